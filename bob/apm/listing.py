@@ -1,4 +1,4 @@
-"""What models say, for terminals and programs: allowed states, dependencies, differences."""
+"""What models say, for terminals and programs: allowed states, dependencies, differences, checks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from bob.apm.allowed import said
+from bob.apm.check import Check
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
@@ -20,7 +22,7 @@ from bob.apm.trees import Allowed, Entry, Tree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
 from bob.report.counts import plural
-from bob.report.lines import print_indented
+from bob.report.lines import Trimmed, print_indented
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
@@ -186,3 +188,38 @@ def _entry(path: str, entry: Entry) -> str:
     return (
         f"  {len(entry.content):,} B: {describe(entry.content)}{attributes}{same}" if entry.content else f"  0 B{same}"
     )
+
+
+def soundness(found: Check, *, held_out: bool) -> str:
+    """Return in words how much of what was observed a model forbids."""
+    observed, unsound = found.observed(held_out=held_out), found.unsound(held_out=held_out)
+    of = "held-out workloads" if held_out else f"{len(found.workloads)} workloads"
+    return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
+
+
+def print_checks(screen: Console, checks: Sequence[Check]) -> None:
+    """A table of what was checked, and what the models forbid of it."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
+        table.add_column(Text(heading, "bob.dim"), overflow="fold")
+    for found in checks:
+        table.add_row(
+            Text(found.model, "bold"),
+            found.run,
+            plural(found.promised, "clause"),
+            Text(_forbids(found, held_out=False), "bob.fails" if found.unsound() else ""),
+            _forbids(found, held_out=True) if any(one.held_out for one in found.workloads) else "",
+            "" if found.tightness is None else f"{found.tightness:.0%}",
+            f"{found.counted} of {plural(len(found.workloads), 'workload')}",
+        )
+    screen.print(Trimmed(table))
+    for found in checks:
+        for one in found.workloads:
+            for counter in one.unsound[:3]:
+                clauses = ", ".join(counter.clauses)
+                screen.print(Text.assemble(("forbidden", "bob.fails"), f" {found.run}, {one.title}: {clauses}"))
+                screen.print(Text(f"    {counter.evidence}"))
+
+
+def _forbids(found: Check, *, held_out: bool) -> str:
+    return f"{found.unsound(held_out=held_out):,} of {plural(found.observed(held_out=held_out), 'outcome')}"

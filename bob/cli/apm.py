@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import click
 from rich.text import Text
 
 from bob.cli.commands import Commands
-from bob.cli.models import (
-    ModelName,
+from bob.cli.model_runs import (
     by_configuration,
-    print_checks,
     published_model,
     read_workloads,
-    soundness,
     watching_workloads,
     with_witnesses,
 )
-from bob.cli.options import RUN, NewFile, json_option, quiet_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.cli.what_if import what_if_
 from bob.errors import Exit, MissingProgramError, UsageError
+from bob.options import Argument, Choice, Existing, Option, Range
 from bob.report.counts import plural
+from bob.run import option_table as table
+from bob.run.option_values import FOLDER, MODEL, OUTPUT
 
 if TYPE_CHECKING:
     from bob.apm.evidence import Witnessed
@@ -36,39 +36,33 @@ def apm() -> None:
 
 
 @apm.command()
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=RUN)
-@click.option(
-    "--trust",
-    type=click.Choice(["exhaustive", "sampled"]),
-    default="exhaustive",
-    show_default=True,
-    help="Promise only what held in every legal crash state, or also what held in all that were explored.",
-)
-@click.option("--published", type=click.Choice(["osdi14"]), help="Promise what this table found no violation of.")
-@click.option("--hold-out", "seed", type=int, metavar="SEED", help="Leave a third of the workloads out, for a check.")
-@click.option(
-    "--refuting",
-    type=RUN,
-    metavar="RUN",
-    multiple=True,
-    help="A run whose workloads may only refute; may be repeated.",
-)
-@click.option("--witnesses", is_flag=True, help="Write a witness of each refuted clause, too.")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default="apm", show_default=True, help="The folder."
-)
-@json_option
-@quiet_option
+@takes_options
 def derive(
-    runs: tuple[Path, ...],
-    trust: str,
-    published: str | None,
-    seed: int | None,
-    refuting: tuple[Path, ...],
-    witnesses: bool,
-    out: Path,
-    json_file: Path | None,
-    quiet: bool,
+    runs: table.Runs,
+    *,
+    trust: Annotated[
+        str,
+        Option(
+            "--trust",
+            "Promise only what held in every legal crash state, or also what held in all that were explored.",
+            Choice(("exhaustive", "sampled")),
+        ),
+    ] = "exhaustive",
+    published: Annotated[
+        str | None,
+        Option("--published", "Promise what this table found no violation of.", Choice(("osdi14",))),
+    ] = None,
+    seed: Annotated[
+        int | None, Option("--hold-out", "Leave a third of the workloads out, for a check.", metavar="SEED")
+    ] = None,
+    refuting: Annotated[
+        tuple[Path, ...],
+        Option("--refuting", "A run whose workloads may only refute.", Existing(file=False), "RUN"),
+    ] = (),
+    witnesses: Annotated[bool, Option("--witnesses", "Write a witness of each refuted clause, too.")] = False,
+    out: Annotated[Path, Option("--out", "The folder.", FOLDER)] = Path("apm"),
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Derive a model of each configuration in the runs RUN into apm/NAME.json.
 
@@ -93,6 +87,7 @@ def derive(
     from bob.apm.check import check
     from bob.apm.derive import Trust
     from bob.apm.derive import derive as derived_from
+    from bob.apm.listing import soundness
     from bob.apm.model import save, to_json
 
     documents, unsound, beside = [], 0, by_configuration(refuting) if refuting else {}
@@ -128,12 +123,15 @@ def derive(
 
 
 @apm.command()
-@click.argument("model", metavar="MODEL", type=ModelName())
-@click.argument("operations", metavar="OPERATIONS")
-@click.option("--setup", metavar="OPERATIONS", default="", help="The initial tree, durable before it all begins.")
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="Stop at so many states.")
-@json_option
-def states(model: str, operations: str, setup: str, limit: int, json_file: Path | None) -> Exit:
+@takes_options
+def states(
+    model: table.ModelName,
+    operations: table.Operations,
+    *,
+    setup: table.Setup = "",
+    limit: Annotated[int, Option("--limit", "Stop at so many states.", Range(1))] = 1000,
+    json_file: table.Json = None,
+) -> Exit:
     """List the crash states that MODEL allows for OPERATIONS, as directory trees.
 
     MODEL is a file that `bob apm derive` wrote, or the name of a built-in one: ext3-w, ext3-o, ext3-j, ext4-o, btrfs,
@@ -170,18 +168,18 @@ def states(model: str, operations: str, setup: str, limit: int, json_file: Path 
 
 
 @apm.command("check")
-@click.argument("model", metavar="MODEL", type=ModelName())
-@click.argument("run", type=RUN)
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=2000,
-    show_default=True,
-    help="Count the allowed states of workloads that have no more than this.",
-)
-@json_option
-@quiet_option
-def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: bool) -> Exit:
+@takes_options
+def check_(
+    model: table.ModelName,
+    run: table.Run,
+    *,
+    limit: Annotated[
+        int,
+        Option("--limit", "Count the allowed states of workloads that have no more than this.", Range(1)),
+    ] = 2000,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
+) -> Exit:
     """Hold MODEL against all that was observed in RUN.
 
     It is sound if it allows every crash state that was observed. It is tight if most of the states that it allows were
@@ -201,6 +199,7 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
       9   RUN is no run directory, or lacks something that the run should have kept
     """
     from bob.apm.check import check, to_json
+    from bob.apm.listing import print_checks
     from bob.apm.named import named_model
 
     checks = []
@@ -212,15 +211,15 @@ def check_(model: str, run: Path, limit: int, json_file: Path | None, quiet: boo
     if json_file is not None:
         write_json(json_file, [to_json(found) for found in checks])
     if not is_stdout(json_file):
-        print_checks(checks)
+        print_checks(console(), checks)
     return Exit.DIFFERENT if any(found.unsound() for found in checks) else Exit.DONE
 
 
 @apm.command("compare")
-@click.argument("a", metavar="A", type=ModelName())
-@click.argument("b", metavar="B", type=ModelName())
-@json_option
-def compare_(a: str, b: str, json_file: Path | None) -> Exit:
+@takes_options
+def compare_(
+    a: Annotated[str, Argument("A", MODEL)], b: Annotated[str, Argument("B", MODEL)], json_file: table.Json = None
+) -> Exit:
     """Say what one of two models allows and the other forbids.
 
     For each clause that just one of them promises: the smallest workload with a crash state that only the other allows,
@@ -250,9 +249,8 @@ def compare_(a: str, b: str, json_file: Path | None) -> Exit:
 
 
 @apm.command()
-@click.argument("model", metavar="MODEL", type=ModelName())
-@json_option
-def show(model: str, json_file: Path | None) -> Exit:
+@takes_options
+def show(model: table.ModelName, json_file: table.Json = None) -> Exit:
     """Tell in prose which guarantees MODEL gives, which it lacks, and the evidence.
 
     The text is Markdown, which a terminal shows as headings and lists. --json has the model itself.
@@ -288,11 +286,18 @@ def show(model: str, json_file: Path | None) -> Exit:
 
 
 @apm.command()
-@click.argument("models", metavar="MODEL...", nargs=-1, required=True, type=ModelName())
-@click.option("--html", type=NewFile(), metavar="FILE", help="Write MODEL as a page that stands alone.")
-@click.option("--alice", type=NewFile(), metavar="FILE", help="Write MODEL as a file system for ALICE's replayer.")
-@click.option("--svg", type=NewFile(), metavar="FILE", help="Draw which of the models MODEL... is weaker than which.")
-def export(models: tuple[str, ...], html: Path | None, alice: Path | None, svg: Path | None) -> Exit:
+@takes_options
+def export(
+    models: Annotated[tuple[str, ...], Argument("MODEL...", MODEL)],
+    *,
+    html: Annotated[Path | None, Option("--html", "Write MODEL as a page that stands alone.", OUTPUT, "FILE")] = None,
+    alice: Annotated[
+        Path | None, Option("--alice", "Write MODEL as a file system for ALICE's replayer.", OUTPUT, "FILE")
+    ] = None,
+    svg: Annotated[
+        Path | None, Option("--svg", "Draw which of the models MODEL... is weaker than which.", OUTPUT, "FILE")
+    ] = None,
+) -> Exit:
     """Write MODEL for people, and for other programs.
 
     A page has the picture of all models that are named, the first of which it is about. Graphviz draws it. The file for

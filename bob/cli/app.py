@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.asking import (
-    check_out,
-    configuration_options,
-    jobs_option,
-    preflight_options,
-    request,
-    scheduler_option,
-    telling_what_is_kept,
-    trying_options,
-)
 from bob.cli.ci import tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images
-from bob.cli.models import ModelName
-from bob.cli.options import Files, FileSystemName, Shard
+from bob.cli.options import completed, takes_options
 from bob.cli.output import console, is_stdout, write_json
+from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.counts import written
 from bob.errors import Exit, UsageError
 from bob.judge.program_result import Programs, Safety, to_json
-from bob.program.folder import named, of_commands, shipped_programs
+from bob.options import Argument, Option
+from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
-from bob.request import ProbeRequest
-from bob.run.requests import RECORDED_ON
-from bob.subject import Configuration, configuration
+from bob.request import DEFAULT_IMAGE
+from bob.run import option_table as table
+from bob.run.option_values import PROGRAM
+from bob.run.requests import RECORDED_ON, program_requests
 
 DEFAULT = "run"
 TEMPLATE = Path(__file__).with_name("new-app")
 
 
-PROGRAM = Files(shipped_programs, "dir")
-"""A program: one that bob ships, or a folder; it is looked at when it is read."""
+@dataclass(frozen=True, slots=True)
+class ProgramOptions:
+    """Which program is asked about, and where and how its workload runs."""
+
+    program: Annotated[str | None, Argument("[PROGRAM]", PROGRAM)] = None
+    fs: table.FileSystems = ()
+    workload: Annotated[
+        str | None, Option("--workload", "What the program does, in place of PROGRAM.", metavar="COMMAND")
+    ] = None
+    check: Annotated[
+        str | None,
+        Option("--check", "What looks at a crash state: exit code 0 where all is well.", metavar="COMMAND"),
+    ] = None
+    setup: Annotated[
+        str | None, Option("--setup", "What is there, durable, before the workload begins.", metavar="COMMAND")
+    ] = None
+    paces: table.Paces = ()
+
+    def read(self) -> Program:
+        """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named."""
+        if self.program is None:
+            if self.workload is None or self.check is None:
+                raise UsageError("no program is named", hint="name a folder, or give --workload and --check")
+            return of_commands(self.workload, self.check, self.setup or "")
+        if self.workload or self.check or self.setup:
+            raise UsageError("PROGRAM has its own scripts", hint="leave out --workload, --check and --setup")
+        return named(self.program)
 
 
 class AppCommands(Commands):
@@ -57,7 +74,7 @@ class AppCommands(Commands):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Its commands and options, and the programs that bob ships."""
-        return [*super().shell_complete(ctx, incomplete), *PROGRAM.shell_complete(ctx, None, incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *completed(PROGRAM, ctx, incomplete)]
 
 
 @click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -65,61 +82,22 @@ def app() -> None:
     """Ask whether a program survives a crash: bob app PROGRAM is short for bob app run PROGRAM."""
 
 
-_PROGRAM = (
-    click.argument("program", metavar="[PROGRAM]", required=False, type=PROGRAM),
-    click.option(
-        "--fs", "fs_names", type=FileSystemName(), multiple=True,
-        help="File system, e.g. ext4, or the TOML file of one of your own; may be repeated.",
-    ),
-    configuration_options,
-    click.option("--workload", metavar="COMMAND", help="What the program does, in place of PROGRAM."),
-    click.option("--check", metavar="COMMAND", help="What looks at a crash state: exit code 0 where all is well."),
-    click.option("--setup", metavar="COMMAND", help="What is there, durable, before the workload begins."),
-    click.option(
-        "--pace", "paces", type=click.Choice([pace.value for pace in Pace]), multiple=True,
-        help="At which pace the workload runs (docs/apps.md); may be repeated. [default: each; to check: undisturbed]",
-    ),
-    jobs_option,
-)  # fmt: skip
-
-
-def _program_options(command: Any) -> Any:
-    for option in reversed(_PROGRAM):
-        command = option(command)
-    return command
-
-
 @app.command()
-@_program_options
-@click.option(
-    "--model",
-    "model_names",
-    type=ModelName(every=True),
-    metavar="MODEL",
-    multiple=True,
-    help="A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. May be repeated; no --fs: models only.",
-)
-@scheduler_option
-@click.option(
-    "--shard",
-    type=Shard(),
-    default="1/1",
-    help="Only the Kth of N parts of the file systems, in a run of its own; bob merge puts them together."
-    " [default: all]",
-)
-@trying_options
+@takes_options
 def run(
-    program: str | None,
-    model_names: tuple[str, ...],
-    workload: str | None,
-    check: str | None,
-    setup: str | None,
-    shard: tuple[int, int],
-    out: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    quiet: bool,
-    **asked: Any,
+    *,
+    about: ProgramOptions,
+    options: table.FileSystemOptions,
+    models: table.Models = (),
+    shard: table.Shard = table.WHOLE,
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    scheduler: table.Scheduler = None,
+    exploration: table.Exploration,
+    out: table.Out = None,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Find out whether PROGRAM survives a crash.
 
@@ -155,30 +133,31 @@ def run(
       10  a model forbids what the file system that it was derived of has left: the model is wrong, or bob
       4+  something is missing or went wrong, see `bob --help`
     """
-    found = _program(program, workload, check, setup)
-    explores = bool(asked["fs_names"])
-    if model_names and not explores:
-        asked["fs_names"] = (RECORDED_ON,)
-        asked["paces"] = asked["paces"] or (Pace.UNDISTURBED.value,)
-    requests = requests_of(found, asked, quiet=quiet)
-    numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
-    if not numbers:
-        hint = "a file system is not divided"
-        raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
-    if model_names and shard != (1, 1):
+    program, systems, paces = about.read(), about.fs, about.paces
+    if models and not systems:
+        systems, paces = (RECORDED_ON,), paces or (Pace.UNDISTURBED,)
+    _check_file_systems(systems)
+    if models and shard != table.WHOLE:
         raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
 
     from bob.apm.named import named_models
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.programs import try_program
 
-    models = named_models(model_names)
+    against = named_models(models)
     check_out(out, RUNS)
     with telling_what_is_kept("app", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
-        mine, only = [requests[number] for number in numbers], None if shard == (1, 1) else numbers
-        answers, folder = try_program(found, mine, out, progress, models, explores=explores, numbers=only)
+        requests = program_requests(
+            program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
+        )
+        numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
+        if not numbers:
+            hint = "a file system is not divided"
+            raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
+        mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
+        answers, folder = try_program(program, mine, out, progress, against, explores=bool(about.fs), numbers=only)
     if json_file is not None:
-        write_json(json_file, to_json(found, answers.results, {}, answers.models, answers.protocols))
+        write_json(json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
     if not is_stdout(json_file):
         from bob.report.programs import print_programs
 
@@ -188,16 +167,16 @@ def run(
 
 
 @app.command("check")
-@_program_options
-@preflight_options
+@takes_options
 def check_app(
-    program: str | None,
-    workload: str | None,
-    check: str | None,
-    setup: str | None,
-    json_file: Path | None,
-    quiet: bool,
-    **asked: Any,
+    *,
+    about: ProgramOptions,
+    options: table.FileSystemOptions,
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    exploration: table.Exploration,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Do everything but explore: run PROGRAM, record it, and try its checker.
 
@@ -215,17 +194,19 @@ def check_app(
       2   it cannot be run, or its checker cannot be trusted
       4+  something is missing or went wrong, see `bob --help`
     """
-    found = _program(program, workload, check, setup)
-    asked["paces"] = asked["paces"] or (Pace.UNDISTURBED.value,)
-    requests = requests_of(found, asked, quiet=quiet)
+    program, paces = about.read(), about.paces or (Pace.UNDISTURBED,)
+    _check_file_systems(about.fs)
 
     from bob.run.programs import preflight
 
     with watching(quiet=quiet) as progress:
-        ready = preflight(found, requests, progress)
+        requests = program_requests(
+            program, about.fs, options, paces, exploration, image, guests, progress=progress.step
+        )
+        ready = preflight(program, requests, progress)
     if json_file is not None:
         configurations = [{**asdict(one), "states": written(one.states)} for one in ready]
-        write_json(json_file, {"schema": "bob.app-check/1", "program": found.name, "configurations": configurations})
+        write_json(json_file, {"schema": "bob.app-check/1", "program": program.name, "configurations": configurations})
     if is_stdout(json_file):
         return Exit.DONE
     screen = console()
@@ -233,7 +214,7 @@ def check_app(
         told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
         calls = plural(one.calls, "traced call")
         screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
-        most = f"{plural(one.windows, 'window')} of at most {plural(asked['budget'], 'mount')} each"
+        most = f"{plural(one.windows, 'window')} of at most {plural(exploration.budget, 'mount')} each"
         states = f"{plural(one.states, 'whole state')} with what was told"
         screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
     return Exit.DONE
@@ -271,36 +252,9 @@ def new(name: str) -> Exit:
     return Exit.DONE
 
 
-def _program(name: str | None, workload: str | None, check: str | None, setup: str | None) -> Program:
-    """The program that is asked about: a shipped one, a folder, or commands."""
-    if name is None:
-        if workload is None or check is None:
-            raise UsageError("no program is named", hint="name a folder, or give --workload and --check")
-        return of_commands(workload, check, setup or "")
-    if workload or check or setup:
-        raise UsageError("PROGRAM has its own scripts", hint="leave out --workload, --check and --setup")
-    return named(name)
-
-
-def requests_of(program: Program, asked: dict[str, Any], *, quiet: bool) -> list[ProbeRequest]:
-    """What the options ask, once for each file system and pace."""
-    names, mkfs, mount = asked.pop("fs_names"), asked.pop("mkfs_opts"), asked.pop("mount_opts")
-    paces = tuple(dict.fromkeys(map(Pace, asked.pop("paces", ()))))
-    if not names:
+def _check_file_systems(named: Sequence[str]) -> None:
+    if not named:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
-    if asked.get("guest") is not None:
-        raise UsageError("a program runs in guests that bob boots", hint="leave out --guest")
-    device = asked.pop("device") or 0
-    made = [configured(program, name, mkfs, mount, device) for name in dict.fromkeys(names)]
-    systems = [one.fs for one in made]
-    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, systems, quiet=quiet)
-    return [replace(request(one, asked), pace=pace) for one in made for pace in paces or Pace.on(one.fs.commit)]
-
-
-def configured(program: Program, name: str, mkfs: str, mount: str, device: int = 0) -> Configuration:
-    """A file system to run the program on. Without ``device`` (bytes), the device is as large as both need it."""
-    made = configuration(name, mkfs, mount, device)
-    return replace(made, device=program.device) if not device and made.fs.device < program.device else made
 
 
 def programs_exit(answers: Programs) -> Exit:

@@ -4,67 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
-
-import click
+from typing import Annotated, TypeAlias
 
 from bob.cli.github import Level, annotate
-from bob.cli.options import Files, NewFile
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
+from bob.options import Option, Words
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, named_side, run_side
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
 from bob.report.published import OSDI14, osdi14_reasons
+from bob.request import ProbeRequest
 from bob.result import Result
 
 _LINES = 6
 """So many lines of a point's details are in its annotation: GitHub shows the first ones only."""
 
 
-class ExpectedTable(Files):
-    """A table that says what is expected, read: what is wrong with it is told before anything starts."""
-
-    name = "table"
-
-    def __init__(self) -> None:
-        super().__init__(lambda: (OSDI14,))
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Side:
-        """The table."""
-        return value if isinstance(value, Side) else named_side(str(value))
-
-
-junit_option = click.option(
-    "--junit",
-    "junit_file",
-    type=NewFile(stdout=False),
-    metavar="FILE",
-    help="Write the result as JUnit XML into FILE, for a CI (docs/ci.md).",
-)
-expect_option = click.option(
-    "--expect",
-    "expected",
-    type=ExpectedTable(),
-    metavar="TABLE",
-    help="Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
-)
+Expected: TypeAlias = Annotated[
+    Side | None,
+    Option(
+        "--expect",
+        "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
+        Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
+        "TABLE",
+        renewable=True,
+    ),
+]
+"""A table that says what is expected."""
 
 
-def check_expected(expected: Side | None, asked: Iterable[tuple[str, Iterable[str]]]) -> None:
-    """Raise UsageError where a table expects nothing of all that is ``asked``: configurations with their properties."""
+def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
+    """Raise UsageError where a table expects nothing of all that is asked for."""
     if expected is None:
         return
-    asked = [(configuration, tuple(properties)) for configuration, properties in asked]
+    asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
     columns = expected.columns
-    if any(name in columns.get(configuration, ()) for configuration, properties in asked for name in properties):
+    if any(names & set(columns.get(configuration, ())) for configuration, names in asked.items()):
         return
-    names = [configuration for configuration, _properties in asked]
-    if any(name in columns for name in names):
+    if asked.keys() & columns.keys():
         raise UsageError(f"{expected.name} expects nothing of these properties", hint="it probed other ones")
     raise UsageError(
-        f"{expected.name} expects nothing of {', '.join(names)}", hint=f"it has {', '.join(columns) or 'nothing'}"
+        f"{expected.name} expects nothing of {', '.join(asked)}", hint=f"it has {', '.join(columns) or 'nothing'}"
     )
 
 

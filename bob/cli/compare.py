@@ -4,50 +4,44 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Annotated
 
 import click
 
 from bob.cli.commands import Command
-from bob.cli.options import Files, NewFile, json_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
+from bob.options import Argument, Option
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.sides import Side, named_side, paired
 from bob.report.comparison.words import names
 from bob.report.published import OSDI14, osdi14_reasons
+from bob.run import option_table as table
+from bob.run.option_values import OUTPUT, one_of
 
 
 @click.command(cls=Command)
-@click.argument("a", metavar="A", type=Files(lambda: (OSDI14,)))
-@click.argument("b", metavar="B", type=Files(lambda: (OSDI14,)))
-@click.option(
-    "--as",
-    "pairs",
-    metavar="OLD=NEW",
-    multiple=True,
-    help="Hold A's configuration OLD against B's NEW, and no others; may be repeated.",
-)
-@click.option("--strict", is_flag=True, help="Let cells count that are differently explored, or in one of both only.")
-@json_option
-@click.option(
-    "--markdown",
-    "markdown_file",
-    type=NewFile(),
-    metavar="FILE",
-    help="Write a page as Markdown into FILE; - is stdout.",
-)
-@click.option(
-    "--html", "html_file", type=NewFile(), metavar="FILE", help="Write a page that stands alone into FILE; - is stdout."
-)
+@takes_options
 def compare(
-    a: str,
-    b: str,
-    pairs: tuple[str, ...],
-    strict: bool,
-    json_file: Path | None,
-    markdown_file: Path | None,
-    html_file: Path | None,
+    a: Annotated[str, Argument("A", one_of(lambda: (OSDI14,)))],
+    b: Annotated[str, Argument("B", one_of(lambda: (OSDI14,)))],
+    *,
+    pairs: Annotated[
+        tuple[str, ...],
+        Option("--as", "Hold A's configuration OLD against B's NEW, and no others.", metavar="OLD=NEW"),
+    ] = (),
+    strict: Annotated[
+        bool, Option("--strict", "Let cells count that are differently explored, or in one of both only.")
+    ] = False,
+    json_file: table.Json = None,
+    markdown_file: Annotated[
+        Path | None, Option("--markdown", "Write a page as Markdown into FILE; - is stdout.", OUTPUT, "FILE")
+    ] = None,
+    html_file: Annotated[
+        Path | None, Option("--html", "Write a page that stands alone into FILE; - is stdout.", OUTPUT, "FILE")
+    ] = None,
 ) -> Exit:
     """Compare two runs, or a run and the published table, cell by cell.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 from rich.console import Console
@@ -11,17 +10,18 @@ from rich.text import Text
 
 from bob.cli.checks import Check, State, checks
 from bob.cli.commands import Command
-from bob.cli.options import json_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
+from bob.run import option_table as table
 
 _STYLES = {State.OK: "bob.holds", State.MISSING: "bob.fails", State.NOTE: "bob.unknown"}
 _NAME_WIDTH = 31
 
 
 @click.command(cls=Command)
-@json_option
-def doctor(json_file: Path | None) -> Exit:
+@takes_options
+def doctor(json_file: table.Json = None) -> Exit:
     """Check everything that a probe needs, and say how to get what is missing.
 
     A `note` is something that bob can do without, or will make itself. No guest is started.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 from rich.table import Table
@@ -11,14 +10,18 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Files, Known, json_option, quiet_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.image.cache import OWN, images_folder
+from bob.options import Argument
 from bob.report.counts import size
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
+from bob.run import option_table as table
+from bob.run.option_values import known, one_of
+from bob.settings import settings
 
 _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
 
@@ -38,8 +41,8 @@ def image() -> None:
 
 
 @image.command("list")
-@json_option
-def list_images(json_file: Path | None) -> None:
+@takes_options
+def list_images(json_file: table.Json = None) -> None:
     """List all guest images, built or not.
 
     An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
@@ -65,10 +68,13 @@ def list_images(json_file: Path | None) -> None:
 
 
 @image.command()
-@click.argument("name", type=Known("guest image", recipe_names), default=DEFAULT_IMAGE)
-@json_option
-@quiet_option
-def build(name: str, json_file: Path | None, quiet: bool) -> None:
+@takes_options
+def build(
+    name: Annotated[str | None, Argument("[NAME]", known("guest image", recipe_names))] = None,
+    *,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
+) -> None:
     """Build the guest image NAME, unless it is built already.
 
     Without NAME, the image that `bob probe` uses by default. Its key, in brackets, names the recipe and the kernel's
@@ -80,6 +86,7 @@ def build(name: str, json_file: Path | None, quiet: bool) -> None:
       bob image build debian-trixie --quiet --json - | jq -r .images[0].folder
       BOB_MIRROR=http://ftp.de.debian.org/debian bob image build debian-bookworm
     """
+    name = name or settings().image or DEFAULT_IMAGE
     there = find(load_recipe(name))
     with watching(quiet=quiet) as progress:
         built = there or ensure(name, progress.step)
@@ -90,14 +97,10 @@ def build(name: str, json_file: Path | None, quiet: bool) -> None:
 
 
 @image.command()
-@click.argument(
-    "names",
-    metavar="NAME...",
-    type=Files(lambda: sorted({found.name for found in installed()})),
-    nargs=-1,
-    required=True,
-)
-def rm(names: tuple[str, ...]) -> None:
+@takes_options
+def rm(
+    names: Annotated[tuple[str, ...], Argument("NAME...", one_of(lambda: sorted({one.name for one in installed()})))],
+) -> None:
     """Remove the guest images called NAME, outdated ones too.
 
     \b

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from bob.cli.ci import conclude, junit_option
+from bob.cli.ci import conclude
 from bob.cli.commands import Command
 from bob.cli.display import watching
-from bob.cli.options import RUN, json_option, quiet_option
+from bob.cli.options import takes_options
 from bob.cli.output import deliver
 from bob.errors import Exit
+from bob.run import option_table as table
 
 
 @click.command(cls=Command)
-@click.argument("run", type=RUN)
-@json_option
-@junit_option
-@quiet_option
-def judge(run: Path, json_file: Path | None, junit_file: Path | None, quiet: bool) -> Exit:
+@takes_options
+def judge(
+    run: table.Run, json_file: table.Json = None, junit_file: table.Junit = None, quiet: table.Quiet = False
+) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
 
     Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that

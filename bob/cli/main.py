@@ -12,7 +12,6 @@ from click.shell_completion import shell_complete
 
 from bob import __version__
 from bob.cli.commands import LazyCommands
-from bob.cli.defaults import defaults
 from bob.cli.ending import catch_signals, exit_code, ignore_signals
 from bob.errors import BobError, Exit
 from bob.memory import give_back_what_is_freed
@@ -112,7 +111,7 @@ def _run(arguments: list[str]) -> object:
             return shell_complete(cli, {}, "bob", _COMPLETE, asked)
         return Exit.DONE
     try:
-        with cli.make_context("bob", arguments, default_map=defaults(arguments)) as context:
+        with cli.make_context("bob", arguments) as context:
             return cli.invoke(context)
     except click.exceptions.Exit as done:  # --help, --version
         return done.exit_code

@@ -3,70 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
-from bob.cli.asking import (
-    check_out,
-    check_resumed,
-    host,
-    probing_options,
-    request,
-    row_names,
-    scheduler_option,
-    telling_what_is_kept,
-)
-from bob.cli.ci import check_expected, conclude
+from bob.cli.ci import Expected, check_expected, conclude
 from bob.cli.commands import Command
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images, on_kernels
-from bob.cli.options import Files, Shard
+from bob.cli.kernels import on_kernels
+from bob.cli.options import takes_options
 from bob.cli.output import deliver
+from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit
 from bob.guest.capacity import check_device
-from bob.report.comparison.sides import Side
-from bob.subject import ConfigurationSet, load_set, set_names
-
-
-class Set(Files):
-    """A shipped set of configurations, or the TOML file of one."""
-
-    name = "set"
-
-    def __init__(self) -> None:
-        super().__init__(set_names)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ConfigurationSet:
-        """The set, read."""
-        return value if isinstance(value, ConfigurationSet) else load_set(value)
+from bob.options import Option
+from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.option_values import SET
+from bob.run.requests import request
+from bob.subject import Configuration, ConfigurationSet
 
 
 @click.command(cls=Command)
-@click.option("--set", "chosen", type=Set(), metavar="NAME|FILE", help="The configurations to probe, e.g. osdi14.")
-@click.option(
-    "--shard",
-    type=Shard(),
-    default="1/1",
-    help="Only the Kth of N parts of the configurations, in a run of its own; bob merge puts them together."
-    " [default: all]",
-)
-@probing_options
-@scheduler_option
-@click.pass_context
+@takes_options
 def matrix(
     context: click.Context,
-    /,
-    chosen: ConfigurationSet | None,
-    shard: tuple[int, int],
-    out: Path | None,
-    resume: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    expected: Side | None,
-    quiet: bool,
-    **asked: Any,
+    chosen: Annotated[
+        ConfigurationSet | None,
+        Option("--set", "The configurations to probe, e.g. osdi14.", SET, "NAME|FILE"),
+    ] = None,
+    shard: table.Shard = table.WHOLE,
+    *,
+    questions: table.Questions,
+    images: table.Images = (DEFAULT_IMAGE,),
+    guests: table.Guests,
+    guest: table.Guest = None,
+    scheduler: table.Scheduler = None,
+    exploration: table.Exploration,
+    out: table.Out = None,
+    resume: table.Resume = None,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+    expected: Expected = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
 
@@ -108,41 +88,52 @@ def matrix(
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    elif shard != (1, 1):
+    elif shard != table.WHOLE:
         chosen = chosen.part(*shard)
+
+    def ask(made: Configuration, image: str) -> ProbeRequest:
+        return request(made, exploration, image, guests.host(scheduler), questions)
 
     for made in chosen.configurations if chosen is not None else ():
         check_device(made)
     if chosen is not None and resume is None:
-        asks = ((made.name, row_names(request(made, asked))) for made in chosen.configurations)
-        check_expected(expected, asks)
+        check_expected(expected, (ask(made, images[0]) for made in chosen.configurations))
 
     from bob.judge.searched import check, keep
-    from bob.run import matrix as table  # libvirt and paramiko take a while to load
+    from bob.run import matrix as columns  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
     check(resume or out or RUNS / "new")
-    asked["images"] = images = asked_images(asked, quiet=quiet)
+    with watching(quiet=quiet) as progress:
+        images = asked_images(
+            images,
+            guests,
+            completion=exploration.completion,
+            guest=guest,
+            scheduler=scheduler,
+            recovery_crashes=questions.recovery_crashes,
+            progress=progress.step,
+        )
     if chosen is not None and len(images) > 1:
-        wanted = request(chosen.configurations[0], asked)
+        wanted = ask(chosen.configurations[0], images[0])
         return on_kernels(
             "matrix",
             images,
             out,
-            lambda image, folder, progress: table.matrix(chosen, replace(wanted, image=image), folder, progress),
+            lambda image, folder, progress: columns.matrix(chosen, replace(wanted, image=image), folder, progress),
             json_file,
             junit_file,
             expected,
-            builds=asked["scheduler"] is None,
+            builds=scheduler is None,
             quiet=quiet,
         )
     with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
         if chosen is None or resume is not None:
             assert resume is not None
-            result, run = table.resume(resume, host(asked), progress)
+            result, run = columns.resume(resume, guests.host(scheduler), progress)
         else:
             check_out(out, RUNS)
-            result, run = table.matrix(chosen, request(chosen.configurations[0], asked), out, progress)
+            result, run = columns.matrix(chosen, ask(chosen.configurations[0], images[0]), out, progress)
     result = keep(run, result)
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, expected)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from bob.cli.ci import conclude, junit_option, tell
+from bob.cli.ci import conclude, tell
 from bob.cli.commands import Command
-from bob.cli.options import RUN, NewFolder, json_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, deliver, is_stdout, write_json
 from bob.errors import Exit
+from bob.options import Argument
 from bob.report.points import suites_of_programs
 from bob.result import Result
+from bob.run import option_table as table
+from bob.run.option_values import NEW_FOLDER
 
 
 @click.command(cls=Command)
-@click.argument("out", type=NewFolder())
-@click.argument("runs", metavar="RUN...", type=RUN, nargs=-1, required=True)
-@json_option
-@junit_option
-def merge(out: Path, runs: tuple[Path, ...], json_file: Path | None, junit_file: Path | None) -> Exit:
+@takes_options
+def merge(
+    out: Annotated[Path, Argument("OUT", NEW_FOLDER)],
+    runs: table.Runs,
+    *,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+) -> Exit:
     """Put runs that were made apart together into the new run directory OUT, and print the table.
 
     The runs are the shards of one (--shard K/N of bob matrix, search and app), or probes and matrices of different

@@ -1,222 +1,174 @@
-"""Options and kinds of values that several commands share. What is wrong with one is said before anything starts."""
+"""Click's options, made from what a command declares (:mod:`bob.options`)."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from enum import Enum
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from bob.errors import UsageError, meant
+from bob.errors import UsageError
+from bob.options import Argument, Existing, Option, Parameter, Range, Words, arguments, parameters
 from bob.settings import settings
-from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
-from bob.subject import file_system, file_systems, is_file
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
 else:
     ParamType = click.ParamType  # before click 8.4 it takes no type
 
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+Answer = TypeVar("Answer")
+_CONTEXT = "context"
+"""A command with a parameter of this name is handed click's context."""
+_SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
-class Files(ParamType):
-    """A path, or one of ``names`` in its place: Tab offers the names that begin so, else ``files``."""
+def takes_options(command: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Return ``command`` as click calls it: with the options and arguments that it declares."""
+    declared = parameters(command)
+    is_handed_context = _CONTEXT in signature(command).parameters
 
-    name = "file"
+    @wraps(command)
+    def called(**values: Any) -> Answer:
+        given = arguments(command, {one.name: _in_kind(one, values[one.name]) for one in declared})
+        if is_handed_context:
+            given[_CONTEXT] = click.get_current_context()
+        return command(**given)
 
-    def __init__(self, names: Callable[[], Iterable[str]] = tuple, files: str = "file") -> None:
-        self._offered = names
-        self._files = files
+    made: Callable[..., Answer] = called
+    for one in reversed(declared):
+        made = (_argument(one) if isinstance(one.declared, Argument) else _option(one, one.declared))(made)
+    return made
+
+
+def _in_kind(one: Parameter, value: Any) -> Any:
+    """What click has read, in the declared type: a choice is a text to click."""
+    if one.several:
+        return tuple(_one_in_kind(one, each) for each in value)
+    return _one_in_kind(one, value)
+
+
+def _one_in_kind(one: Parameter, value: Any) -> Any:
+    return one.kind(value) if one.choices and value is not None else value
+
+
+def _option(one: Parameter, option: Option) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    if one.kind is bool:
+        return click.option(option.flag, one.name, cls=_Option, declared=option, help=option.help, is_flag=True)
+    more: dict[str, Any] = {} if option.alone is None else {"is_flag": False, "flag_value": option.alone}
+    if not one.is_required and one.default not in (None, ()):
+        more["default"] = _as_words(one.default)
+    help = _SENTENCE_END.sub("; may be repeated.", option.help, count=1) if one.several else option.help
+    return click.option(
+        option.flag,
+        one.name,
+        cls=_Option,
+        declared=option,
+        type=_type(one),
+        metavar=option.metavar or None,
+        multiple=one.several,
+        required=one.is_required,
+        show_default=bool(one.default) or bool(option.setting),
+        help=help,
+        **more,
+    )
+
+
+def _argument(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    more: dict[str, Any] = {} if one.is_required else {"default": one.default}
+    return click.argument(
+        one.name,
+        metavar=one.declared.metavar,
+        type=_type(one),
+        nargs=-1 if one.several else 1,
+        required=one.is_required,
+        **more,
+    )
+
+
+def _as_words(default: Any) -> Any:
+    return default.value if isinstance(default, Enum) else default
+
+
+def _type(one: Parameter) -> Any:
+    match one.declared.values:
+        case Words() as words:
+            return _Word(words)
+        case Existing(file, folder):
+            return click.Path(exists=True, file_okay=file, dir_okay=folder, path_type=one.kind)
+        case Range(least, most) if one.kind is int:
+            return click.IntRange(int(least), None if most is None else int(most))
+        case Range(least, most):
+            return click.FloatRange(least, most)
+    return click.Choice(one.choices) if one.choices else one.kind
+
+
+class _Option(click.Option):
+    """An option as it is ``declared``: its default is what bob.toml says, if that says any."""
+
+    def __init__(self, *args: Any, declared: Option, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.declared = declared
+
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
+        """As click's own. Raises UsageError for a wrong bob.toml; help is there whatever that says."""
+        said = self._setting(ctx)
+        return super().get_default(ctx, call) if said is None else (said,) if self.multiple else said
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """As click's own. An error names bob.toml if the value is from there."""
+        try:
+            return super().process_value(ctx, value)
+        except UsageError as wrong:
+            if is_given(ctx, self) or self._setting(ctx) is None:
+                raise
+            raise UsageError(f"{settings().path}: {wrong.message}", hint=wrong.hint) from None
+
+    def get_help_extra(self, ctx: click.Context) -> Any:
+        """As click's own, with the default in words."""
+        extra: Any = super().get_help_extra(ctx)
+        if self.declared.default and (self.declared.setting == "" or "default" not in extra):
+            extra["default"] = self.declared.default
+        return extra
+
+    def _setting(self, ctx: click.Context) -> Any:
+        if not self.declared.setting:
+            return None
+        try:
+            return getattr(settings(), self.declared.setting)
+        except UsageError:
+            if ctx.resilient_parsing:
+                return None
+            raise
+
+
+def is_given(context: click.Context, parameter: click.Parameter) -> bool:
+    """Return whether ``parameter`` stands on the command line."""
+    return context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+
+
+class _Word(ParamType):
+    """What is read from a word; Tab offers the words that begin so, else files."""
+
+    def __init__(self, words: Words) -> None:
+        self.name = words.name
+        self._words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What was said; whose it is looks at it."""
-        return value
+        """What was read."""
+        said_by = self.name if param is None else param.opts[0] if isinstance(param, click.Option) else param.metavar
+        return self._words.read(value, said_by or self.name) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: Any, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so, else what the shell knows of files."""
-        offered = [CompletionItem(name) for name in self._offered() if name.startswith(incomplete)]
-        return offered or [CompletionItem(incomplete, type=self._files)]
+        """As for the words by themselves."""
+        return completed(self._words, ctx, incomplete)
 
 
-class Size(ParamType):
-    """A number of bytes: ``64M``, ``1G``, ``67108864``."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
-        if match is None or not int(match[1]):
-            raise UsageError(f"{_option(param)}: {value!r} is no size", hint="for example 64M or 1G")
-        return int(match[1]) * _UNITS[match[2].upper()]
-
-
-class Known(ParamType):
-    """One of the ``names`` that bob knows, which are asked for when they are needed."""
-
-    name = "name"
-
-    def __init__(self, what: str, names: Callable[[], Iterable[str]]) -> None:
-        self._what = what
-        self._names = names
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name itself."""
-        names = list(self._names())
-        if value not in names:
-            raise UsageError(f"{_said_in(param, ctx)}unknown {self._what} {value!r}", hint=meant(value, names))
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so."""
-        return [CompletionItem(name) for name in self._names() if name.startswith(incomplete)]
-
-
-class FileSystemName(Known):
-    """A file system that bob ships, by its name, or the file that declares one of the user's own."""
-
-    def __init__(self) -> None:
-        super().__init__("file system", file_systems)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The name or the path itself, after a look at the file."""
-        if not is_file(str(value)):
-            return super().convert(value, param, ctx)
-        file_system(str(value))
-        return str(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin so, else files."""
-        return super().shell_complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
-
-
-class NewFile(Files):
-    """A file that will be written, in a folder that exists; ``-`` is standard output, where that can be."""
-
-    def __init__(self, *, stdout: bool = True) -> None:
-        super().__init__()
-        self._stdout = stdout
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path, after a look at whether it can be written."""
-        path = Path(value)
-        if value == "-" and self._stdout:
-            return path
-        if value == "-":
-            raise UsageError(f"{_option(param)}: it cannot go to stdout", hint="name a file")
-        if not path.parent.is_dir():
-            raise UsageError(f"{_option(param)}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
-        if path.is_dir():
-            raise UsageError(f"{_option(param)}: {path} is a directory", hint=f"for example {path / 'result.json'}")
-        if reason := _why_not_writable(path):
-            raise UsageError(f"{_option(param)}: cannot write {path}: {reason}", hint="name another file")
-        return path
-
-
-class NewFolder(Files):
-    """A folder that will be made, or is there and empty."""
-
-    name = "dir"
-
-    def __init__(self) -> None:
-        super().__init__(files="dir")
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path, after a look at whether it can be made."""
-        path = Path(value)
-        check_new_folder(path, _option(param))
-        return path
-
-
-class Shard(ParamType):
-    """Which part of a run is done: ``K/N``."""
-
-    name = "k/n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """The two numbers."""
-        if isinstance(value, tuple):
-            return value
-        words = str(value).split("/")
-        if len(words) != 2 or not all(word.isdecimal() for word in words) or not 1 <= int(words[0]) <= int(words[1]):
-            self.fail(f"{value!r} is no part such as 1/4: the first of four", param, ctx)
-        return int(words[0]), int(words[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where documents go: one into the file ``path``, or several into that folder."""
-
-    path: Path
-    is_folder: bool
-
-
-class NewFileOrFolder(Files):
-    """A file as :class:`NewFile` has it; or a folder, which is there or whose name ends in a slash."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Destination:
-        """The path and which of the two it is, after a look at whether it can be written."""
-        if not value or not (value.endswith("/") or Path(value).is_dir()):
-            return Destination(NewFile().convert(value, param, ctx), False)
-        check_folder(Path(value), _option(param))
-        return Destination(Path(value), True)
-
-
-def image_names() -> list[str]:
-    """The guest images that can be built, and those that were made with kernels of one's own."""
-    from bob.image import image_names
-
-    return image_names()
-
-
-json_option = click.option(
-    "--json", "json_file", type=NewFile(), metavar="FILE", help="Write the result as JSON into FILE; - is stdout."
-)
-connect_option = click.option(
-    "--connect", metavar="URI", help="Run guests on this libvirt connection (default: one of bob's own, no daemon)."
-)
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress.")
-
-
-class WitnessPath(click.Path):
-    """The argument WITNESS: a file, or a place in a bundle (:mod:`bob.witness.bundle`); or a run's directory, with all
-    of its witnesses, where there may be ``several``."""
-
-    def __init__(self, *, several: bool) -> None:
-        super().__init__(exists=True, dir_okay=several, path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path."""
-        from bob.witness.bundle import is_there
-
-        return path if is_there(path := Path(value)) else super().convert(value, param, ctx)
-
-
-RUN = click.Path(exists=True, file_okay=False, path_type=Path)
-"""The argument RUN: a run directory."""
-
-
-def _why_not_writable(path: Path) -> str | None:
-    if not path.exists():
-        return why_no_new_file(path.parent)
-    return None if os.access(path, os.W_OK) else "permission denied"
-
-
-def _said_in(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """The file that a value stands in, where it is not the command line's."""
-    if param is None or ctx is None or ctx.get_parameter_source(param.name or "") is not ParameterSource.DEFAULT_MAP:
-        return ""
-    return f"{settings().path}: "
-
-
-def _option(param: click.Parameter | None) -> str:
-    return param.opts[0] if param else "value"
+def completed(words: Words, context: click.Context, incomplete: str) -> list[CompletionItem]:
+    """Return the words that begin with ``incomplete``, else what the shell knows of files."""
+    found = [CompletionItem(word) for word in words.offered(context.params) if word.startswith(incomplete)]
+    return found or ([CompletionItem(incomplete, type=words.files)] if words.files else [])

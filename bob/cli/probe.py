@@ -3,53 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from bob.cli.asking import (
-    check_out,
-    check_resumed,
-    configuration_options,
-    host,
-    probing_options,
-    request,
-    row_names,
-    telling_what_is_kept,
-)
-from bob.cli.ci import check_expected, conclude
+from bob.cli.ci import Expected, check_expected, conclude
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images, on_kernels
+from bob.cli.kernels import on_kernels
 from bob.cli.new_probe import new
-from bob.cli.options import FileSystemName
+from bob.cli.options import is_given, takes_options
 from bob.cli.output import deliver
+from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
-from bob.report.comparison.sides import Side
-from bob.subject import configuration
+from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.requests import request
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
-@click.option("--fs", type=FileSystemName(), help="File system, e.g. ext4, or the TOML file of one of your own.")
-@configuration_options
-@probing_options
-@click.pass_context
+@takes_options
 def probe(
     context: click.Context,
-    /,
-    fs: str | None,
-    mount_opts: str,
-    mkfs_opts: str,
-    device: int,
-    out: Path | None,
-    resume: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    expected: Side | None,
-    quiet: bool,
-    **asked: Any,
+    fs: table.FileSystem | None = None,
+    *,
+    options: table.FileSystemOptions,
+    questions: table.Questions,
+    images: table.Images = (DEFAULT_IMAGE,),
+    guests: table.Guests,
+    guest: table.Guest = None,
+    exploration: table.Exploration,
+    out: table.Out = None,
+    resume: table.Resume = None,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+    expected: Expected = None,
+    quiet: table.Quiet = False,
 ) -> Exit | None:
     """Find out which persistence properties a file system has.
 
@@ -96,18 +85,32 @@ def probe(
         check_resumed(context)
     elif fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    made = configuration(fs, mkfs_opts, mount_opts, device) if fs is not None else None
+    made = options.of(fs) if fs is not None else None
+
+    def ask(image: str) -> ProbeRequest:
+        assert made is not None
+        return request(made, exploration, image, guests.host(), questions)
+
     if made is not None and resume is None:
-        check_expected(expected, [(made.name, row_names(request(made, asked)))])
+        check_expected(expected, [ask(images[0])])
 
     from bob.judge.searched import check, keep
     from bob.run import prober  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
     check(resume or out or RUNS / "new")
-    asked["images"] = images = asked_images(asked, [made.fs] if made is not None else [], quiet=quiet)
+    with watching(quiet=quiet) as progress:
+        images = asked_images(
+            images,
+            guests,
+            [made.fs] if made is not None else [],
+            completion=exploration.completion,
+            guest=guest,
+            recovery_crashes=questions.recovery_crashes,
+            progress=progress.step,
+        )
     if made is not None and len(images) > 1:
-        wanted = request(made, asked)
+        wanted = ask(images[0])
         return on_kernels(
             "probe",
             images,
@@ -122,10 +125,10 @@ def probe(
     with telling_what_is_kept("probe", resume or out, RUNS), watching(quiet=quiet) as progress:
         if made is None:
             assert resume is not None
-            result, run = prober.resume(resume, host(asked), progress)
+            result, run = prober.resume(resume, guests.host(), progress)
         else:
             check_out(out, RUNS)
-            result, run = prober.probe(request(made, asked), out, progress)
+            result, run = prober.probe(ask(images[0]), out, progress)
     result = keep(run, result)
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, expected)
@@ -134,7 +137,7 @@ def probe(
 def _check_nothing_asked(context: click.Context) -> None:
     """Raise UsageError for options that a subcommand would ignore."""
     for parameter in context.command.params:
-        if context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+        if is_given(context, parameter):
             name = context.invoked_subcommand
             raise UsageError(f"{parameter.opts[0]} says nothing to 'bob probe {name}'", hint=f"bob probe {name} NAME")
 

@@ -5,61 +5,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from bob.cli.asking import guest_option, kernel_tree_option
 from bob.cli.commands import Command
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images
-from bob.cli.options import Known, WitnessPath, connect_option, image_names, json_option, quiet_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
+from bob.options import Argument, Option, Range
 from bob.report.counts import plural
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.option_values import FOLDER, WITNESSES
 
 if TYPE_CHECKING:
     from bob.run.replay import Replayed
 
 
 @click.command(cls=Command)
-@click.argument("witnesses", metavar="WITNESS...", nargs=-1, required=True, type=WitnessPath(several=True))
-@click.option("--times", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="How often.")
-@click.option(
-    "--image",
-    type=Known("guest image", image_names),
-    help="Another guest image than the witness names; its kernel must be of the same series, or see --any-kernel.",
-)
-@click.option("--any-kernel", is_flag=True, help="Replay it on another kernel than it was found on.")
-@kernel_tree_option
-@guest_option
-@click.option(
-    "--keep",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
-)
-@click.option("--update", is_flag=True, help="Have WITNESS keep what is there, and say its evidence anew.")
-@connect_option
-@json_option
-@quiet_option
+@takes_options
 def replay(
-    witnesses: tuple[Path, ...],
-    times: int,
-    image: str | None,
-    any_kernel: bool,
-    kernel_tree: Path | None,
-    guest: str | None,
-    keep: Path | None,
-    update: bool,
-    connect: str | None,
-    json_file: Path | None,
-    quiet: bool,
+    witnesses: Annotated[tuple[Path, ...], Argument("WITNESS...", WITNESSES)],
+    *,
+    times: Annotated[int, Option("--times", "How often.", Range(1), "N")] = 3,
+    image: table.OtherImage = None,
+    any_kernel: table.AnyKernel = False,
+    kernel_tree: table.KernelTree = None,
+    guest: table.Guest = None,
+    keep: Annotated[
+        Path | None,
+        Option(
+            "--keep",
+            "Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
+            FOLDER,
+            "DIR",
+        ),
+    ] = None,
+    update: Annotated[bool, Option("--update", "Have WITNESS keep what is there, and say its evidence anew.")] = False,
+    connect: table.Connect = None,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Show on a real kernel that WITNESS does violate its property.
 
@@ -97,8 +89,9 @@ def replay(
         for written in _kept(witnesses, keep):
             click.echo(f"wrote {written}", err=True)
     if kernel_tree is not None or guest is not None:
-        where = {"kernel_tree": kernel_tree, "guest": guest, "connect": connect}
-        [image] = asked_images({"images": (image or DEFAULT_IMAGE,), **where}, quiet=quiet)
+        guests = table.Guests(kernel_tree=kernel_tree, connect=connect)
+        with watching(quiet=quiet) as progress:
+            [image] = asked_images((image or DEFAULT_IMAGE,), guests, guest=guest, progress=progress.step)
         any_kernel = True
     done: list[Replayed] = []
     try:

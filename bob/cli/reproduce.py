@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import click
 from rich.text import Text
 
-from bob.cli.asking import jobs_option, preflight_options
 from bob.cli.commands import Command
-from bob.cli.options import Files
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, GuestError, RecordingError, UsageError
 from bob.judge.program_result import Programs, Safety
+from bob.options import Argument, Choice, Option
 from bob.program.pace import Pace
-
-if TYPE_CHECKING:
-    from bob.program.program import Program
+from bob.program.program import Program
+from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.run import option_table as table
+from bob.run.option_values import FOLDER, one_of
+from bob.run.requests import RECORDED_ON, program_requests
 
 NOTE = "reproduce.json"
 """What the folder of an experiment says of itself: how it was asked."""
-ASKED = ("image", "budget", "seed", "write_cache", "atomic_write", "completion")
-"""The options that an answer depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +53,34 @@ ABOUT = (
 
 
 @click.command(cls=Command)
-@click.argument("experiment", type=click.Choice(list(EXPERIMENTS)))
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the runs are kept, one for each program; what is finished there is not done again."
-    " [default: bob-runs/reproduce-EXPERIMENT]",
-)
-@click.option(
-    "--app",
-    "wanted",
-    metavar="PROGRAM",
-    multiple=True,
-    type=Files(lambda: dict.fromkeys(name for made in EXPERIMENTS.values() for name in made.programs)),
-    help="Only this program of it; may be repeated.",
-)
-@jobs_option
-@preflight_options
+@takes_options
 def reproduce(
-    experiment: str, out: Path | None, wanted: tuple[str, ...], json_file: Path | None, quiet: bool, **asked: Any
+    experiment: Annotated[str, Argument("EXPERIMENT", Choice(tuple(EXPERIMENTS)))],
+    *,
+    out: Annotated[
+        Path | None,
+        Option(
+            "--out",
+            "Where the runs are kept, one for each program; what is finished there is not done again.",
+            FOLDER,
+            "DIR",
+            default="bob-runs/reproduce-EXPERIMENT",
+        ),
+    ] = None,
+    wanted: Annotated[
+        tuple[str, ...],
+        Option(
+            "--app",
+            "Only this program of it.",
+            one_of(lambda: dict.fromkeys(name for made in EXPERIMENTS.values() for name in made.programs)),
+            "PROGRAM",
+        ),
+    ] = (),
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    exploration: table.Exploration,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Do a published experiment again, and print it beside what was published.
 
@@ -102,10 +110,24 @@ def reproduce(
     made = EXPERIMENTS[experiment]
     programs, left_out = _programs(made, wanted)
     folder = out or RUNS / f"reproduce-{experiment}"
-    _check_asked(folder, {"experiment": experiment, **{key: asked[key] for key in ASKED}})
+    asked = {
+        "experiment": experiment,
+        "image": image,
+        "budget": exploration.budget,
+        "seed": exploration.seed,
+        "write_cache": exploration.write_cache,
+        "atomic_write": str(exploration.atomic_write),
+        "completion": exploration.completion.value,
+    }
+    _check_asked(folder, asked)
     found: list[Programs] = []
     failed: dict[str, str] = {}
-    for program, answers in _answers(programs, made.models, folder, asked, quiet=quiet):
+
+    def ask(program: Program, step: Callable[[str], None]) -> list[ProbeRequest]:
+        recorded_on = (RECORDED_ON,), table.FileSystemOptions(), (Pace.UNDISTURBED,)
+        return program_requests(program, *recorded_on, exploration, image, guests, progress=step)
+
+    for program, answers in _answers(programs, made.models, folder, ask, quiet=quiet):
         if isinstance(answers, BobError):
             failed[program] = answers.message
         else:
@@ -142,7 +164,7 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
         before = read_document(note)
         for key, value in asked.items():
             if before.get(key) != value:
-                option = f"--{key.replace('_', '-')}" if key in ASKED else key
+                option = key if key == "experiment" else f"--{key.replace('_', '-')}"
                 hint = f"name another --out, or leave {option} as it was"
                 raise UsageError(f"{folder} was made with {option} {before.get(key)}, not {value}", hint=hint)
         return
@@ -156,19 +178,20 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _answers(
-    programs: Sequence[Program], models: Sequence[str], folder: Path, asked: dict[str, Any], *, quiet: bool
+    programs: Sequence[Program],
+    models: Sequence[str],
+    folder: Path,
+    ask: Callable[[Program, Callable[[str], None]], list[ProbeRequest]],
+    *,
+    quiet: bool,
 ) -> Iterator[tuple[str, Programs | BobError]]:
     """The answers for each program, or why there is none; what is finished is read."""
     from bob.apm.named import named_models
-    from bob.cli.app import requests_of
     from bob.cli.display import watching
     from bob.run.programs import try_program
-    from bob.run.requests import RECORDED_ON
     from bob.store.kept_runs import remove
 
     against = named_models(models)
-    once: dict[str, Any] = {"fs_names": (RECORDED_ON,), "paces": (Pace.UNDISTURBED.value,)}
-    whole = {**asked, **once, "mkfs_opts": "", "mount_opts": "", "device": 0}
     for number, program in enumerate(programs, start=1):
         run = folder / program.name
         if (kept := _finished(run, program)) is not None:
@@ -179,8 +202,8 @@ def _answers(
         if run.is_dir() and any(run.iterdir()):
             remove(run)
         try:
-            requests = requests_of(program, dict(whole), quiet=quiet)
             with watching(quiet=quiet) as progress:
+                requests = ask(program, progress.step)
                 answers, _run = try_program(program, requests, run, progress, against, explores=False)
             yield program.name, answers
         except (UsageError, RecordingError, GuestError) as error:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import click
 from rich.table import Table
@@ -14,14 +14,17 @@ from rich.text import Text
 
 from bob.claim.verdict import Verdict
 from bob.cli.commands import Commands
-from bob.cli.options import json_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.judge.program_result import Safety
+from bob.options import Argument, Existing, Option
 from bob.report.counts import plural, size
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
+from bob.run import option_table as table
+from bob.run.option_values import one_of
 from bob.store.kept_runs import KeptRun, State, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 
@@ -36,16 +39,15 @@ _WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mar
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[remove RUN...]")
-@click.option(
-    "--in",
-    "folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
-    help=f"The folder that they are in.  [default: {RUNS}]",
-)
-@json_option
-@click.pass_context
-def runs(context: click.Context, /, folder: Path | None, json_file: Path | None) -> Exit | None:
+@takes_options
+def runs(
+    context: click.Context,
+    folder: Annotated[
+        Path | None,
+        Option("--in", "The folder that they are in.", Existing(file=False), "DIR", default=str(RUNS)),
+    ] = None,
+    json_file: table.Json = None,
+) -> Exit | None:
     """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
 
     A stopped one goes on with --resume; but a program or a quick question is asked anew. A column of a matrix, and a
@@ -77,9 +79,12 @@ def runs(context: click.Context, /, folder: Path | None, json_file: Path | None)
 
 
 @runs.command("remove")
-@click.argument("paths", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
+@takes_options
+def remove_runs(
+    paths: Annotated[tuple[Path, ...], Argument("RUN...", one_of(tuple, "dir"))],
+    *,
+    yes: Annotated[bool, Option("--yes", "Do not ask.")] = False,
+) -> Exit:
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 
     RUN is a path, or the name of one in bob-runs. bob asks first. It leaves a run that another bob is writing, and all
@@ -97,7 +102,7 @@ def remove_runs(paths: tuple[Path, ...], yes: bool) -> Exit:
       2   it was not asked for: no terminal to ask, or the answer was no
       9   one is no run directory, is being written, or cannot be removed; the others were removed
     """
-    paths = tuple(dict.fromkeys(map(_as_listed, paths)))
+    paths = tuple(dict.fromkeys(_as_listed(Path(path)) for path in paths))
     failures: list[BobError] = []
     if not yes and (runs := [path for path in paths if _is_run(path)]):
         _ask(runs)

@@ -3,123 +3,113 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
-from click.core import ParameterSource
 
 from bob.catalogue.probe_files import probe_names
 from bob.claim.verdict import Verdict
-from bob.cli.asking import (
-    check_out,
-    check_resumed,
-    configuration_options,
-    host,
-    jobs_option,
-    request,
-    resume_option,
-    scheduler_option,
-    telling_what_is_kept,
-    trying_options,
-)
 from bob.cli.ci import tell
 from bob.cli.commands import Command
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images
-from bob.cli.options import Files, FileSystemName, Known, Shard
+from bob.cli.options import is_given, takes_options
 from bob.cli.output import console, deliver
+from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
+from bob.options import Existing, Option, Range
 from bob.report.counts import plural
 from bob.report.points import suites_of
+from bob.request import DEFAULT_IMAGE
 from bob.result import Result
-from bob.run.requests import ALL
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.option_values import ALL, known, one_of
+from bob.run.requests import request
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, bounds_names, search_of_file
 from bob.search.spaces import search as asked_search
-from bob.subject import configuration
 
 
 @click.command(cls=Command)
-@click.option("--fs", type=FileSystemName(), help="File system, e.g. btrfs, or the TOML file of one of your own.")
-@configuration_options
-@click.option(
-    "--ops",
-    "length",
-    type=click.IntRange(1, 4),
-    show_default=True,
-    help="Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
-    f" --seconds or --property. [default: 1, or with --property {PROPERTY_OPS}]",
-)
-@click.option(
-    "--bounds",
-    type=Files(bounds_names),
-    metavar="NAME|FILE",
-    help="What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
-    f" own. [default: {SMALL}, or with --property {SHAPES}]",
-)
-@click.option(
-    "--workload",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
-    " for each sequence of choices.",
-)
-@click.option(
-    "--property",
-    "names",
-    type=Known("property", lambda: (*_asked_names(), ALL)),
-    multiple=True,
-    help="Search for a workload that breaks this property of Table 1, in place of what calls promise; may be repeated;"
-    " all: for each one. Workloads are drawn until all of them are broken, or --seconds have passed"
-    f" [default: {PROPERTY_SECONDS}].",
-)
-@click.option(
-    "--sample",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops says.",
-)
-@click.option(
-    "--seconds",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
-)
-@click.option(
-    "--shard",
-    type=Shard(),
-    default="1/1",
-    help="Only the Kth of N parts, of about the same size; together they are the whole. [default: all]",
-)
-@click.option("--count", is_flag=True, help="Only say how many workloads there are; no guest is started.")
-@jobs_option
-@scheduler_option
-@trying_options
-@resume_option
-@click.pass_context
+@takes_options
 def search(
     context: click.Context,
-    /,
-    fs: str | None,
-    mount_opts: str,
-    mkfs_opts: str,
-    device: int,
-    length: int | None,
-    bounds: str | None,
-    file: Path | None,
-    names: tuple[str, ...],
-    sample: int | None,
-    seconds: int | None,
-    shard: tuple[int, int],
-    count: bool,
-    out: Path | None,
-    resume: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    quiet: bool,
-    **asked: Any,
+    fs: table.FileSystem | None = None,
+    *,
+    options: table.FileSystemOptions,
+    length: Annotated[
+        int | None,
+        Option(
+            "--ops",
+            "Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
+            " --seconds or --property.",
+            Range(1, 4),
+            default=f"1, or with --property {PROPERTY_OPS}",
+        ),
+    ] = None,
+    bounds: Annotated[
+        str | None,
+        Option(
+            "--bounds",
+            "What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
+            " own.",
+            one_of(bounds_names),
+            "NAME|FILE",
+            default=f"{SMALL}, or with --property {SHAPES}",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        Option(
+            "--workload",
+            "A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
+            " for each sequence of choices.",
+            Existing(folder=False),
+            "FILE",
+        ),
+    ] = None,
+    names: Annotated[
+        tuple[str, ...],
+        Option(
+            "--property",
+            "Search for a workload that breaks this property of Table 1, in place of what calls promise, or, with all,"
+            " each of them. Workloads are drawn until all of them are broken, or --seconds have passed"
+            f" ({PROPERTY_SECONDS} by default).",
+            known("property", lambda: (*_asked_names(), ALL)),
+        ),
+    ] = (),
+    sample: Annotated[
+        int | None,
+        Option(
+            "--sample",
+            "Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops"
+            " says.",
+            Range(1),
+            "N",
+        ),
+    ] = None,
+    seconds: Annotated[
+        int | None,
+        Option(
+            "--seconds",
+            "Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
+            Range(1),
+            "N",
+        ),
+    ] = None,
+    shard: table.Shard = table.WHOLE,
+    count: Annotated[bool, Option("--count", "Only say how many workloads there are; no guest is started.")] = False,
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    guest: table.Guest = None,
+    scheduler: table.Scheduler = None,
+    exploration: table.Exploration,
+    out: table.Out = None,
+    resume: table.Resume = None,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Search for workloads after which something is lost that a call has made durable.
 
@@ -173,7 +163,7 @@ def search(
         )
     if sample is not None and seconds is not None:
         raise UsageError("--sample says how many workloads are drawn, --seconds for how long", hint="leave one out")
-    part = Part(*shard, sample, asked["seed"])
+    part = Part(*shard, sample, exploration.seed)
     if file is not None:
         _check_alone(context)
         wanted = search_of_file(file, part, seconds)
@@ -188,15 +178,23 @@ def search(
     from bob.run import search as searching  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    if resume is None:
-        made = configuration(fs or "", mkfs_opts, mount_opts, device)
-        [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, [made.fs], quiet=quiet)
     with telling_what_is_kept("search", resume or out, RUNS), watching(quiet=quiet) as progress:
         if resume is not None:
-            result, run = searching.resume(resume, host(asked), progress)
+            result, run = searching.resume(resume, guests.host(scheduler), progress)
         else:
+            made = options.of(fs or "")
+            [image] = asked_images(
+                (image,),
+                guests,
+                [made.fs],
+                completion=exploration.completion,
+                guest=guest,
+                scheduler=scheduler,
+                progress=progress.step,
+            )
             check_out(out, RUNS)
-            result, run = searching.search(wanted, request(made, asked), out, progress)
+            asked = request(made, exploration, image, guests.host(scheduler))
+            result, run = searching.search(wanted, asked, out, progress)
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=True)
     return _exit(result)
@@ -210,8 +208,7 @@ def _asked_names() -> tuple[str, ...]:
 def _check_alone(context: click.Context) -> None:
     """Raise UsageError for an option that says something else of the workloads than the Python file."""
     for parameter in context.command.params:
-        given = context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
-        if given and parameter.name in ("length", "bounds", "names"):
+        if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):
             raise UsageError(
                 f"{parameter.opts[0]} does not go with --workload",
                 hint="the Python file says what a workload does, and what is promised of it",

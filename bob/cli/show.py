@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import click
 from rich.console import Console
@@ -13,12 +14,13 @@ from rich.text import Text
 from bob.claim.verdict import Verdict
 from bob.cli.app import programs_exit
 from bob.cli.commands import Command
-from bob.cli.options import Destination, NewFileOrFolder, json_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.judge.program_result import Programs
 from bob.judge.tried import Tried
 from bob.judge.tried import to_json as tried_to_json
+from bob.options import Argument, Choice, Existing, Option
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
 from bob.report.junit import to_junit
@@ -28,6 +30,8 @@ from bob.report.programs import print_programs
 from bob.report.saved import Saved, document_of, load, programs, result_file, several_programs, tried
 from bob.report.table import print_result
 from bob.result import to_json
+from bob.run import option_table as table
+from bob.run.option_values import DESTINATION, Destination
 from bob.store.kept_runs import Kind, kept_run
 from bob.store.new_folder import check_folder
 from bob.store.searched_file import FILE as SEARCHED
@@ -57,21 +61,30 @@ _WORST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 
 
 @click.command(cls=Command)
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--format",
-    "wanted",
-    type=click.Choice((*ENDINGS, *PICTURES, SITE)),
-    help="What to write.  [default: what FILE ends with, else table; for a directory site]",
-)
-@click.option(
-    "--output",
-    type=NewFileOrFolder(),
-    metavar="FILE|DIR/",
-    help="Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
-)
-@json_option
-def show(runs: tuple[Path, ...], wanted: str | None, output: Destination | None, json_file: Path | None) -> Exit:
+@takes_options
+def show(
+    runs: Annotated[tuple[Path, ...], Argument("RUN...", Existing())],
+    *,
+    wanted: Annotated[
+        str | None,
+        Option(
+            "--format",
+            "What to write.",
+            Choice((*ENDINGS, *PICTURES, SITE)),
+            default="what FILE ends with, else table; for a directory site",
+        ),
+    ] = None,
+    output: Annotated[
+        Destination | None,
+        Option(
+            "--output",
+            "Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
+            DESTINATION,
+            "FILE|DIR/",
+        ),
+    ] = None,
+    json_file: table.Json = None,
+) -> Exit:
     """Print the table of RUN again: a run directory, or a result that --json wrote.
 
     Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one

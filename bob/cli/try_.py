@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
 from bob.claim.verdict import Verdict
-from bob.cli.asking import (
-    check_out,
-    configuration_options,
-    jobs_option,
-    request,
-    telling_what_is_kept,
-    trying_options,
-)
 from bob.cli.ci import tell
 from bob.cli.commands import Command
 from bob.cli.display import watching
-from bob.cli.kernels import asked_images
-from bob.cli.options import Destination, FileSystemName, NewFileOrFolder
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
+from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.cli.show import check_answers, format_of, write_answers
 from bob.errors import Exit, UsageError
 from bob.judge.tried import to_json
+from bob.options import Option
 from bob.report.answers import print_answers
 from bob.report.points import suites_of_tried
-from bob.run.requests import MOST_WITNESSES, Parts, Question
+from bob.request import DEFAULT_IMAGE
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.option_values import DESTINATION, Destination
+from bob.run.requests import Parts, Question, request
 from bob.run.requests import trial as read
-from bob.subject import configuration
 from bob.workload.operations import At
 
 STDIN = "-"
@@ -39,74 +34,34 @@ _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
 
 
 @click.command("try", cls=Command)
-@click.argument("operations", metavar="OPERATIONS", nargs=-1, required=True)
-@click.option(
-    "--fs", type=FileSystemName(), required=True, help="File system, e.g. ext4, or the TOML file of one of your own."
-)
-@configuration_options
-@click.option(
-    "--setup",
-    "setups",
-    metavar="OPERATIONS",
-    multiple=True,
-    help="The initial tree, durable before it all begins; may be repeated.",
-)
-@click.option(
-    "--expect",
-    "expected",
-    metavar="EXPECTATION",
-    multiple=True,
-    required=True,
-    help="What is to be so after every crash; may be repeated, each is answered.",
-)
-@click.option(
-    "--at",
-    type=click.Choice([at.value for at in At]),
-    default=At.END.value,
-    show_default=True,
-    help="When the crash comes: after the last operation has returned, or anywhere.",
-)
-@click.option(
-    "--finish",
-    "finishes",
-    metavar="FINISH",
-    multiple=True,
-    help="What comes after the operations: natural [SECONDS], sync, fsync PATH; may be repeated. [default: natural; "
-    "an fsync of the directories that they change; fsync /]",
-)
-@click.option(
-    "--witnesses",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=MOST_WITNESSES,
-    show_default=True,
-    help="Show and keep at most so many ways to break each expectation.",
-)
-@click.option(
-    "--output",
-    type=NewFileOrFolder(),
-    metavar="FILE|DIR/",
-    help="Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
-)
-@jobs_option
-@trying_options
+@takes_options
 def try_(
-    operations: tuple[str, ...],
-    fs: str,
-    mount_opts: str,
-    mkfs_opts: str,
-    device: int,
-    setups: tuple[str, ...],
-    expected: tuple[str, ...],
-    at: str,
-    finishes: tuple[str, ...],
-    witnesses: int,
-    output: Destination | None,
-    out: Path | None,
-    json_file: Path | None,
-    junit_file: Path | None,
-    quiet: bool,
-    **asked: Any,
+    operations: tuple[table.Operations, ...],
+    *,
+    fs: table.FileSystem,
+    options: table.FileSystemOptions,
+    setup: tuple[table.Setup, ...] = (),
+    expect: table.Expectations,
+    at: table.Moment = At.END,
+    finishes: table.Finishes = (),
+    witnesses: table.Witnesses = table.MOST_WITNESSES,
+    output: Annotated[
+        Destination | None,
+        Option(
+            "--output",
+            "Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
+            DESTINATION,
+            "FILE|DIR/",
+        ),
+    ] = None,
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    guest: table.Guest = None,
+    exploration: table.Exploration,
+    out: table.Out = None,
+    json_file: table.Json = None,
+    junit_file: table.Junit = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Ask what a crash may leave of OPERATIONS.
 
@@ -146,23 +101,25 @@ def try_(
       3   none breaks, but of one it is not known: a guest was lost, or a control failed
       4+  something is missing or went wrong, see `bob --help`
     """
-    made = configuration(fs, mkfs_opts, mount_opts, device)
+    made = options.of(fs)
     wanted = format_of(output)
     check_answers(wanted, output)
     if output is not None and is_stdout(output.path):
         raise UsageError("the answers are printed anyway", hint="name a file: --output answers.html")
     question = Question(
-        _text(operations), expected, "\n".join(setups), finishes, At(at), most_witnesses=witnesses, parts=_PARTS
+        _text(operations), expect, "\n".join(setup), finishes, at, most_witnesses=witnesses, parts=_PARTS
     )
-    trial = read(question, request(made, asked))
+    trial = read(question, request(made, exploration, image, guests.host()))
 
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.trial import try_out
 
     check_out(out, RUNS)
-    [asked["image"]] = asked_images({**asked, "images": (asked["image"],)}, [made.fs], quiet=quiet)
     with telling_what_is_kept("try", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
-        tried, run = try_out(replace(trial, request=request(made, asked)), out, progress)
+        [image] = asked_images(
+            (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
+        )
+        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), out, progress)
     if json_file is not None:
         write_json(json_file, to_json(tried))
     if not is_stdout(json_file):

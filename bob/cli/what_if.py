@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
-from bob.cli.asking import jobs_option, preflight_options
 from bob.cli.commands import Command
-from bob.cli.models import ModelName, held_beside, named_programs
-from bob.cli.options import Files, NewFile
+from bob.cli.display import watching
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
+from bob.cli.run_directories import check_out
 from bob.errors import Exit
-from bob.program.folder import shipped_programs
+from bob.options import Argument, Option
+from bob.program.folder import named, shipped_programs
+from bob.program.program import Program
+from bob.request import DEFAULT_IMAGE
+from bob.run import option_table as table
+from bob.run.option_values import ALL, NEW_FILE, PROGRAM
 
 
 class WithSigns(Command):
@@ -30,27 +36,28 @@ class WithSigns(Command):
 
 
 @click.command("what-if", cls=WithSigns)
-@click.argument("model", metavar="MODEL", type=ModelName())
-@click.argument("changes", metavar="CHANGE...", nargs=-1, required=True)
-@click.option("--out", type=NewFile(stdout=False), metavar="FILE", help="The model. [default: apm/MODEL-what-if.json]")
-@click.option(
-    "--app",
-    "programs",
-    metavar="PROGRAM",
-    multiple=True,
-    type=Files(shipped_programs, "dir"),
-    help="Hold this program against both models; may be repeated; all: each one that bob ships.",
-)
-@jobs_option
-@preflight_options
+@takes_options
 def what_if_(
-    model: str,
-    changes: tuple[str, ...],
-    out: Path | None,
-    programs: tuple[str, ...],
-    json_file: Path | None,
-    quiet: bool,
-    **asked: Any,
+    model: table.ModelName,
+    changes: Annotated[tuple[str, ...], Argument("CHANGE...")],
+    *,
+    out: Annotated[
+        Path | None, Option("--out", "The model.", NEW_FILE, "FILE", default="apm/MODEL-what-if.json")
+    ] = None,
+    programs: Annotated[
+        tuple[str, ...],
+        Option(
+            "--app",
+            "Hold this program against both models. With all, each one that bob ships.",
+            PROGRAM,
+            "PROGRAM",
+        ),
+    ] = (),
+    image: table.Image = DEFAULT_IMAGE,
+    guests: table.Guests,
+    exploration: table.Exploration,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Change MODEL by clauses, write it as a model file, and say what is different.
 
@@ -80,16 +87,28 @@ def what_if_(
     from bob.apm.model import save
     from bob.apm.named import named_model
     from bob.apm.what_if import what_if
+    from bob.report.programs import print_change
+    from bob.store.run_directory import RUNS
 
     before = named_model(model)
     name = out.stem if out is not None else f"{before.name}-what-if"
     found = what_if(before, [change.strip() for change in changes], name)
-    tried = named_programs(programs)
+    tried = _named_programs(programs)
+    if tried:
+        check_out(None, RUNS)
     path = out or Path("apm") / f"{name}.json"
     save(found.after, path)
     if not is_stdout(json_file):
         print_what_if(console(), found, path)
-    answers = list(held_beside(tried, (found.before, found.after), asked, quiet=quiet, tells=not is_stdout(json_file)))
+    answers = []
+    for program in tried:
+        from bob.run.model_change import model_change  # libvirt and paramiko take a while to load
+
+        with watching(quiet=quiet) as progress:
+            answers.append(model_change(program, (found.before, found.after), exploration, image, guests, progress))
+        if not is_stdout(json_file):
+            console().print()
+            print_change(console(), answers[-1])
     if json_file is not None:
         from bob.judge.modelled import changes_to_json
 
@@ -97,3 +116,9 @@ def what_if_(
     if any(answer.added for answer in answers):
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if any(answer.is_unknown for answer in answers) else Exit.DONE
+
+
+def _named_programs(wanted: Sequence[str]) -> list[Program]:
+    """The programs of these names, each once; :data:`ALL` is each one that bob ships."""
+    names = [name for one in wanted for name in (shipped_programs() if one == ALL else (one,))]
+    return [named(name) for name in dict.fromkeys(names)]

@@ -6,17 +6,20 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import Known, NewFile, WitnessPath, connect_option, image_names, json_option, quiet_option
+from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
+from bob.options import Argument, Option, Range
 from bob.report.counts import plural
+from bob.run import option_table as table
+from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
 from bob.trace.replay_log import CRASH
 from bob.witness.keep import mount_words
 
@@ -31,13 +34,16 @@ def witness() -> None:
 
 
 @witness.command()
-@click.argument("path", metavar="WITNESS", type=WitnessPath(several=False))
-@click.option("--svg", "picture", type=NewFile(), metavar="FILE", help="Draw the time line, too.")
-@click.option(
-    "--html", "page", type=NewFile(), metavar="FILE", help="Write the story as a page that stands alone, too."
-)
-@json_option
-def show(path: Path, picture: Path | None, page: Path | None, json_file: Path | None) -> Exit:
+@takes_options
+def show(
+    path: Annotated[Path, Argument("WITNESS", WITNESS)],
+    *,
+    picture: Annotated[Path | None, Option("--svg", "Draw the time line, too.", OUTPUT, "FILE")] = None,
+    page: Annotated[
+        Path | None, Option("--html", "Write the story as a page that stands alone, too.", OUTPUT, "FILE")
+    ] = None,
+    json_file: table.Json = None,
+) -> Exit:
     """Tell the story of WITNESS.
 
     What the program did, what the disk was sent and when, which of that the crash left, what was found after it, and
@@ -77,34 +83,19 @@ def show(path: Path, picture: Path | None, page: Path | None, json_file: Path | 
 
 
 @witness.command()
-@click.argument("paths", metavar="WITNESS...", nargs=-1, required=True, type=WitnessPath(several=True))
-@click.option("--output", type=NewFile(), metavar="FILE", help="Where the smaller witness goes, if it is one.")
-@click.option("--in-place", is_flag=True, help="Put each smaller witness in the place of the larger one.")
-@click.option(
-    "--budget",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=100,
-    show_default=True,
-    help="Mounts an attempt, about.",
-)
-@click.option(
-    "--image",
-    type=Known("guest image", image_names),
-    help="Another guest image than the witness names; its kernel must be the same.",
-)
-@connect_option
-@json_option
-@quiet_option
+@takes_options
 def shrink(
-    paths: tuple[Path, ...],
-    output: Path | None,
-    in_place: bool,
-    budget: int,
-    image: str | None,
-    connect: str | None,
-    json_file: Path | None,
-    quiet: bool,
+    paths: Annotated[tuple[Path, ...], Argument("WITNESS...", WITNESSES)],
+    *,
+    output: Annotated[
+        Path | None, Option("--output", "Where the smaller witness goes, if it is one.", OUTPUT, "FILE")
+    ] = None,
+    in_place: Annotated[bool, Option("--in-place", "Put each smaller witness in the place of the larger one.")] = False,
+    budget: Annotated[int, Option("--budget", "Mounts an attempt, about.", Range(1), "N")] = 100,
+    image: table.OtherImage = None,
+    connect: table.Connect = None,
+    json_file: table.Json = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Make WITNESS smaller.
 
@@ -182,53 +173,45 @@ def _print_shrunk(one: Shrunk) -> None:
 
 
 @witness.command()
-@click.argument("path", metavar="WITNESS", type=WitnessPath(several=False))
-@click.option(
-    "--dm-log",
-    "log_file",
-    type=NewFile(stdout=False),
-    metavar="FILE",
-    help="Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
-)
-@click.option(
-    "--base",
-    "base_file",
-    type=NewFile(stdout=False),
-    metavar="FILE",
-    help="With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
-)
-@click.option(
-    "--probe",
-    "probe_file",
-    type=NewFile(stdout=False),
-    metavar="FILE",
-    help="Write a probe file that asks for the same of the same workload.",
-)
-@click.option(
-    "--xfstests",
-    "case_file",
-    type=NewFile(stdout=False),
-    metavar="FILE",
-    help="Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
-)
-@click.option(
-    "--image",
-    type=Known("guest image", image_names),
-    help="Another guest image than the witness names; its kernel must be the same, or see --any-kernel.",
-)
-@click.option("--any-kernel", is_flag=True, help="Record on another kernel than it was found on.")
-@connect_option
-@quiet_option
+@takes_options
 def export(
-    path: Path,
-    log_file: Path | None,
-    base_file: Path | None,
-    probe_file: Path | None,
-    case_file: Path | None,
-    image: str | None,
-    any_kernel: bool,
-    connect: str | None,
-    quiet: bool,
+    path: Annotated[Path, Argument("WITNESS", WITNESS)],
+    *,
+    log_file: Annotated[
+        Path | None,
+        Option(
+            "--dm-log",
+            "Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
+            NEW_FILE,
+            "FILE",
+        ),
+    ] = None,
+    base_file: Annotated[
+        Path | None,
+        Option(
+            "--base",
+            "With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
+            NEW_FILE,
+            "FILE",
+        ),
+    ] = None,
+    probe_file: Annotated[
+        Path | None,
+        Option("--probe", "Write a probe file that asks for the same of the same workload.", NEW_FILE, "FILE"),
+    ] = None,
+    case_file: Annotated[
+        Path | None,
+        Option(
+            "--xfstests",
+            "Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
+            NEW_FILE,
+            "FILE",
+        ),
+    ] = None,
+    image: table.OtherImage = None,
+    any_kernel: table.AnyKernel = False,
+    connect: table.Connect = None,
+    quiet: table.Quiet = False,
 ) -> Exit:
     """Write WITNESS for others: as a probe file, as a case for xfstests, as a log of what the disk was sent.
 

@@ -1,6 +1,9 @@
 """Everything that starts guests: the only room, beside the command line, that knows how they are had.
 
-requests       what may be asked, in words, by the command line and from Python
+option_table   the options that several commands or both front ends have; option_values   which values they take
+requests       requests, made of what was asked by the command line or from Python
+guest_images   the images that options ask for
+model_change   what a change of a model means for a program
 agents         a guest with bob's agent in it
 pool           guests side by side, what they do, and what it means to lose one
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it

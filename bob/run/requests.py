@@ -3,27 +3,24 @@ same and refuse the same. All that is wrong is a UsageError, before anything sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
-from os import PathLike
-from typing import TypeVar, cast
 
 from bob.catalogue.probe_files import check_own, parse_finish
-from bob.catalogue.sets import Rows, probes_of
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
-from bob.crash.caches import CACHES
-from bob.crash.device import DeviceModel
 from bob.errors import PointedError, UsageError, meant
 from bob.guest.capacity import check_device, check_jobs
 from bob.judge.tried import Trial
-from bob.request import DEFAULT_IMAGE, Host, ProbeRequest
-from bob.settings import forget, settings
-from bob.subject import DEFAULT_BUDGET, Configuration, FileSystem
-from bob.trace.completion import Completion
+from bob.program.pace import Pace
+from bob.program.program import Program
+from bob.request import Host, ProbeRequest
+from bob.run.guest_images import asked_images
+from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, Guests, Questions
+from bob.run.option_values import ALL, property_names
+from bob.subject import Configuration, FileSystem
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
@@ -33,80 +30,63 @@ from bob.workload.simulation import RefusedError, simulate
 
 RECORDED_ON = "ext4"
 """Where only models are asked, a program is recorded on this file system, at its undisturbed pace."""
-ALL = "all"
-"""In place of a property's name: every one that is shipped."""
-MOST_WITNESSES = 5
-"""So many ways to break an expectation are kept as witnesses by default."""
-
-Word = TypeVar("Word", bound=Enum)
-One = TypeVar("One", bound="str | PathLike[str]")
 
 
-def asked_request(
+TABLE_1 = Questions()
+
+
+def request(
     configuration: Configuration,
-    *,
-    image: str | None,
-    jobs: int | None,
-    budget: int | None,
-    audit: float,
-    seed: int,
-    write_cache: str,
-    atomic_write: int,
-    completion: str,
+    exploration: Exploration,
+    image: str,
+    host: Host,
+    questions: Questions = TABLE_1,
 ) -> ProbeRequest:
-    """How and where a configuration is asked, as the arguments of Python's functions say it. What is None is as
-    bob.toml says, or else as it is by default.
-
-    Raises UsageError where that cannot be, or bob.toml is wrong.
-    """
-    from bob.run.agents import check_image  # takes a while to load
-
-    host, said = asked_host(jobs), settings()
-    name = image or said.image or DEFAULT_IMAGE
-    check_image(name)
-    return ProbeRequest(
-        configuration=configuration,
-        image=name,
-        host=host,
-        budget=budget if budget is not None else said.budget or DEFAULT_BUDGET,
-        seed=seed,
-        model=device_model(write_cache, atomic_write, completion),
-        audit=audit,
+    """Return what is asked of a configuration. Raise UsageError if that cannot be asked: see :func:`checked`."""
+    return checked(
+        ProbeRequest(
+            configuration=configuration,
+            image=image,
+            host=host,
+            budget=exploration.budget,
+            seed=exploration.seed,
+            audit=exploration.audit,
+            model=exploration.model,
+            properties=questions.properties,
+            probes=questions.probes,
+            rows=questions.rows,
+            recovery_crashes=questions.recovery_crashes,
+        )
     )
 
 
-def asked_host(jobs: int | None) -> Host:
-    """Where guests run: ``jobs`` of them side by side; of None, as many as bob.toml says, or else as fit. It is read
-    anew, as a question begins."""
-    forget()
-    return Host(jobs=settings().jobs if jobs is None else jobs)
+def program_requests(
+    program: Program,
+    file_systems: Sequence[str],
+    options: FileSystemOptions,
+    paces: Sequence[Pace],
+    exploration: Exploration,
+    image: str,
+    guests: Guests,
+    *,
+    scheduler: str | None = None,
+    progress: Callable[[str], None],
+) -> list[ProbeRequest]:
+    """Return what is asked of ``program``: once on each file system, at each of ``paces``; without any, at each that
+    the file system makes differ. Make the image of a kernel of the user's.
 
-
-def several(one_or_more: One | Iterable[One]) -> tuple[One, ...]:
-    """What may stand alone where several may stand: a text or a path."""
-    if isinstance(one_or_more, str | PathLike):
-        return (cast(One, one_or_more),)
-    return tuple(one_or_more)
-
-
-def property_names(rows: Rows) -> tuple[str, ...]:
-    """The properties that can be asked for by name among ``rows``."""
-    return tuple(probe.property.name for probe in probes_of(rows))
-
-
-def word(kind: type[Word], said: str, what: str) -> Word:
-    """The member of ``kind`` whose value is ``said``."""
-    try:
-        return kind(said)
-    except ValueError:
-        raise UsageError(f"unknown {what} {said!r}", hint=meant(str(said), [str(one.value) for one in kind])) from None
-
-
-def device_model(write_cache: str, atomic_write: int, completion: str) -> DeviceModel:
-    """The disk that is assumed; ``atomic_write`` is in bytes."""
-    if write_cache not in CACHES:
-        raise UsageError(f"unknown write cache {write_cache!r}", hint=meant(write_cache, CACHES))
-    return DeviceModel(CACHES[write_cache], atomic_write, word(Completion, completion, "completion"))
+    Without a size in ``options``, a device is as large as both the file system and the program need it.
+    """
+    made = [options.of(name) for name in dict.fromkeys(file_systems)]
+    if not options.device:
+        made = [replace(one, device=program.device) if one.fs.device < program.device else one for one in made]
+    systems = [one.fs for one in made]
+    [image] = asked_images(
+        (image,), guests, systems, completion=exploration.completion, scheduler=scheduler, progress=progress
+    )
+    asked = [request(one, exploration, image, guests.host(scheduler)) for one in made]
+    each = tuple(dict.fromkeys(paces))
+    return [replace(one, pace=pace) for one in asked for pace in each or Pace.on(one.configuration.fs.commit)]
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:

@@ -16,7 +16,7 @@ from bob.apm.tried import RARE, how_tried
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, questions
 from bob.claim.property.vocabulary import Call
-from bob.cli.models import with_witnesses
+from bob.cli.model_runs import with_witnesses
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation
 from bob.request import ProbeRequest, request_to_json

@@ -18,13 +18,13 @@ from inline_snapshot import snapshot
 from bob import timings
 from bob.claim.verdict import Verdict
 from bob.cli.display import Bar, Lines, verdict_line, watching
-from bob.cli.options import Size
 from bob.cli.output import THEME, Screen, console, deliver, write_json
 from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
 from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult
+from bob.run.option_values import read_size
 from bob.subject import load_set, set_names
 from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
 from wording import line_with, sentence_with, text_with
@@ -647,10 +647,10 @@ def test_json_that_cannot_be_written(tmp_path: Path) -> None:
     [("1", 1), ("64M", 2**26), ("64m", 2**26), ("64MB", 2**26), ("64MiB", 2**26), ("1G", 2**30), (" 2T ", 2**41)],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert Size().convert(text, None, None) == size
+    assert read_size(text, "--device") == size
 
 
 @pytest.mark.parametrize("text", ["", "M", "-1M", "1.5G", "64X", "0M"])
 def test_no_sizes(text: str) -> None:
     with pytest.raises(UsageError):
-        Size().convert(text, None, None)
+        read_size(text, "--device")

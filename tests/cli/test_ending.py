@@ -216,7 +216,7 @@ def test_an_interrupt_that_c_code_has_swallowed_is_one_still(tmp_path: Path) -> 
 import os, signal, sys
 from pathlib import Path
 from bob.cli import ending
-from bob.cli.asking import telling_what_is_kept
+from bob.cli.run_directories import telling_what_is_kept
 ending.catch_signals()
 folder = Path(sys.argv[1])
 (folder / "run.json").touch()

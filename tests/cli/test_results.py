@@ -193,7 +193,7 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
 
 def test_a_replay_on_the_kernel_of_a_tree(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not be the witness's own: that is the question."""
-    monkeypatch.setattr("bob.cli.replay.asked_images", lambda asked, *, quiet: (f"{asked['images'][0]}+6.16.0-mine",))
+    monkeypatch.setattr("bob.cli.replay.asked_images", lambda images, guests, **more: (f"{images[0]}+6.16.0-mine",))
     Path("w.json").touch()
     work.replayed = []
     bob("replay", "w.json", "--kernel-tree", ".", "--quiet")

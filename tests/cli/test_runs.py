@@ -372,10 +372,10 @@ def test_help_shows_the_defaults_of_the_file(bob: Bob) -> None:
     Path("bob.toml").write_text('image = "debian-trixie"\nbudget = 7\njobs = 3\n')
     said = " ".join(bob("probe", "--help").out.split())
     assert "[default: 7; x>=1]" in said and "[default: debian-trixie]" in said
-    assert "[default: 3] [x>=1]" in said
+    assert "[default: 3; x>=1]" in said
     Path("bob.toml").write_text("budget = ")
     said = " ".join(bob("probe", "--help").out.split())
-    assert "[default: 100; x>=1]" in said and "[default: one per processor, as far as memory goes] [x>=1]" in said
+    assert "[default: 100; x>=1]" in said and "[default: one per processor, as far as memory goes; x>=1]" in said
 
 
 @pytest.mark.parametrize(

@@ -135,15 +135,15 @@ hint: --sample N draws some, --seconds N as many as that time allows
         (
             ("--fs", "ext4", "--shard", "3/2"),
             snapshot("""\
-bob: invalid value for '--shard': '3/2' is no part such as 1/4: the first of four
-hint: bob search --help
+bob: invalid --shard '3/2'; expected K/N
+hint: for example 1/4: the first of four parts
 """),
         ),
         (
             ("--fs", "ext4", "--shard", "0/2"),
             snapshot("""\
-bob: invalid value for '--shard': '0/2' is no part such as 1/4: the first of four
-hint: bob search --help
+bob: invalid --shard '0/2'; expected K/N
+hint: for example 1/4: the first of four parts
 """),
         ),
         (

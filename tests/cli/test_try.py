@@ -6,7 +6,7 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from bob.documents import opened
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
+from bob.run.option_table import Guests
 from bob.subject import FileSystem, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
@@ -289,13 +290,9 @@ def test_damaged_answers_are_told(bob: Bob, work: Work) -> None:
 def test_a_kernel_of_ones_own(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """--kernel makes an image over that of --image, as it does for a probe."""
 
-    def asked_images(asked: Mapping[str, Any], fs: Sequence[FileSystem], *, quiet: bool) -> tuple[str, ...]:
+    def asked_images(images: Sequence[str], guests: Guests, fs: Sequence[FileSystem], **more: Any) -> tuple[str, ...]:
         assert [one.name for one in fs] == ["ext4"]
-        assert (asked["images"], asked["kernel"], asked["modules"]) == (
-            ("debian-trixie",),
-            Path("bzImage"),
-            Path("modules"),
-        )
+        assert (images, guests.kernel, guests.modules) == (("debian-trixie",), Path("bzImage"), Path("modules"))
         return ("debian-trixie+6.16.0-mine",)
 
     monkeypatch.setattr("bob.cli.try_.asked_images", asked_images)

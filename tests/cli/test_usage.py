@@ -117,7 +117,7 @@ PROBE = ("probe", "--fs", "ext4")
         (["judge", "nowhere"], "invalid value for 'RUN': Directory 'nowhere' does not exist", "bob judge --help"),
         (["show"], "missing argument 'RUN...'", "bob show --help"),
         (["show", "nowhere"], "invalid value for 'RUN...': Path 'nowhere' does not exist", "bob show --help"),
-        (["replay", "nowhere"], "invalid value for 'WITNESS...': Path 'nowhere' does not exist", "bob replay --help"),
+        (["replay", "nowhere"], "WITNESS...: there is no witness nowhere", "name a file, or a witness in a bundle"),
         (["replay", "file", "--times", "0"], "invalid value for '--times': 0 is not", "bob replay --help"),
         (["replay", "file", "--image", "x"], "unknown guest image 'x'", "bob knows: debian-bookworm"),
         (["witness", "export", "file"], "say what is to be written", "--probe FILE"),

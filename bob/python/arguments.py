@@ -6,7 +6,6 @@ cannot be read afterwards. Pydantic checks them strictly: it refuses a text or T
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from inspect import BoundArguments, formatannotation, signature
@@ -16,10 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bob.errors import UsageError
 from bob.printable import printable
-from bob.progress import Progress
 
-_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
-"""Names in annotations, beside those of Python itself."""
 _MOST_SHOWN = 40
 """So many characters of a wrong value stand in the message."""
 
@@ -32,7 +28,7 @@ def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str
     asked = signature(function)
     arguments = asked.bind(*given, **named)
     for name, value in arguments.arguments.items():
-        kind = _type(asked.parameters[name].annotation)
+        kind = asked.parameters[name].annotation
         try:
             arguments.arguments[name] = _check(kind).validate_python(_plain(value))
         except ValidationError:
@@ -47,11 +43,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Set):
         return list(value)
     return value.tolist() if hasattr(value, "tolist") else value
-
-
-@cache
-def _type(annotation: str) -> Any:
-    return eval(annotation, dict(_NAMES))  # the text is bob's own
 
 
 @cache

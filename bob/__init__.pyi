@@ -1,0 +1,195 @@
+"""What Python may call. This file is written by a program: python -m bob.python.stub."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from bob.judge.program_result import Programs
+from bob.judge.tried import Tried
+from bob.progress import Progress
+from bob.report.saved import Saved
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
+__all__ = ["app", "load", "probe", "resume", "try_"]
+
+__version__: str
+
+def app(
+    program: StrPath,
+    *,
+    fs: StrPath | Sequence[StrPath] = (),
+    model: StrPath | Sequence[StrPath] = (),
+    pace: str | Sequence[str] = (),
+    mount_options: str = "",
+    mkfs_options: str = "",
+    device: int = 0,
+    budget: int | None = None,
+    audit: float = 0.01,
+    seed: int = 1,
+    write_cache: str = "volatile",
+    atomic_write: int = 512,
+    completion: str = "youngest-first",
+    image: str | None = None,
+    jobs: int | None = None,
+    out: StrPath | None = None,
+    progress: Progress | None = None,
+) -> tuple[Programs, Path]:
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
+    directory.
+
+    Raises UsageError where the program cannot be run, or its checker cannot be trusted.
+
+    :param program: The name of a program that bob ships, or a folder with app.toml and scripts.
+    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
+    :param model: Models against which the program's calls are held: built-in or shipped ones by name, files, or
+        ``all``. Without ``fs``, only they are asked.
+    :param pace: At which paces the workload runs (docs/apps.md). Default: each that the file system makes differ.
+    :param mount_options: Mount options, e.g. data=ordered.
+    :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
+    :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
+    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
+    :param seed: Chooses the random crash states.
+    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
+        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+        volatile, none, ordered.
+    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
+    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
+        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
+    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
+        as far as memory goes.
+    :param out: The run directory. Default: a new one in bob-runs.
+    :param progress: Told how far it is, from several threads; None tells nothing.
+    """
+
+def load(
+    path: StrPath,
+) -> Saved:
+    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
+
+    Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
+    damaged.
+
+    :param path: A run directory, or a file that ``--json`` wrote.
+    """
+
+def probe(
+    fs: StrPath,
+    *,
+    mount_options: str = "",
+    mkfs_options: str = "",
+    device: int = 0,
+    rows: str = "table1",
+    properties: str | Sequence[str] = (),
+    probes: StrPath | Sequence[StrPath] = (),
+    recovery_crashes: int = 0,
+    budget: int | None = None,
+    audit: float = 0.01,
+    seed: int = 1,
+    write_cache: str = "volatile",
+    atomic_write: int = 512,
+    completion: str = "youngest-first",
+    image: str | None = None,
+    jobs: int | None = None,
+    out: StrPath | None = None,
+    progress: Progress | None = None,
+) -> Saved:
+    """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place.
+
+    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
+    :param mount_options: Mount options, e.g. data=ordered.
+    :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
+    :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param rows: The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call
+        makes durable (durability), up to which size changes are whole (units). One of table1, pairs, durability, units.
+    :param properties: Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.
+    :param probes: Probe files of your own, whose properties are asked, too.
+    :param recovery_crashes: Crash the recovery of so many crash states, too: adds the row recovery-idempotent.
+    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
+    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
+    :param seed: Chooses the random crash states.
+    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
+        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+        volatile, none, ordered.
+    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
+    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
+        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
+    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
+        as far as memory goes.
+    :param out: The run directory. Default: a new one in bob-runs.
+    :param progress: Told how far it is, from several threads; None tells nothing.
+    """
+
+def resume(
+    run: StrPath,
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Saved:
+    """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
+    not done again.
+
+    :param run: A run directory.
+    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
+        as far as memory goes.
+    :param progress: Told how far it is, from several threads; None tells nothing.
+    """
+
+def try_(
+    operations: str,
+    expect: str | Sequence[str],
+    *,
+    fs: StrPath,
+    setup: str = "",
+    at: str = "end",
+    finishes: str | Sequence[str] = (),
+    witnesses: int = 5,
+    mount_options: str = "",
+    mkfs_options: str = "",
+    device: int = 0,
+    budget: int | None = None,
+    audit: float = 0.01,
+    seed: int = 1,
+    write_cache: str = "volatile",
+    atomic_write: int = 512,
+    completion: str = "youngest-first",
+    image: str | None = None,
+    jobs: int | None = None,
+    out: StrPath | None = None,
+    progress: Progress | None = None,
+) -> Tried:
+    """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
+
+    The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
+    :class:`bob.errors.RecordingError` where nothing could be recorded.
+
+    :param operations: What is done: separated by ``;`` or on a line each (docs/write-a-probe.md).
+    :param expect: What is to be so after every crash (docs/try.md). Each one is answered.
+    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
+    :param setup: The initial tree, durable before it all begins.
+    :param at: When the crash comes: after the last operation has returned (end), or anywhere (any). One of end, any.
+    :param finishes: What comes after the operations: natural [SECONDS], sync, fsync PATH. Default: natural; an fsync of
+        the directories that they change; fsync /.
+    :param witnesses: Show and keep at most so many ways to break each expectation.
+    :param mount_options: Mount options, e.g. data=ordered.
+    :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
+    :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
+    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
+    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
+    :param seed: Chooses the random crash states.
+    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
+        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+        volatile, none, ordered.
+    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
+    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
+        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
+    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
+        as far as memory goes.
+    :param out: The run directory. Default: a new one in bob-runs.
+    :param progress: Told how far it is, from several threads; None tells nothing.
+    """

@@ -1,0 +1,52 @@
+"""The run directory of a command that starts guests: whether it can be made or resumed, what Ctrl-C leaves of it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from bob.cli.ending import Interrupted, is_interrupt
+from bob.cli.options import is_given
+from bob.errors import UsageError
+from bob.options import Option
+from bob.run.interrupts import Begun
+from bob.store.new_folder import check_new_folder
+from bob.store.run_directory import instead_of_resuming
+
+
+def check_resumed(context: click.Context) -> None:
+    """Raise UsageError for options that contradict --resume: the run knows what it was asked."""
+    for parameter in context.command.params:
+        declared = getattr(parameter, "declared", None)
+        if is_given(context, parameter) and not (isinstance(declared, Option) and declared.renewable):
+            raise UsageError(
+                f"{parameter.opts[0]} cannot be changed on the way",
+                hint="with --resume, RUN itself says what it was asked; for other questions, start a new run",
+            )
+
+
+def check_out(out: Path | None, runs: Path) -> None:
+    """Raise UsageError if no run directory can be made where one is wanted."""
+    if out is None:
+        check_new_folder(runs / "new", "--out")
+
+
+@contextmanager
+def telling_what_is_kept(verb: str, folder: Path | None, runs: Path, *, resumes: bool = True) -> Iterator[None]:
+    """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``); or,
+    where the verb never ``resumes`` one, what to do with it."""
+    begun = Begun(folder, runs)
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        if not is_interrupt(error):
+            raise
+        if (run := begun.run) is None:
+            raise Interrupted from None
+        if not resumes:
+            raise Interrupted(f"bob {verb} cannot be resumed: {instead_of_resuming(run)}") from None
+        raise Interrupted(f"what is finished is kept; `bob {verb} --resume {shlex.quote(str(run))}` goes on") from None

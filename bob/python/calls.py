@@ -1,0 +1,132 @@
+"""Functions for Python, made from what they declare (:mod:`bob.options`): signature, help, and checked arguments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from functools import cache, wraps
+from inspect import Parameter as Argument
+from inspect import Signature, cleandoc, signature
+from pathlib import Path
+from textwrap import fill
+from typing import Any, TypeVar
+
+from bob.errors import UsageError, meant
+from bob.options import Option, Parameter, Words, arguments, parameters
+from bob.progress import Progress
+from bob.python.arguments import bound
+from bob.settings import forget, settings
+
+Answer = TypeVar("Answer")
+_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
+"""Names in annotations, beside those of Python itself."""
+_WIDTH = 116
+
+
+def for_python(function: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Return ``function`` as Python calls it, with all that it declares as arguments.
+
+    They are checked, and read as the command line reads them. bob.toml is read anew at each call.
+    """
+    declared = parameters(function)
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Answer:
+        forget()
+        values = bound(called, given, named).arguments
+        return function(**arguments(function, {one.name: _value(one, values) for one in declared}))
+
+    own = signature(function)
+    places = {name: one.kind for name, one in own.parameters.items()}
+    made = [
+        Argument(
+            one.name,
+            places.get(one.name, Argument.KEYWORD_ONLY),
+            default=default_of(one),
+            annotation=_type(annotation_of(one)),
+        )
+        for one in declared
+    ]
+    vars(called)["__signature__"] = Signature(made, return_annotation=own.return_annotation)
+    called.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", *map(_help, declared)])
+    called.__module__ = "bob"
+    return called
+
+
+def annotation_of(one: Parameter) -> str:
+    """Return the type that Python gives: a word or a path where the command line has a word; one, or several."""
+    kind = one.kind.__name__
+    if issubclass(one.kind, Path) or _may_be_path(one):
+        kind = "StrPath"
+    elif issubclass(one.kind, Enum):
+        kind = "str"
+    kind = f"{kind} | Sequence[{kind}]" if one.several else kind
+    return f"{kind} | None" if one.optional or _setting(one) else kind
+
+
+def default_of(one: Parameter) -> Any:
+    """Return the default that Python sees; None where bob.toml may say it first."""
+    return None if _setting(one) else one.default.value if isinstance(one.default, Enum) else one.default
+
+
+def _may_be_path(one: Parameter) -> bool:
+    return isinstance(words := one.declared.values, Words) and words.files != ""
+
+
+def _setting(one: Parameter) -> str:
+    return one.declared.setting if isinstance(one.declared, Option) else ""
+
+
+def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
+    """The argument as ``function`` declares it, or its default."""
+    value = values.get(one.name)
+    if value is None and (key := _setting(one)):
+        value = getattr(settings(), key)
+    if value is None:
+        return one.default
+    if not one.several:
+        return _read(one, value)
+    return tuple(_read(one, each) for each in ([value] if isinstance(value, str | os.PathLike) else value))
+
+
+def _read(one: Parameter, value: Any) -> Any:
+    """One value, in the declared type. Raises UsageError for a word that cannot be."""
+    is_word = isinstance(value, str | os.PathLike)
+    if is_word and isinstance(one.declared.values, Words):
+        return one.declared.values.read(os.fspath(value), one.name)
+    if issubclass(one.kind, Enum):
+        if value not in one.choices:
+            expected = f"expected one of {', '.join(one.choices)}"
+            raise UsageError(f"invalid {one.name} {value!r}; {expected}", hint=meant(value, one.choices))
+        return one.kind(value)
+    return Path(value) if issubclass(one.kind, Path) else value
+
+
+@cache
+def _type(annotation: str) -> Any:
+    return eval(annotation, dict(_NAMES))  # the text is bob's own
+
+
+def words_of(one: Parameter) -> str:
+    """Return what an argument is, with its choices and its default."""
+    return " ".join(_sentences(one))
+
+
+def _help(one: Parameter) -> str:
+    return fill(f":param {one.name}: {words_of(one)}", _WIDTH, subsequent_indent="    ")
+
+
+def _sentences(one: Parameter) -> Iterator[str]:
+    declared = one.declared
+    if declared.python or not isinstance(declared, Option):
+        yield declared.python
+        return
+    yield declared.help
+    if one.choices:
+        yield f"One of {', '.join(one.choices)}."
+    default = declared.default or (str(one.default) if declared.setting else "")
+    if declared.setting:
+        yield f"Default: what bob.toml says, or else {default}."
+    elif default:
+        yield f"Default: {default}."

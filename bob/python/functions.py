@@ -1,0 +1,160 @@
+"""What Python may call: ``bob.probe`` and the others. The command line asks the same, by the same options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from bob.errors import UsageError
+from bob.options import Argument, Option
+from bob.program.pace import Pace
+from bob.progress import Progress, Silent
+from bob.python.calls import for_python
+from bob.request import DEFAULT_IMAGE, Host
+from bob.run import option_table as table
+from bob.store.new_folder import check_new_folder
+from bob.workload.operations import At
+
+if TYPE_CHECKING:
+    from bob.judge.program_result import Programs
+    from bob.judge.tried import Tried
+    from bob.report.saved import Saved
+
+Watcher: TypeAlias = Annotated[
+    Progress | None, Option("", "Told how far it is, from several threads; None tells nothing.")
+]
+
+
+@for_python
+def probe(
+    fs: table.FileSystem,
+    *,
+    options: table.FileSystemOptions,
+    questions: table.Questions,
+    exploration: table.Exploration,
+    image: table.Image = DEFAULT_IMAGE,
+    jobs: table.Jobs = None,
+    out: table.Out = None,
+    progress: Watcher = None,
+) -> Saved:
+    """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
+    from bob.judge import searched
+    from bob.report.saved import Saved
+    from bob.run import prober
+    from bob.run.interrupts import no_guest_left, telling_where
+    from bob.run.requests import request
+
+    wanted = request(options.of(fs), exploration, image, Host(jobs=jobs), questions)
+    _check_runs(out, prober.RUNS)
+    searched.check(out or prober.RUNS / "new")
+    with telling_where(out, prober.RUNS), no_guest_left():
+        result, run = prober.probe(wanted, out, progress or Silent())
+    return Saved(searched.keep(run, result), run)
+
+
+@for_python
+def resume(run: table.Run, *, jobs: table.Jobs = None, progress: Watcher = None) -> Saved:
+    """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
+    not done again.
+    """
+    from bob.judge import searched
+    from bob.report.saved import Saved
+    from bob.run import prober
+    from bob.run.interrupts import no_guest_left, telling_where
+
+    searched.check(run)
+    with telling_where(run, prober.RUNS), no_guest_left():
+        result, folder = prober.resume(run, Host(jobs=jobs), progress or Silent())
+    return Saved(searched.keep(folder, result), folder)
+
+
+@for_python
+def try_(
+    operations: table.Operations,
+    expect: table.Expectations,
+    *,
+    fs: table.FileSystem,
+    setup: table.Setup = "",
+    at: table.Moment = At.END,
+    finishes: table.Finishes = (),
+    witnesses: table.Witnesses = table.MOST_WITNESSES,
+    options: table.FileSystemOptions,
+    exploration: table.Exploration,
+    image: table.Image = DEFAULT_IMAGE,
+    jobs: table.Jobs = None,
+    out: table.Out = None,
+    progress: Watcher = None,
+) -> Tried:
+    """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
+
+    The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
+    :class:`bob.errors.RecordingError` where nothing could be recorded.
+    """
+    from bob.run import prober
+    from bob.run.interrupts import no_guest_left
+    from bob.run.requests import Question, request, trial
+    from bob.run.trial import try_out
+
+    asked = Question(operations, expect, setup, finishes, at, most_witnesses=witnesses)
+    question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
+    _check_runs(out, prober.RUNS)
+    with no_guest_left():
+        tried, _run = try_out(question, out, progress or Silent())
+    return tried
+
+
+@for_python
+def app(
+    program: table.Program,
+    *,
+    fs: table.FileSystems = (),
+    model: table.Models = (),
+    pace: table.Paces = (),
+    options: table.FileSystemOptions,
+    exploration: table.Exploration,
+    image: table.Image = DEFAULT_IMAGE,
+    jobs: table.Jobs = None,
+    out: table.Out = None,
+    progress: Watcher = None,
+) -> tuple[Programs, Path]:
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
+    directory.
+
+    Raises UsageError where the program cannot be run, or its checker cannot be trusted.
+    """
+    from bob.apm.named import named_models
+    from bob.program.folder import named
+    from bob.run import prober
+    from bob.run.interrupts import no_guest_left
+    from bob.run.programs import try_program
+    from bob.run.requests import RECORDED_ON, program_requests
+
+    found, models = named(program), named_models(model)
+    if not fs and not models:
+        raise UsageError("neither a file system nor a model is named", hint="for example fs='ext4', or model='all'")
+    paces = pace if pace or fs else (Pace.UNDISTURBED,)
+    watcher, guests = progress or Silent(), table.Guests(jobs=jobs)
+    asked = program_requests(
+        found, fs or (RECORDED_ON,), options, paces, exploration, image, guests, progress=watcher.step
+    )
+    _check_runs(out, prober.RUNS)
+    with no_guest_left():
+        return try_program(found, asked, out, watcher, models, explores=bool(fs))
+
+
+@for_python
+def load(path: Annotated[Path, Argument("", python="A run directory, or a file that ``--json`` wrote.")]) -> Saved:
+    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
+
+    Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
+    damaged.
+    """
+    from bob.report.saved import load
+
+    return load(path)
+
+
+def _check_runs(out: Path | None, runs: Path) -> None:
+    """Raise UsageError if no run directory can be made where none is named."""
+    if out is None:
+        check_new_folder(runs / "new", "out")

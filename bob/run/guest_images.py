@@ -1,0 +1,96 @@
+"""The guest images that options ask for: named ones, one with a kernel of the user's, or a machine of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from bob.errors import UsageError
+from bob.request import DEFAULT_IMAGE
+from bob.run.option_table import Guests
+from bob.settings import settings
+from bob.subject import FileSystem
+from bob.trace.completion import Completion
+
+
+def asked_images(
+    images: Sequence[str],
+    guests: Guests,
+    fs: Sequence[FileSystem] = (),
+    *,
+    completion: Completion = Completion.PROMPT,
+    guest: str | None = None,
+    scheduler: str | None = None,
+    recovery_crashes: int = 0,
+    progress: Callable[[str], None],
+) -> tuple[str, ...]:
+    """Return the images that are asked for, in order. Make the one that --kernel or --kernel-tree asks for, which has
+    what ``fs`` need. ``progress`` is told each step, in a line.
+
+    Raise UsageError if --kernel and --modules do not go together, or with the rest.
+    """
+    from bob.guest.given import is_machine
+    from bob.image import load_recipe
+    from bob.image.cache import OWN
+    from bob.image.needs import LATE_MODULES
+    from bob.image.own import own_image, read_build
+    from bob.image.tree import tree_build
+
+    images = tuple(dict.fromkeys(images))
+    if guest is not None:
+        return (_machine(guest, images, guests, scheduler, recovery_crashes),)
+    if machine := next(filter(is_machine, images), None):
+        raise UsageError(f"unknown guest image {machine!r}", hint="name a machine of your own with --guest")
+    kernel, modules, tree = guests.kernel, guests.modules, guests.kernel_tree
+    if kernel is modules is tree is None:
+        return images
+    option = "--kernel" if tree is None else "--kernel-tree"
+    if scheduler:
+        raise UsageError(
+            f"{option} does not go with --scheduler: each worker has images of its own",
+            hint="make it on each worker's machine, and name it here by --image",
+        )
+    if tree is not None and (kernel or modules):
+        raise UsageError("--kernel-tree has a kernel and its modules", hint="leave out --kernel and --modules")
+    if tree is None and (kernel is None or modules is None):
+        raise UsageError(
+            "--kernel and --modules go together",
+            hint="--kernel arch/x86/boot/bzImage --modules DIR; of a build tree, --kernel-tree DIR has both",
+        )
+    if len(images) > 1 or OWN in images[0]:
+        raise UsageError(f"{option} goes over one image", hint=f"for example --image {DEFAULT_IMAGE}")
+    recipe = load_recipe(images[0])
+    with ExitStack() as stack:
+        if tree is not None:
+            late = () if completion is Completion.PROMPT else LATE_MODULES
+            needed = tuple(dict.fromkeys((*late, *(one.module for one in fs))))
+            build = stack.enter_context(tree_build(tree, recipe, needed))
+        else:
+            assert kernel is not None and modules is not None
+            build = read_build(kernel, modules, recipe)
+        return (own_image(recipe, build, progress).name,)
+
+
+def _machine(guest: str, images: Sequence[str], guests: Guests, scheduler: str | None, recovery_crashes: int) -> str:
+    """The address of the machine that --guest names, which stands for an image. Raises UsageError where another option
+    says something else of guests."""
+    from bob.guest.given import place
+
+    where = place(guest)
+    others = {
+        "--kernel": guests.kernel,
+        "--modules": guests.modules,
+        "--kernel-tree": guests.kernel_tree,
+        "--connect": None if where.is_domain else guests.connect,  # of a domain, it says which libvirt has it
+        "--scheduler": scheduler,
+    }
+    for option, value in others.items():
+        if value is not None:
+            raise UsageError(f"{option} is for guests that bob boots", hint="the machine of --guest runs a kernel")
+    if tuple(images) not in ((DEFAULT_IMAGE,), (settings().image,)):
+        raise UsageError("--image is for guests that bob boots", hint="the machine of --guest is what it is")
+    if (guests.jobs or 1) > 1:
+        raise UsageError("the machine of --guest is one guest", hint="leave out --jobs")
+    if recovery_crashes:
+        raise UsageError("recoveries are crashed in guests that bob boots", hint="leave out --recovery-crashes")
+    return where.name

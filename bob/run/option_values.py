@@ -1,0 +1,184 @@
+"""The values that options take: what is read from a word, and which words there are.
+
+Each function takes the word, and the name of the option for its messages; it raises UsageError before anything starts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bob.catalogue.probe_files import Probe
+from bob.catalogue.probe_files import load as load_probe
+from bob.catalogue.sets import Rows, probes_of
+from bob.errors import UsageError, meant
+from bob.options import Words
+from bob.program.folder import shipped_programs
+from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
+from bob.subject import file_system, file_systems, is_file, load_set, set_names
+from bob.witness.bundle import is_there
+
+ALL = "all"
+"""In place of a name: each one that bob ships."""
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where documents go: one into the file ``path``, or several into that folder."""
+
+    path: Path
+    is_folder: bool
+
+
+def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
+    """Return the values that are one of ``names``, each the name of a ``what``."""
+    return Words(lambda word, _option: _check_known(what, word, names()), lambda _given: names())
+
+
+def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
+    """Return the values that are one of ``names``, or a path: whoever uses it checks it."""
+    return Words(lambda word, _option: word, lambda _given: names(), files, name)
+
+
+def property_names(rows: Rows) -> tuple[str, ...]:
+    """Return the properties that can be asked for by name among ``rows``."""
+    return tuple(probe.property.name for probe in probes_of(rows))
+
+
+def read_size(word: Any, option: str) -> int:
+    """Return the number of bytes: of ``64M``, ``1G``, ``67108864``."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", word.strip(), re.IGNORECASE)
+    if match is None or not int(match[1]):
+        raise UsageError(f"{option}: {word!r} is no size", hint="for example 64M or 1G")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def _read_file_system(word: Any, _option: str) -> str:
+    name = str(word)
+    if not is_file(name):
+        return _check_known("file system", name, file_systems())
+    file_system(name)
+    return name
+
+
+def _read_image(word: Any, _option: str) -> str:
+    from bob.guest.given import is_machine, place  # libvirt takes a while to load
+
+    return place(word).name if is_machine(word) else _check_known("guest image", word, image_names())
+
+
+def image_names() -> list[str]:
+    """Return the guest images that can be built, and those that were made with kernels of one's own."""
+    from bob.image import image_names
+
+    return image_names()
+
+
+def model_names() -> list[str]:
+    """Return the models that bob has: built-in and shipped ones."""
+    from bob.apm.named import model_names  # they take a while to load
+
+    return model_names()
+
+
+def _properties(given: Mapping[str, Any]) -> Iterable[str]:
+    return *property_names(Rows(given.get("rows") or Rows.TABLE1)), ALL
+
+
+def _read_probe(word: Any, _option: str) -> Probe:
+    return load_probe(Path(word))
+
+
+def _read_new_folder(word: Any, option: str) -> Path:
+    check_new_folder(Path(word), option)
+    return Path(word)
+
+
+def _read_new_file(word: Any, option: str) -> Path:
+    """The path, after a look at whether it can be written."""
+    path = Path(word)
+    if str(word) == STDOUT:
+        raise UsageError(f"{option}: it cannot go to stdout", hint="name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
+    if path.is_dir():
+        raise UsageError(f"{option}: {path} is a directory", hint=f"for example {path / 'result.json'}")
+    if reason := _why_not_writable(path):
+        raise UsageError(f"{option}: cannot write {path}: {reason}", hint="name another file")
+    return path
+
+
+def _why_not_writable(path: Path) -> str | None:
+    if not path.exists():
+        return why_no_new_file(path.parent)
+    return None if os.access(path, os.W_OK) else "permission denied"
+
+
+def _read_output(word: Any, option: str) -> Path:
+    return Path(word) if str(word) == STDOUT else _read_new_file(word, option)
+
+
+def _read_destination(word: Any, option: str) -> Destination:
+    if not word or not (word.endswith("/") or Path(word).is_dir()):
+        return Destination(_read_output(word, option), False)
+    check_folder(Path(word), option)
+    return Destination(Path(word), True)
+
+
+def _read_shard(word: Any, option: str) -> tuple[int, int]:
+    words = word.split("/")
+    if len(words) != 2 or not all(one.isdecimal() for one in words) or not 1 <= int(words[0]) <= int(words[1]):
+        raise UsageError(f"invalid {option} {word!r}; expected K/N", hint="for example 1/4: the first of four parts")
+    return int(words[0]), int(words[1])
+
+
+def _read_folder(word: Any, option: str) -> Path:
+    if Path(word).is_file():
+        raise UsageError(f"{option}: {word} is not a directory", hint="name another one")
+    return Path(word)
+
+
+def _read_witness(word: Any, option: str) -> Path:
+    """The path of a witness: a file, or a place in a bundle (:mod:`bob.witness.bundle`)."""
+    path = Path(word)
+    if not is_there(path):
+        raise UsageError(f"{option}: there is no witness {path}", hint="name a file, or a witness in a bundle")
+    return path
+
+
+def _read_witnesses(word: Any, option: str) -> Path:
+    return Path(word) if Path(word).is_dir() else _read_witness(word, option)
+
+
+def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
+    if word not in (names := list(names)):
+        raise UsageError(f"unknown {what} {word!r}", hint=meant(str(word), names))
+    return str(word)
+
+
+FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
+GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
+PROPERTY = Words(lambda word, _option: word, _properties)
+PROBE_FILE = Words(_read_probe, files="file")
+SIZE = Words(read_size, name="size")
+NEW_FOLDER = Words(_read_new_folder, files="dir", name="dir")
+NEW_FILE = Words(_read_new_file, files="file", name="file")
+OUTPUT = Words(_read_output, files="file", name="file")
+"""A file that will be written, or standard output."""
+DESTINATION = Words(_read_destination, files="file", name="file")
+"""A file that will be written, or a folder for several: one that exists, or whose name ends in a slash."""
+FOLDER = Words(_read_folder, files="dir", name="dir")
+"""A folder that exists, or will be made."""
+WITNESS = Words(_read_witness, files="file", name="witness")
+WITNESSES = Words(_read_witnesses, files="file", name="witness")
+"""A witness, or a run directory, for all of its witnesses."""
+SHARD = Words(_read_shard, name="k/n")
+SET = Words(lambda word, _option: load_set(word), lambda _given: set_names(), "file")
+MODEL = one_of(model_names)
+PROGRAM = one_of(shipped_programs, "dir")
