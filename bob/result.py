@@ -38,29 +38,9 @@ class WorkloadResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """What searches tried beside a cell's own workloads: so many more ``workloads``, of which so many are ``failing``.
-
-    ``complete`` is how many of them were explored in all whole states that mount; the next three are sums over all of
-    them, as in :class:`~bob.crash.coverage.States`. ``searches`` says by the ids of the searches what they were asked
-    for. ``verdict`` and ``reason`` are those of the cell's own workloads.
-    """
-
-    workloads: int
-    failing: int
-    complete: int
-    explored_writes: int
-    legal_writes: int
-    unmountable_writes: int
-    searches: Mapping[str, str] = field(hash=False)
-    verdict: Verdict
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PropertyResult:
     """One cell. ``evidence`` is one line for a FAILS; ``reason`` says why a cell is UNKNOWN or SKIPPED; ``meaning`` is
-    the property in one sentence. Where only a search breaks it (``searched``), witness and evidence are of that."""
+    the property in one sentence."""
 
     name: str
     family: str
@@ -71,20 +51,6 @@ class PropertyResult:
     evidence: str | None = None
     reason: str | None = None
     meaning: str = ""
-    searched: Searched | None = None
-
-    @property
-    def is_by_search(self) -> bool:
-        """Whether it fails, though none of its own workloads is seen to fail: a search broke it."""
-        return self.searched is not None and self.verdict is not self.searched.verdict
-
-    @property
-    def alone(self) -> PropertyResult:
-        """The cell as its own workloads say it."""
-        if self.searched is None or not self.is_by_search:
-            return replace(self, searched=None)
-        own = self.searched
-        return replace(self, verdict=own.verdict, reason=own.reason, witness=None, evidence=None, searched=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +154,8 @@ class ConfigurationResult:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When and how it was run. Times are ISO 8601 in UTC."""
+    """When and how it was run. Times are ISO 8601 in UTC. ``search`` says which workloads a search tried; None where
+    it was none."""
 
     id: str
     started: str
@@ -196,6 +163,7 @@ class Run:
     bob_version: str
     seed: int
     budget: int
+    search: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,15 +284,7 @@ def _finding(document: Mapping[str, Any]) -> Finding:
 def _property(document: Mapping[str, Any], shared: Sequence[Any]) -> PropertyResult:
     found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
     found["workloads"] = tuple(_workload(row, shared) for row in document["workloads"])
-    if document.get("searched") is not None:
-        found["searched"] = _searched(document["searched"])
     return _made(PropertyResult, found)
-
-
-def _searched(document: Mapping[str, Any]) -> Searched:
-    names = ("workloads", "failing", "complete", "explored_writes", "legal_writes", "unmountable_writes")
-    found = {**document, **{name: counts.read(document[name]) for name in names}}
-    return _made(Searched, {**found, "searches": dict(document["searches"]), "verdict": Verdict(document["verdict"])})
 
 
 def _workload(document: Mapping[str, Any], shared: Sequence[Any]) -> WorkloadResult:

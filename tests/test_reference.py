@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bob.catalogue.probe_files import probe_names
-from bob.catalogue.sets import Rows, properties_of
+from bob.catalogue.sets import Rows, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.main import run
 from bob.cli.readme_sample import SHOWN, sample, written
@@ -36,7 +36,7 @@ REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glo
 def test_it_is_whole(folder: Path) -> None:
     result, name = read_result(folder), set_of(folder)
     assert [column.name for column in result.configurations] == [made.name for made in load_set(name).configurations]
-    finer = [row.name for row in properties_of(rows)] if (rows := finer_rows(folder)) else []
+    finer = [row.property.name for row in probes_of(rows)] if (rows := finer_rows(folder)) else []
     for column in result.configurations:
         names = tuple(cell.name for cell in column.properties)
         if finer:

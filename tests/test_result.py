@@ -26,7 +26,6 @@ from bob.result import (
     PropertyResult,
     Result,
     Run,
-    Searched,
     Trouble,
     Unmountable,
     WorkloadResult,
@@ -42,7 +41,6 @@ COUNT = st.one_of(st.integers(0, 100), st.integers(2**53 - 2, 2**53 + 2), st.int
 LEVEL = st.sampled_from([None, "writes", "sectors"])
 STATES = st.builds(States, COUNT, COUNT, COUNT, LEVEL, COUNT, st.none() | COUNT, COUNT, COUNT)
 WORKLOADS = st.builds(WorkloadResult, TEXT, TEXT, st.sampled_from(Verdict), STATES, COUNT, MAYBE)
-SEARCHED = st.builds(Searched, *[COUNT] * 6, st.dictionaries(TEXT, TEXT, max_size=2), st.sampled_from(Verdict), MAYBE)
 PROPERTIES = st.builds(
     PropertyResult,
     TEXT,
@@ -54,7 +52,6 @@ PROPERTIES = st.builds(
     MAYBE,
     MAYBE,
     TEXT,
-    st.none() | SEARCHED,
 )
 TEXTS = st.lists(TEXT, max_size=2).map(tuple)
 FINDINGS = st.builds(
@@ -84,7 +81,7 @@ COLUMNS = st.builds(
 )
 RESULTS = st.builds(
     Result,
-    st.builds(Run, TEXT, TEXT, TEXT, TEXT, COUNT, COUNT),
+    st.builds(Run, TEXT, TEXT, TEXT, TEXT, COUNT, COUNT, MAYBE),
     st.builds(Environment, *[TEXT] * 7),
     st.sampled_from([DeviceModel(), DeviceModel(CACHES["none"], 4096, Completion.OLDEST_FIRST)]),
     st.lists(COLUMNS, max_size=2).map(tuple),
@@ -99,6 +96,15 @@ def test_documents_read_back_the_same(result: Result) -> None:
     assert result.has_unknown == any(
         cell.verdict is Verdict.UNKNOWN for column in result.configurations for cell in column.properties
     )
+
+
+@given(RESULTS)
+def test_what_older_results_say_of_searches_in_cells_is_left_out(result: Result) -> None:
+    document = to_json(result)
+    del document["run"]["search"]
+    for cell in (cell for column in document["configurations"] for cell in column["properties"]):
+        cell["searched"] = {"workloads": 3, "failing": 1, "searches": {"x": "bounds small"}, "verdict": "holds"}
+    assert from_json(document) == replace(result, run=replace(result.run, search=None))
 
 
 @given(RESULTS)
@@ -255,19 +261,3 @@ def test_totals(parts: list[States]) -> None:
 
 def test_the_schema_is_the_one_that_is_documented() -> None:
     assert to_json(SMALL)["schema"] == SCHEMA == "bob.result/1"
-
-
-@given(RESULTS)
-def test_a_cell_says_what_it_says_without_searches(result: Result) -> None:
-    for cell in (cell for column in result.configurations for cell in column.properties):
-        alone = cell.alone
-        assert alone.searched is None and alone.alone == alone
-        if cell.searched is None:
-            assert (alone, cell.is_by_search) == (cell, False)
-            continue
-        assert alone.verdict is cell.searched.verdict
-        assert cell.is_by_search == (cell.verdict is not alone.verdict)
-        own = (cell.reason, cell.witness, cell.evidence)
-        assert (alone.reason, alone.witness, alone.evidence) == (
-            (cell.searched.reason, None, None) if cell.is_by_search else own
-        )

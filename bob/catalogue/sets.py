@@ -48,13 +48,6 @@ def probes_of(rows: Rows) -> tuple[Probe, ...]:
     return tuple(Probe(row, prop, tuple(asking[prop.name])) for row, prop in enumerate(asked, start=1))
 
 
-def properties_of(rows: Rows) -> tuple[Property, ...]:
-    """The properties of a set, whether or not some workload asks for them."""
-    if rows is Rows.TABLE1:
-        return tuple(probe.property for probe in shipped_probes())
-    return tuple(_PROPERTIES[rows]())
-
-
 def _workloads(rows: Rows) -> tuple[Workload, ...]:
     own = load_workloads(shipped("probes") / "rows" / f"{rows.value}.toml")
     if rows is not Rows.UNITS:

@@ -41,7 +41,6 @@ def judge(
     """
     from bob.judge.again import judge_again
     from bob.judge.restated import is_reference, restate
-    from bob.judge.searched import keep
     from bob.report.saved import read_result
 
     with watching(quiet=quiet) as progress:
@@ -49,6 +48,6 @@ def judge(
             restate(run, progress.step)
             result = read_result(run)
         else:
-            result = keep(run, judge_again(run, progress.step))
+            result = judge_again(run, progress.step)
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, None)

@@ -45,7 +45,6 @@ def on_kernels(
     the first of them is probed on; where it ``builds`` none, the workers of a cluster do.
     """
     from bob.image import check_file_system, check_kernel, ensure
-    from bob.judge.searched import keep
     from bob.run.prober import RUNS, new_identity
 
     check_out(out, RUNS)
@@ -60,8 +59,7 @@ def on_kernels(
         for image in images:
             progress.step(f"on {image}")
             with telling_what_is_kept(verb, within / image, RUNS):
-                result, run = probe(image, within / image, progress)
-            done.append((keep(run, result), run))
+                done.append(probe(image, within / image, progress))
     _deliver(images, done, json_file)
     return conclude(done, json_file, junit_file, expected)
 

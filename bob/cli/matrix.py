@@ -99,11 +99,9 @@ def matrix(
     if chosen is not None and resume is None:
         check_expected(expected, (ask(made, images[0]) for made in chosen.configurations))
 
-    from bob.judge.searched import check, keep
     from bob.run import matrix as columns  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    check(resume or out or RUNS / "new")
     with watching(quiet=quiet) as progress:
         images = asked_images(
             images,
@@ -134,6 +132,5 @@ def matrix(
         else:
             check_out(out, RUNS)
             result, run = columns.matrix(chosen, ask(chosen.configurations[0], images[0]), out, progress)
-    result = keep(run, result)
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, expected)

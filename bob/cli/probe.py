@@ -94,11 +94,9 @@ def probe(
     if made is not None and resume is None:
         check_expected(expected, [ask(images[0])])
 
-    from bob.judge.searched import check, keep
     from bob.run import prober  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    check(resume or out or RUNS / "new")
     with watching(quiet=quiet) as progress:
         images = asked_images(
             images,
@@ -129,7 +127,6 @@ def probe(
         else:
             check_out(out, RUNS)
             result, run = prober.probe(ask(images[0]), out, progress)
-    result = keep(run, result)
     deliver(result, run, json_file)
     return conclude([(result, run)], json_file, junit_file, expected)
 

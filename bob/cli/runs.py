@@ -88,8 +88,7 @@ def remove_runs(
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 
     RUN is a path, or the name of one in bob-runs. bob asks first. It leaves a run that another bob is writing, and all
-    that is no run directory. The workloads of a search still count in tables after its directory is gone; its witnesses
-    do not stay, but for those that a run has copied.
+    that is no run directory.
 
     \b
     Examples:

@@ -128,9 +128,6 @@ def search(
     A search goes on lot by lot, and tells after each how fast it is and how long it will take. --resume goes on with
     one that was stopped.
 
-    The workloads count in the tables of bob probe and bob matrix, on the same kernel and configuration: each once,
-    however many searches try it.
-
     \b
     Examples:
       bob search --fs btrfs --ops 1

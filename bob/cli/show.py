@@ -34,7 +34,6 @@ from bob.run import option_table as table
 from bob.run.option_values import DESTINATION, Destination
 from bob.store.kept_runs import Kind, kept_run
 from bob.store.new_folder import check_folder
-from bob.store.searched_file import FILE as SEARCHED
 
 STDOUT = Path("-")
 ENDINGS = {
@@ -120,7 +119,6 @@ def show(
       8   a file is no result
       9   a run has no result
     """
-    runs = tuple(run for run in runs if run.name != SEARCHED) or runs  # bob-runs/* is all of the runs, and this file
     if len(runs) == 1 and (answers := tried(runs[0])) is not None:
         return _show_answers(answers, runs[0], wanted, output, json_file)
     if len(runs) == 1 and (found := programs(runs[0])) is not None:

@@ -11,7 +11,6 @@ from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
-from bob.judge.searched import note
 from bob.request import request_of
 from bob.result import Result, Run, environment_from_json, from_json, to_json
 from bob.search.merged import merged
@@ -128,17 +127,16 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """The results of ``lots``, at least one, as one. The search's directory keeps it, and the file beside it what was
-    tried (:func:`bob.judge.searched.note`, which says what is raised)."""
+    """Return the results of ``lots``, at least one, as one; the search's directory keeps it."""
     about, first = directory.about(), lots[0][1]
-    asked = Search.from_json(about["search"]).space().asked
-    run = Run(about["id"], about["started"], about.get("finished", ""), about["bob"], first.run.seed, first.run.budget)
+    search = Search.from_json(about["search"])
+    times = about["started"], about.get("finished", "")
+    run = Run(about["id"], *times, about["bob"], first.run.seed, first.run.budget, search.words)
     result = merged(
         [(folder.name, result) for folder, result in lots],
-        [*(one.name for one in asked), BESIDE],
+        [*(one.name for one in search.space().asked), BESIDE],
         run,
         about.get("skipped", ()),
     )
     directory.save_result(result)
-    note(directory, lots)
     return result

@@ -38,7 +38,6 @@ def probe(
     progress: Watcher = None,
 ) -> Saved:
     """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
-    from bob.judge import searched
     from bob.report.saved import Saved
     from bob.run import prober
     from bob.run.interrupts import no_guest_left, telling_where
@@ -46,10 +45,9 @@ def probe(
 
     wanted = request(options.of(fs), exploration, image, Host(jobs=jobs), questions)
     _check_runs(out, prober.RUNS)
-    searched.check(out or prober.RUNS / "new")
     with telling_where(out, prober.RUNS), no_guest_left():
         result, run = prober.probe(wanted, out, progress or Silent())
-    return Saved(searched.keep(run, result), run)
+    return Saved(result, run)
 
 
 @for_python
@@ -57,15 +55,13 @@ def resume(run: table.Run, *, jobs: table.Jobs = None, progress: Watcher = None)
     """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
     not done again.
     """
-    from bob.judge import searched
     from bob.report.saved import Saved
     from bob.run import prober
     from bob.run.interrupts import no_guest_left, telling_where
 
-    searched.check(run)
     with telling_where(run, prober.RUNS), no_guest_left():
         result, folder = prober.resume(run, Host(jobs=jobs), progress or Silent())
-    return Saved(searched.keep(folder, result), folder)
+    return Saved(result, folder)
 
 
 @for_python

@@ -6,7 +6,7 @@ import math
 
 from bob.crash.coverage import States, total
 from bob.judge.program_result import ModelResult
-from bob.result import ConfigurationResult, PropertyResult, Searched
+from bob.result import ConfigurationResult
 
 _LARGEST_IN_DIGITS = 10**6
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -93,37 +93,6 @@ def _are_all_that_mount(states: States) -> bool:
     """Whether every state of whole writes but those that do not mount was explored, and there are such."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
-
-
-def searched(found: Searched) -> str:
-    """How many workloads searches tried: ``12,000 more searched``, or ``3 of 12,000 searched fail``."""
-    if found.failing:
-        return f"{found.failing:,} of {found.workloads:,} searched fail"
-    return f"{found.workloads:,} more searched"
-
-
-def searched_states(found: Searched) -> str:
-    """What is known of these workloads, in the words of the table: ``12,000 more workloads, 3 fail; whole states: all
-    2^31``; where that is not all, in how many workloads it is."""
-    whole = whole_states(
-        States(
-            legal_writes=found.legal_writes,
-            explored_writes=found.explored_writes,
-            unmountable_writes=found.unmountable_writes,
-        )
-    )
-    more = f"{found.workloads:,} more workload{'' if found.workloads == 1 else 's'}"
-    failing = f", {found.failing:,} fail" if found.failing else ""
-    of_some = f" (all in {found.complete:,} workloads)" if found.complete < found.workloads else ""
-    return f"{more}{failing}; whole states: {whole}{of_some}"
-
-
-def by_search(cell: PropertyResult) -> str:
-    """That a search broke the property of a cell, and not the probe; nothing of any other cell."""
-    if cell.searched is None or not cell.is_by_search:
-        return ""
-    own = f", not by the {plural(len(cell.workloads), 'workload')} of the probe" if cell.workloads else ""
-    return f"found by bob search{own}"
 
 
 def log2(count: int) -> float:

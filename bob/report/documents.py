@@ -9,13 +9,13 @@ from typing import Any
 from bob import __version__
 from bob.claim.verdict import Verdict
 from bob.report.columns import Column, grouped
-from bob.report.counts import by_search, examined, looked_at, plural, torn_states, whole_states
+from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
 from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, cells, title
-from bob.report.table import HOLDS_MEANS, SEARCHED_MEANS, STATES_MEAN, foot, searched_lines, searches, tally
+from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.result import Result
 
@@ -70,9 +70,7 @@ def to_markdown(columns: Sequence[Column]) -> str:
         looked_at=looked_at,
         tally=tally,
         witness_command=witness_command,
-        by_search=by_search,
-        searched_lines=searched_lines,
-        means=[HOLDS_MEANS, STATES_MEAN, *([SEARCHED_MEANS] if any(map(searches, results_of(columns))) else [])],
+        means=[HOLDS_MEANS, STATES_MEAN],
     )
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 

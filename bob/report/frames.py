@@ -35,14 +35,13 @@ CELL_FIELDS = (
     *("run", "kernel", "configuration", "fs", "family", "property", "verdict"),
     *_STATES,
     *("workloads", "failing_workloads", "violations", "log2_violations", "evidence", "reason", "witness"),
-    *("searched_workloads", "failing_searched_workloads"),
 )
 WORKLOAD_FIELDS = (
     *("run", "kernel", "configuration", "fs", "family", "property", "workload", "finish", "verdict"),
     *_STATES,
     *("violations", "log2_violations", "reason"),
 )
-_COUNTS = ("workloads", "failing_workloads", "searched_workloads", "failing_searched_workloads")
+_COUNTS = ("workloads", "failing_workloads")
 """Counts that are never large; those of crash states are of any size."""
 _FLOATS = (
     *("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors", "log2_violations"),
@@ -55,8 +54,7 @@ def cell_frame(columns: Iterable[Column]) -> pd.DataFrame:
 
     The columns are :data:`CELL_FIELDS`. ``workloads`` says how many asked, ``failing_workloads`` how many of them
     showed a violation, and ``violations`` in how many explored states all together; ``witness`` is a path from the run
-    directory on. The last two count workloads that searches tried beside these. What a cell does not have (evidence,
-    reason, witness, exhaustive) is an empty text.
+    directory on. What a cell does not have (evidence, reason, witness, exhaustive) is an empty text.
     """
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
@@ -97,8 +95,6 @@ def _cell(column: Column, cell: PropertyResult) -> dict[str, Any]:
         "evidence": cell.evidence or "",
         "reason": cell.reason or "",
         "witness": cell.witness or "",
-        "searched_workloads": cell.searched.workloads if cell.searched else 0,
-        "failing_searched_workloads": cell.searched.failing if cell.searched else 0,
     }
 
 

@@ -45,9 +45,7 @@ def _by_finishes(failing: Iterable[PropertyResult]) -> dict[str, list[str]]:
     """The names of cells by the finishes that they fail with."""
     names: dict[str, list[str]] = {}
     for cell in failing:
-        names.setdefault("found by bob search" if cell.is_by_search else finishes(cell) or "fails", []).append(
-            cell.name
-        )
+        names.setdefault(finishes(cell) or "fails", []).append(cell.name)
     return names
 
 

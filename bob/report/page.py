@@ -23,14 +23,14 @@ from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
-from bob.report.counts import by_search, examined, explored, looked_at, plural, searched, searched_states
+from bob.report.counts import examined, explored, looked_at, plural
 from bob.report.documents import results_of
 from bob.report.drawing import svg
 from bob.report.grids import Grid, finishes, grids, listed
 from bob.report.meanings import meanings
 from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
-from bob.report.table import HOLDS_MEANS, SEARCHED_MEANS, STATES_MEAN, searches, tally
+from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, WorkloadResult
 from bob.witness.document import Witness, read
@@ -105,13 +105,6 @@ class PageCell:
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
-    def searched(self) -> str:
-        """What searches tried beside its workloads, and that only a search broke it, in words; empty where none did."""
-        if self.cell.searched is None:
-            return ""
-        return "; ".join(filter(None, (by_search(self.cell), searched_states(self.cell.searched))))
-
-    @property
     def is_in_grid(self) -> bool:
         """Whether it is one of hundreds, so that less is said of it."""
         return place_of(self.cell.name) is not None
@@ -126,8 +119,8 @@ class PageCell:
         """The cell in a line, for those who cannot see where it stands."""
         said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
         if self.cell.workloads:
-            said = f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
-        return f"{said}; {searched(self.cell.searched)}" if self.cell.searched else said
+            return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +227,6 @@ def render(
         meanings=meanings(column.configuration for column in columns),
         holds_means=HOLDS_MEANS,
         states_mean=STATES_MEAN,
-        searched_mean=SEARCHED_MEANS if any(map(searches, results)) else "",
         **more,
     )
 

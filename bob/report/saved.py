@@ -16,7 +16,6 @@ from bob.errors import BobError, MalformedError, StoreError
 from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
 from bob.judge.program_result import Programs
 from bob.judge.program_result import from_json as programs_from_json
-from bob.judge.searched import beside
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
@@ -177,8 +176,7 @@ def _instead(path: Path) -> str:
 
 
 def read_result(path: Path) -> Result:
-    """The result in ``path``, a run directory or a file, with what was searched beside it
-    (:func:`bob.judge.searched.beside`).
+    """Return the result in ``path``, a run directory or a file.
 
     Raises StoreError or MalformedError where there is none, or that cannot be read.
     """
@@ -202,7 +200,7 @@ def read_result(path: Path) -> Result:
     except MalformedError as error:
         hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
         raise MalformedError(f"{file}: {error.message}", hint=hint) from error
-    return beside(path, result)
+    return result
 
 
 _SHOWN_BY = {

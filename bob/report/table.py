@@ -5,7 +5,7 @@ Everything is printed to a rich Console whose owner says how wide it is and whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -19,13 +19,10 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observed import TroubleKind
 from bob.report.counts import (
-    by_search,
     compact,
     examined,
     looked_at,
     plural,
-    searched,
-    searched_states,
     torn_states,
     whole_states,
 )
@@ -40,12 +37,6 @@ STATES_MEAN = (
     "whole states: how many of these workloads' legal crash states without torn writes were explored; torn: which "
     "share of those with torn writes."
 )
-SEARCHED_MEANS = (
-    "searched: workloads that bob search made and explored on this kernel and configuration, beside the probe's own; "
-    "each counts once."
-)
-_SEARCHES = 8
-"""So many searches are named, and of more their number."""
 
 _INDENT = 4
 
@@ -84,8 +75,6 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
             if found := [trouble.states for trouble in column.troubles if trouble.kind is kind]:
                 said = f"{column.name}: {_several_findings(found)} {kind.said}"
                 _print_hanging(console, "!", said, "bob.unmountable")
-    for line in searched_lines(result.configurations):
-        _print_hanging(console, "searched:", line, "bob.dim")
     for note in dict.fromkeys(note for column in result.configurations for note in column.notes):
         names = [column.name for column in result.configurations if note in column.notes]
         _print_hanging(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
@@ -148,10 +137,6 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
     if column.examinable:
         console.print()
         console.print(Trimmed(Text(examined(column), "bob.dim")))
-    if more := list(searched_lines([column])):
-        console.print()
-    for line in more:
-        _print_hanging(console, "searched:", line, "bob.dim")
     if column.notes:
         console.print()
     for note in column.notes:
@@ -191,13 +176,7 @@ def _table(column: ConfigurationResult) -> Table:
 
 
 def tally(cell: PropertyResult) -> str:
-    """How many workloads asked, and how many of them gave the cell its verdict where not all did; and how many more
-    were searched."""
-    more = searched(cell.searched) if cell.searched else ""
-    return ", ".join(filter(None, (_own_tally(cell), more)))
-
-
-def _own_tally(cell: PropertyResult) -> str:
+    """How many workloads asked, and how many of them gave the cell its verdict where not all did."""
     asked = len(cell.workloads)
     same = sum(workload.verdict is cell.verdict for workload in cell.workloads)
     match cell.verdict:
@@ -210,26 +189,12 @@ def _own_tally(cell: PropertyResult) -> str:
     return ""
 
 
-def searched_lines(columns: Sequence[ConfigurationResult]) -> Iterator[str]:
-    """How much was searched beside cells, a line for all of a column with the same numbers."""
-    for column in columns:
-        names: dict[str, list[str]] = {}
-        for cell in cells(column).values():
-            if cell.searched is not None:
-                names.setdefault(searched_states(cell.searched), []).append(cell.name)
-        for told, several in names.items():
-            who = f"{column.name}: " if len(columns) > 1 else ""
-            yield f"{who}{', '.join(several)}: {told}"
-
-
 def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
     states = sum(workload.violations for workload in cell.workloads)
     head = Text.assemble((f"{MARKS[cell.verdict]} {cell.name}", style(cell.verdict)))
     if states:
         head.append(f"   in {plural(states, 'crash state')}", "bob.dim")
     console.print(Trimmed(head))
-    if cell.is_by_search:
-        _print_indented(console, by_search(cell))
     if cell.evidence:
         _print_indented(console, cell.evidence)
     _print_command(console, run, cell.witness)
@@ -287,8 +252,6 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
     console.print(Trimmed(Text(HOLDS_MEANS, "bob.dim")))
     if any(cell.states.legal_sectors for column in result.configurations for cell in column.properties):
         console.print(Trimmed(Text(STATES_MEAN, "bob.dim")))
-    if searches(result):
-        console.print(Trimmed(Text(SEARCHED_MEANS, "bob.dim")))
 
 
 def foot(result: Result) -> Iterable[tuple[str, str]]:
@@ -301,16 +264,8 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
     took = _took(result.run.started, result.run.finished)
     asked = f"budget {result.run.budget:,} mounts per workload, seed {result.run.seed}{took}"
     yield "explored", asked + _mounted(result) + _exhausted(result)
-    if found := searches(result):
-        more = f"; and {len(found) - _SEARCHES:,} more" if len(found) > _SEARCHES else ""
-        yield "searched", "; ".join(found[:_SEARCHES]) + more
-
-
-def searches(result: Result) -> list[str]:
-    """The searches that some cell tells of, in words, with their ids."""
-    told = (cell.searched for column in result.configurations for cell in column.properties if cell.searched)
-    found = {name: words for one in told for name, words in one.searches.items()}
-    return [f"{words} ({name})" for name, words in sorted(found.items())]
+    if result.run.search:
+        yield "search", result.run.search
 
 
 def _mounted(result: Result) -> str:

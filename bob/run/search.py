@@ -30,7 +30,6 @@ from bob.search.spaces import Search
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
-from bob.store.searched_file import check as check_searched
 from bob.timings import Work, estimate, in_words, read, usual
 from bob.witness import document as witness
 from bob.witness.results import tell_results
@@ -67,7 +66,6 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
         "search": asked.to_json(),
         "request": request_to_json(request),
     }
-    check_searched(path.resolve().parent)
     if planned.together and asked.seconds is None and request.host.scheduler is None:
         guests = jobs_for(request.image, request.host.jobs)
         work = Work.of("search", request, guests, planned.together)
@@ -85,12 +83,11 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
     """Go on with the search in the run directory ``path``; what is finished is not done again.
 
-    Raises StoreError for what is no run of a search, or is being written. What was tried is kept as by :func:`search`.
+    Raises StoreError for what is no run of a search, or is being written.
     """
     directory = SearchDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
-    check_searched(path.resolve().parent)
     try:
         about = directory.about()
         asked, request = Search.from_json(about["search"]), request_from_json(about["request"], host)

@@ -70,6 +70,19 @@ class Search:
         return f"of {self.name}" if self.is_python else f"within the bounds {self.name}"
 
     @property
+    def words(self) -> str:
+        """Which workloads it tries."""
+        part, operations = self.part, f"{self.length} operation{'' if self.length == 1 else 's'}"
+        words = [f"workloads {self.origin}"]
+        if not self.is_python:
+            words += [f"of {operations}" if self.is_drawn or self.length == 1 else f"of up to {operations}"]
+        words += [f"that ask for {', '.join(self.props)}"] if self.props else []
+        words += [f"{part.sample} drawn by seed {part.seed}"] if part.sample is not None else []
+        words += [f"drawn by seed {part.seed} for {self.seconds} s"] if self.seconds is not None else []
+        words += [f"part {part.shard} of {part.shards}"] if part.shards > 1 else []
+        return ", ".join(words)
+
+    @property
     def wanted(self) -> tuple[Property, ...]:
         """The properties that are to be broken; none where it is what calls promise."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()

@@ -1,7 +1,4 @@
-"""A run directory is written by one process at a time: who writes holds a lock, which ends with the process.
-
-A file that several runs share is written by each in its turn.
-"""
+"""A run directory is written by one process at a time: who writes holds a lock, which ends with the process."""
 
 from __future__ import annotations
 
@@ -49,25 +46,6 @@ def _locked(path: Path) -> Iterator[None]:
         with suppress(OSError):  # a full disk: then it has no name
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Locks ``folder`` for a moment, in which a file in it is read and written. Where another process has it locked so,
-    this one waits, while :func:`writing` would refuse. Raises StoreError where there is no such folder.
-
-    The lock is on the folder itself, so no file is left in it. Where the file system has no locks, nothing is locked.
-    """
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise StoreError(f"cannot write {folder}: {error.strerror}", hint="is it yours?") from None
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)

@@ -223,16 +223,16 @@ def test_what_cannot_be_removed(bob: Bob, path: str, message: str, hint: str) ->
 
 def test_several_are_removed_and_each_once(bob: Bob) -> None:
     every_kind()
-    Path("bob-runs/searched.json").write_text("{}")
+    Path("bob-runs/notes.json").write_text("{}")
     taken = disk_use(Path("bob-runs/a"))
-    ended = bob("runs", "remove", "--yes", "bob-runs/a", "bob-runs/b", "bob-runs/a", "bob-runs/searched.json")
-    assert ended.code == 9  # searched.json is no run, and stays
+    ended = bob("runs", "remove", "--yes", "bob-runs/a", "bob-runs/b", "bob-runs/a", "bob-runs/notes.json")
+    assert ended.code == 9  # notes.json is no run, and stays
     assert [line.split()[:2] for line in ended.out.splitlines()] == [
         ["removed", "bob-runs/a"],
         ["removed", "bob-runs/b"],
     ]
     assert taken >= 10_000
-    assert sorted(path.name for path in Path("bob-runs").iterdir()) == ["c", "d", "e", "f", "searched.json"]
+    assert sorted(path.name for path in Path("bob-runs").iterdir()) == ["c", "d", "e", "f", "notes.json"]
     assert bob("runs", "remove", "--yes", "bob-runs/f/debian-trixie").code == 0
 
 

@@ -25,7 +25,7 @@ from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found
 from report.witnesses import put as put_witnesses
 
-from .stand_in import Bob, Ended, Work, result
+from .stand_in import Bob, Ended, result
 
 DOCUMENTS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv, "html": to_html}
 
@@ -347,22 +347,3 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
     assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: of several runs of bob app no junit is made"))
     whole = bob("show", str(KEPT / "apps.json.xz"))
     assert whole.code == 1 and len(whole.out.splitlines()) > len(document["programs"]) * 3
-
-
-def test_the_file_of_what_was_searched_is_no_run(bob: Bob) -> None:
-    """``bob show bob-runs/*`` names it, too."""
-    put("here", "ext4-ordered")
-    Path("searched.json").write_text('{"schema": "bob.searched/1", "searches": []}')
-    assert bob("show", "here", "searched.json") == bob("show", "here")
-    assert bob("show", "searched.json").code == 8
-
-
-def test_where_what_was_searched_is_damaged_nothing_is_started(bob: Bob, work: Work) -> None:
-    Path("bob-runs").mkdir()
-    Path("bob-runs/searched.json").write_text("{")
-    for words in (("probe", "--fs", "ext4"), ("matrix", "--set", "osdi14")):
-        ended = bob(*words)
-        assert (ended.code, work.asked) == (8, [])
-        said, hint = ended.err.splitlines()
-        assert said.startswith("bob: ") and "bob-runs/searched.json is damaged: " in said
-        assert hint == snapshot("hint: move it away; `bob judge SEARCH` writes down again what a search tried")

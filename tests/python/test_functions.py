@@ -22,7 +22,7 @@ from bob.apm.named import named_model, named_models
 from bob.catalogue.sets import Rows
 from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
-from bob.errors import BobError, MalformedError, PointedError, StoreError, UsageError
+from bob.errors import BobError, PointedError, StoreError, UsageError
 from bob.options import Parameter, parameters
 from bob.program.pace import Pace
 from bob.python.arguments import bound
@@ -280,7 +280,6 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "no path": (lambda: bob.load(anything(3)), UsageError, "invalid path 3; expected str | os.PathLike"),
     "no run": (lambda: bob.resume(anything(3)), UsageError, "invalid run 3; expected str | os.PathLike"),
     "bob.toml": (lambda: _with_settings("budget = 0"), UsageError, "bob.toml: 'budget' is 0"),
-    "searches": (lambda: _with_searches("{"), MalformedError, "searched.json"),
 }
 
 
@@ -291,12 +290,6 @@ def anything(value: Any) -> Any:
 
 def _with_settings(text: str) -> object:
     Path("bob.toml").write_text(text)
-    return bob.probe("ext4")
-
-
-def _with_searches(text: str) -> object:
-    Path("bob-runs").mkdir()
-    (Path("bob-runs") / "searched.json").write_text(text)
     return bob.probe("ext4")
 
 

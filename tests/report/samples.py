@@ -15,7 +15,6 @@ from bob.result import (
     PropertyResult,
     Result,
     Run,
-    Searched,
     Unmountable,
     WorkloadResult,
 )
@@ -188,24 +187,3 @@ def _names() -> list[str]:
 
 def _family(name: str) -> str:
     return next(family for family, names in FAMILIES.items() if name in names)
-
-
-SEARCH = "20261120T010203-abcdef"
-MORE = Searched(12_000, 0, 12_000, 2**31, 2**31, 0, {SEARCH: "bounds shapes, 2 operations, bob 0.1.0"}, Verdict.HOLDS)
-
-
-def searched() -> Result:
-    """A run of which two rows were searched, too: one holds, and one breaks in a search only."""
-    [column] = result().configurations
-    some = replace(MORE, failing=3, complete=11_940, explored_writes=2**30)
-    told = {
-        "directory-op": {"searched": MORE},
-        "append-rename-any": {
-            "searched": some,
-            "verdict": Verdict.FAILS,
-            "evidence": "the rename is there, the append is not",
-            "witness": f"../{SEARCH}/lot-001/witnesses/append-rename-any.json",
-        },
-    }
-    cells = (replace(cell, **told.get(cell.name, {})) for cell in column.properties)  # type: ignore[arg-type]
-    return replace(result(), configurations=(replace(column, properties=tuple(cells)),))

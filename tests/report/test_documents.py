@@ -36,7 +36,7 @@ from bob.result import ConfigurationResult, Result, Unmountable, to_json
 from test_docs import between, code, text, words
 from wording import sentence_with, text_with
 
-from .samples import EVIDENCE, KERNEL_SAYS, SEARCH, SIXTEEN, cell, result, searched, sixteen
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 NASTY = r"a|b *c* _d_ `e` <f> & [g](h) ~~i~~ # $j$ \k {l} %m ^n ``o`` ]( http"
@@ -309,20 +309,6 @@ def test_latex_of_any_text_has_one_shape(text: str) -> None:
 
 def test_clean() -> None:
     assert clean("a\x00b\ud800c\td") == f"a{REPLACEMENT}b{REPLACEMENT}c\td"
-
-
-def test_documents_tell_what_was_searched() -> None:
-    text = " ".join(Said(to_markdown(columns(searched()))).text.split())
-    assert "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched" in text
-    assert "× append-rename-any found by bob search, not by the 12 workloads of the probe" in text
-    assert "searched: directory-op: 12,000 more workloads; whole states: all 2^31" in text
-    assert "each counts once" in text and SEARCH in text
-    rows = pd.read_csv(io.StringIO(to_csv(columns(searched())))).set_index("property")
-    assert rows["searched_workloads"].to_dict() == {
-        name: 12_000 * (name in ("directory-op", "append-rename-any")) for name in rows.index
-    }
-    assert rows["failing_searched_workloads"].sum() == rows.loc["append-rename-any", "failing_searched_workloads"] == 3
-    assert rows.loc["append-rename-any", "verdict"] == "fails"
 
 
 # Documents on few lines say what they said, and counts in them are exact

@@ -35,7 +35,7 @@ from bob.witness.document import read
 from wording import line_with
 
 from .html_pages import NASTY, Page, parse
-from .samples import MORE, SIXTEEN, finer, result, sixteen
+from .samples import SIXTEEN, finer, result, sixteen
 from .witnesses import put, witness
 
 
@@ -286,21 +286,6 @@ def test_which_finishes_fail(verdicts: str, said: str) -> None:
         for finish, letter in zip(("natural", "sync"), verdicts, strict=True)
     ]
     assert finishes(PropertyResult("x", "ordering", Verdict.FAILS, States(), tuple(asked))) == said
-
-
-def test_a_row_of_a_grid_that_only_a_search_broke_is_told_as_such() -> None:
-    shown = finer(Rows.DURABILITY)
-    [column] = shown.configurations
-    first = next(cell for cell in column.properties if cell.verdict is Verdict.HOLDS)
-    broken = replace(first, verdict=Verdict.FAILS, searched=replace(MORE, failing=2), evidence="gone")
-    cells = tuple(broken if cell is first else cell for cell in column.properties)
-    shown = replace(shown, configurations=(replace(column, properties=cells),))
-    text = " ".join(printed(shown, 100).split())
-    assert f"× found by bob search {first.name} " in text
-    assert f"searched: {first.name}: 12,000 more workloads, 2 fail; whole states: all 2^31" in text
-    assert line_with(to_html(columns_of([(shown, Path("run"))])), 2, "12,000", "Found") == snapshot(
-        '<p class="meta">Found by bob search, not by the 2 workloads of the probe; 12,000 more workloads, 2 fail; whole states: all 2³¹.</p>'
-    )
 
 
 # Results as several pages: every link leads somewhere, and every page can be reached

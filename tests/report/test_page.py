@@ -23,7 +23,7 @@ from bob.result import Result, Unmountable, WorkloadResult
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse
-from .samples import EVIDENCE, KERNEL_SAYS, SEARCH, SIXTEEN, cell, result, searched, sixteen
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 
@@ -251,28 +251,6 @@ def test_text_has_contrast_in_light_and_dark() -> None:
         for ink, ground in pairs:
             dark, light = sorted((luminance(colours[ink]), luminance(colours[ground])))
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
-
-
-def test_what_was_searched_stands_with_the_cell() -> None:
-    found = parsed(searched())
-    [grid] = found.with_class("table", "grid")
-    rows = [" ".join(one.text.split()) for one in found.all("tr") if one.up("table") is grid]
-    assert line_with(rows, "holds700", "4,096", "0.1", 12, "12,000") == snapshot(
-        "Directory op· holds700 of 4,096< 0.1 %12, 12,000 more searched"
-    )
-    article = found.by_id("ext4-ordered--append-rename-any").text
-    assert "append-rename-any fails" in " ".join(article.split())
-    assert line_with(article, 12, "12,000", 3) == snapshot(
-        "Found by bob search, not by the 12 workloads of the probe; 12,000 more workloads, 3 fail; whole states: 50 % of 2³¹ (all in 11,940 workloads)."
-    )
-    assert "50 % of 2³¹" in article
-    assert f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json" in article
-    labels = [str(one.attributes.get("aria-label")) for one in found.all("a")]
-    assert any(
-        "append-rename-any on ext4-ordered: fails" in one and "3 of 12,000 searched fail" in one for one in labels
-    )
-    assert SEARCH in found.by_id("measured").text and "each counts once" in found.by_id("reading").text
-    assert "searched" not in parsed(ONE).elements[0].text
 
 
 def test_exponents_are_raised_where_a_power_of_two_is_meant() -> None:

@@ -26,7 +26,7 @@ from bob.report.table import foot, print_result
 from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, Unmountable
 from wording import line_with, text_with
 
-from .samples import MORE, SEARCH, cell, result, searched, sixteen
+from .samples import cell, result, sixteen
 
 HERE = Path(__file__).parent
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
@@ -213,40 +213,11 @@ def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) ->
     assert "bob show" not in printed(shown, run=tmp_path / "elsewhere", width=200)
 
 
-def test_what_was_searched_is_part_of_a_cell() -> None:
-    lines = [" ".join(line.split()) for line in printed(searched(), 120).splitlines()]
-    assert line_with(lines, "directory-op", 700, "4,096", "0.1", 12, "12,000") == snapshot(
-        "directory-op holds 700 of 4,096 < 0.1 % 12, 12,000 more searched"
-    )
-    assert line_with(lines, "append-rename-any", 700, "4,096", "0.1", 0, 12, 3, "12,000") == snapshot(
-        "append-rename-any × 700 of 4,096 < 0.1 % 0 of 12 fail, 3 of 12,000 searched fail"
-    )
-    place = lines.index("× append-rename-any")
-    assert lines[place + 1 : place + 4] == [
-        snapshot("found by bob search, not by the 12 workloads of the probe"),
-        snapshot("the rename is there, the append is not"),
-        f"bob replay bob-runs/{SEARCH}/lot-001/witnesses/append-rename-any.json",
-    ]
-    assert line_with(lines, "directory-op", "12,000", "2^31") == snapshot(
-        "searched: directory-op: 12,000 more workloads; whole states: all 2^31"
-    )
-    text = " ".join(lines)
-    assert (
-        "append-rename-any: 12,000 more workloads, 3 fail; whole states: 50 % of 2^31 (all in 11,940 workloads)" in text
-    )
-    assert line_with(lines, 2, "0.1.0", SEARCH) == snapshot(
-        "searched bounds shapes, 2 operations, bob 0.1.0 (20261120T010203-abcdef)"
-    )
-    assert "each counts once" in text
-    assert "search" not in printed(result(), 120)
-
-
-def test_what_was_searched_of_the_columns_of_a_matrix() -> None:
-    [column] = searched().configurations
-    several = (replace(column, name="a"), replace(column, name="b", properties=column.properties[:0]))
-    text = " ".join(printed(replace(searched(), configurations=several), 120).split())
-    assert "searched: a: directory-op: 12,000 more workloads; whole states: all 2^31" in text
-    assert "searched: b" not in text
+def test_the_table_of_a_search_says_which_workloads_it_tried() -> None:
+    words = "workloads within the bounds ace, of 1 operation"
+    made = replace(result(), run=replace(result().run, search=words))
+    assert f"search    {words}" in printed(made, 120)
+    assert "search" not in dict(foot(result()))
 
 
 def test_a_machine_that_bob_did_not_boot_has_no_hypervisor_of_bobs() -> None:
@@ -260,16 +231,6 @@ def test_a_machine_that_bob_did_not_boot_has_no_hypervisor_of_bobs() -> None:
         and "QEMU" not in told
         and not told.endswith(", ")
     )
-
-
-def test_of_many_searches_some_are_named() -> None:
-    [column] = searched().configurations
-    many = replace(MORE, searches={f"{number:02}": "bounds small" for number in range(30)})
-    cells = tuple(replace(cell, searched=many if cell.name == "directory-op" else None) for cell in column.properties)
-    told = dict(foot(replace(searched(), configurations=(replace(column, properties=cells),))))["searched"]
-    assert told == snapshot(
-        "bounds small (00); bounds small (01); bounds small (02); bounds small (03); bounds small (04); bounds small (05); bounds small (06); bounds small (07); and 22 more"
-    ) and told.endswith("(07); and 22 more")
 
 
 # Lines are broken at blanks and behind commas, and nothing of them is lost

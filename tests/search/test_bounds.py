@@ -14,6 +14,7 @@ from bob.claim.property.rules import questions
 from bob.errors import UsageError
 from bob.search.ace import VERBS, Ace, Core, performed
 from bob.search.bounds import load, read, shipped_bounds
+from bob.search.space import Part
 from bob.search.spaces import Search, search
 from bob.workload import operations as ops
 from bob.workload.language import write_one
@@ -234,3 +235,14 @@ def test_what_is_drawn_is_drawn_again_and_each_is_new() -> None:
     )
     every = {one.name for one in ace().every(1)}
     assert {one.name for one in islice(ace().drawn(1, 1), 250)} <= every
+
+
+def test_which_workloads_a_search_tries_is_said() -> None:
+    drawn = search(None, ("append-any",), 2, Part(2, 3, 40, 7))
+    assert drawn.words == (
+        "workloads within the bounds shapes, of 2 operations, that ask for append-any, 40 drawn by seed 7, part 2 of 3"
+    )
+    assert search("ace").words == "workloads within the bounds ace, of 1 operation"
+    assert search(None, (), 2).words == "workloads within the bounds small, of up to 2 operations"
+    assert search(None, (), 2, seconds=60).words.endswith(", of 2 operations, drawn by seed 1 for 60 s")
+    assert Search("mine.py", "", is_python=True).words == "workloads of mine.py"

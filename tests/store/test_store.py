@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from select import select
 
 import pytest
 
@@ -29,7 +28,7 @@ from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
 from bob.store.files import write_document
-from bob.store.lock import alone, writing
+from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory, base_from_json, base_to_json
@@ -279,25 +278,3 @@ def test_a_matrix_locks_itself_and_its_columns(tmp_path: Path, place: str) -> No
             resume_matrix(directory.path, ANYWHERE, Silent())
         with pytest.raises(StoreError, match="is writing"):
             judge_again(directory.path)
-
-
-def test_of_two_who_share_a_file_the_second_waits(tmp_path: Path) -> None:
-    script = "import sys, pathlib; from bob.store.lock import alone\n"
-    script += "with alone(pathlib.Path(sys.argv[1])): print('in', flush=True); sys.stdin.readline()"
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as first,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT) as second,
-    ):
-        both = (first, second)
-        pipes = [one.stdout for one in both if one.stdout]
-        inside, _write, _error = select(pipes, [], [], 30)
-        assert len(inside) == 1, "one is in"
-        assert select([one for one in pipes if one not in inside], [], [], 2)[0] == [], "the other waits"
-        with writing([tmp_path]):
-            pass  # which is another lock
-        for one in sorted(both, key=lambda one: one.stdout not in inside):
-            one.communicate("\n", timeout=30)
-        assert [one.returncode for one in both] == [0, 0]
-    with pytest.raises(StoreError, match="cannot write"), alone(tmp_path / "nowhere"):
-        pytest.fail("there is no such directory")

@@ -57,9 +57,6 @@ def _differences(a: PropertyResult, b: PropertyResult) -> Iterator[str]:
     sizes = explored if max(explored) < MANY else tuple(count.bit_length() for count in explored)
     if max(sizes) - min(sizes) > NOISE * max(sizes):
         yield f"A explored {compact(explored[0])} crash states, B {compact(explored[1])}"
-    more = [one.searched.workloads if one.searched else 0 for one in (a, b)]
-    if max(more) - min(more) > NOISE * max(more):
-        yield f"beside A {more[0]:,} more workloads were searched, beside B {more[1]:,}"
 
 
 def _by_name(cell: PropertyResult) -> dict[str, WorkloadResult]:

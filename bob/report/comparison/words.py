@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Answer, Said, Side
-from bob.report.counts import by_search, compact, explored, plural, searched
+from bob.report.counts import compact, explored, plural
 from bob.report.nearby import witness_command
 from bob.result import PropertyResult, Result
 
@@ -160,8 +160,6 @@ def _number(kind: Kind, number: int) -> str:
 
 
 def _fails(cell: PropertyResult) -> str:
-    if cell.searched is not None and cell.is_by_search:
-        return f"fails: {by_search(cell)}; {searched(cell.searched)}"
     states = sum(workload.violations for workload in cell.workloads)
     failing = sum(workload.verdict is cell.verdict for workload in cell.workloads)
     parts = [f"in {plural(states, 'crash state')}"] if states else []
@@ -178,7 +176,6 @@ def _in_vain(cell: PropertyResult) -> str:
     more = f" and {len(finishes) - _FINISHES} more" if len(finishes) > _FINISHES else ""
     part = explored(cell.states)
     seen = f"; explored in vain: {part}" if part else ""
-    seen += f"; {searched(cell.searched)}" if cell.searched else ""
     return f"holds: nothing found in {plural(len(cell.workloads), 'workload')} finished by {tried}{more}{seen}"
 
 

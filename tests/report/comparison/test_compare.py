@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from bob.report.published import Direction, Reason
 from bob.result import ConfigurationResult
 from wording import text_with
 
-from ..samples import MORE
 from .worlds import SAID, cell, run, run_of, side, sides, table, workload
 
 MIRRORED = {
@@ -238,12 +236,6 @@ def test_another_workload_fails() -> None:
             "another verdict from 2 workloads: one [natural] (fails in A, holds in B); two [natural] (holds in A, fails in B)"
         ),
     )
-
-
-def test_another_number_of_searched_workloads() -> None:
-    old, new = cell(), replace(cell(), searched=MORE)
-    assert differences(old, new) == (snapshot("beside A 0 more workloads were searched, beside B 12,000"),)
-    assert differences(new, replace(new, searched=replace(MORE, workloads=11_999))) == ()
 
 
 # The sides

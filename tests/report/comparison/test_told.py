@@ -31,10 +31,9 @@ from bob.report.published import osdi14, osdi14_reasons
 from bob.report.saved import read_result
 from bob.result import ConfigurationResult, PropertyResult
 from bob.witness.traits import Trait
-from wording import line_with, text_with
+from wording import line_with
 
 from ..html_pages import NASTY, parse
-from ..samples import MORE
 from .worlds import ROWS, cell, run_of, side, sides, table, workload
 
 HERE = Path(__file__).parent
@@ -335,17 +334,6 @@ def test_every_comparison_is_a_document(one: Side, other: Side) -> None:
     document = to_document(compare(one, other))
     assert json.loads(json.dumps(document)) == document
     assert sum(document["counts"].values()) == len(document["cells"])
-
-
-def test_what_was_searched_is_told_and_a_violation_of_a_search_is_one() -> None:
-    held, broken = replace(cell(), searched=MORE), replace(cell(), searched=replace(MORE, failing=3))
-    broken = replace(broken, verdict=Verdict.FAILS, evidence="it is gone", witness="../s/w.json")
-    [found] = compare(side(held), side(broken)).cells
-    assert found.kind is Kind.NEWLY_FAILS and found.a is not None and found.b is not None
-    assert says(found.a).endswith("; 12,000 more searched")
-    assert text_with(says(found.b), 1, 3, "12,000") == snapshot(
-        "fails: found by bob search, not by the 1 workload of the probe; 3 of 12,000 searched fail"
-    )
 
 
 @given(sides(), sides())
