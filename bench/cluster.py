@@ -28,7 +28,8 @@ from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.request import Host
 from bob.run import cluster, columns
-from bob.run.parcels import Parcel, Piece, is_of, new_in, packed, unpack
+from bob.run.parcels import Parcel, Piece, new_in, packed, unpack
+from bob.run.parts import Part
 from bob.run.prober import now
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
@@ -58,7 +59,7 @@ def recorded(parcel: Parcel) -> Piece:
         left = [run.folder(number, workloads[number]).name for number in numbers]
         left = [name for name in left if not (here / "workloads" / name / "observed.json").exists()]
         time.sleep(len(left) * seconds_of(run) / float(os.environ[FASTER]))
-        unpack(packed(run.path, is_of(left)), here)
+        unpack(packed(run.path, lambda path: path.parts[0] == "bases" or not {*path.parts}.isdisjoint(left)), here)
         if parcel.numbers is None:
             made = RunDirectory(here)
             (here / "witnesses").mkdir(exist_ok=True)
@@ -84,11 +85,11 @@ class Counting(cluster.Workers):
 
     came: list[int] = []  # noqa: RUF012
 
-    def finished(self) -> tuple[Parcel, Piece]:
-        """The next parcel, counted."""
-        parcel, piece = super().finished()
+    def finished(self) -> tuple[Part, Piece]:
+        """The next part, counted."""
+        part, piece = super().finished()
         self.came.append(len(piece.files))
-        return parcel, piece
+        return part, piece
 
 
 def matrix_of(runs: Sequence[Path], folder: Path) -> MatrixDirectory:

@@ -40,18 +40,18 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
         if not lots:
             raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
         with writing([path, *(run.path for run in lots)]):
-            return told(found, [(run.path, _judge_again(run, by_cause=True)) for run in _telling(lots, "lot", step)])
+            return told(found, [(run.path, judge_run(run, by_cause=True)) for run in _telling(lots, "lot", step)])
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
             count = len(run.planned()) if "workloads" in run.about() else 0
             step(f"judging {count:,} workloads{_said_of_age(run)}")
-            return _judge_again(run)
+            return judge_run(run)
     directory = MatrixDirectory(path)
     columns = directory.columns()
     with writing(directory.written):
         told_of = _telling(columns, "configuration", step)
-        return directory.save_result([(run.path, _judge_again(run)) for run in told_of])
+        return directory.save_result([(run.path, judge_run(run)) for run in told_of])
 
 
 def _telling(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
@@ -66,7 +66,8 @@ def _said_of_age(run: RunDirectory) -> str:
     return "" if run.is_sealed else "; its files have no checksums, so bob cannot tell whether they were changed"
 
 
-def _judge_again(run: RunDirectory, *, by_cause: bool = False) -> Result:
+def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
+    """Return the result of the probe in ``run``, judged anew, and keep it. The caller holds the lock of ``run``."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)

@@ -9,10 +9,10 @@ pool           guests side by side, what they do, and what it means to lose one
 tasks          what is to be done, and what came of it; pipeline: guests side by side do it
 prober         a probe from end to end; matrix: a set of configurations, one after the other
 trial          a quick question from end to end
-columns        a matrix on a cluster: which parcels its columns make, and how the pieces become one run directory
-lots           the same of the lots of a search
+parts          a run in parts, and who does them; columns: those of a matrix; lots: of a search; program_parts: of a
+               program
 parcels        what a worker of a cluster is given, and gives back; parcel_process: what does one there
-cluster        Dask: parcels handed out, done again where a worker is lost, and taken back
+cluster        Dask: parts handed out, done again where a worker is lost, and taken back
 recoveries     crashes during recovery
 replay         a witness shown again; export: its log, for xfstests' replay-log
 shrinker       makes a witness smaller; shrink: witnesses in files

@@ -24,11 +24,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from bob.errors import GuestError
+from bob.errors import BobError, GuestError
 from bob.progress import Earlier, Progress
 from bob.report.counts import plural
-from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, new_in
+from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, keep, new_in, parcel_of
+from bob.run.parts import Ended, Part, Parts
 from bob.run.scheduler import CONNECT_SECONDS, connected
+from bob.store.run_directory import RunDirectory
 from bob.timings import USUAL_SHARE
 
 TRIES = 3
@@ -150,9 +152,10 @@ def _end(run: str) -> None:
 
 @dataclass(slots=True)
 class _Handed:
-    """A parcel that some worker has, or will have: the ``future``, the workers that ``may`` do it (None: any), how
-    often one failed, and what was told of the ``attempt`` that is under way."""
+    """A part that some worker has, or will have, as a ``parcel``: the ``future``, the workers that ``may`` do it (None:
+    any), how often one failed, and what was told of the ``attempt`` that is under way."""
 
+    part: Part
     parcel: Parcel
     future: Any = None
     may: list[str] | None = None
@@ -165,7 +168,7 @@ class _Handed:
 
 
 class Workers:
-    """The workers of a cluster, for one run: :meth:`hand` them parcels, and take what is :meth:`finished`."""
+    """The workers of a cluster, for one run. They :meth:`do` its parts."""
 
     def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
         self._client, self._run, self._progress = client, run, progress
@@ -188,12 +191,28 @@ class Workers:
         """How many parcels were handed out and have not come back."""
         return len(self._handed)
 
-    def hand(self, parcel: Parcel) -> None:
-        """Have some worker do ``parcel``."""
-        self._submit(_Handed(parcel))
+    def do(self, parts: Parts) -> None:
+        """Do ``parts`` until none is ready or in hand. However it ends, what is finished of them is kept.
 
-    def finished(self) -> tuple[Parcel, Piece]:
-        """The next parcel that comes back, of those in hand. One that was given up has ``unfit`` in its piece.
+        Raises GuestError where no worker that is there can do it, and what :meth:`bob.run.parts.Parts.take` raises.
+        """
+        try:
+            while True:
+                for part in parts.ready(self):
+                    self._submit(_Handed(part, parcel_of(part)))
+                if not self._handed:
+                    return
+                part, piece = self.finished()
+                keep(piece, part)
+                parts.take(part, Ended(piece.seconds, piece.refusal, piece.failure))
+        except BaseException:
+            for part, piece in self._stop():
+                with suppress(BobError):  # what ended it is to be told
+                    keep(piece, part)
+            raise
+
+    def finished(self) -> tuple[Part, Piece]:
+        """The next part that comes back, of those in hand. One that was given up has a failure in its piece.
 
         Raises GuestError where no worker that is there can do it.
         """
@@ -216,9 +235,9 @@ class Workers:
                 continue
             del self._handed[key]
             future.release()
-            return handed.parcel, piece
+            return handed.part, piece
 
-    def stop(self) -> Iterator[tuple[Parcel, Piece]]:
+    def _stop(self) -> Iterator[tuple[Part, Piece]]:
         """End all guests; what was under way, with what is finished of it, as far as it comes back in time."""
         self._progress.step("the workers end their guests")
         with suppress(Exception):  # whatever becomes of the cluster, what is here is kept
@@ -231,7 +250,7 @@ class Workers:
                     del self._handed[key]
                 if handed.future is not None and handed.future.status == "finished":
                     with suppress(Exception):  # its worker is gone meanwhile
-                        yield handed.parcel, handed.future.result(timeout=CONNECT_SECONDS)
+                        yield handed.part, handed.future.result(timeout=CONNECT_SECONDS)
             time.sleep(_LOOK_SECONDS / 5)
 
     def _submit(self, handed: _Handed) -> None:
@@ -347,9 +366,10 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def workers(address: str, run: str, environment: Mapping[str, str] | None, progress: Progress) -> Iterator[Workers]:
-    """The workers of the cluster whose scheduler is at ``address`` for a ``run`` that was measured on ``environment``
-    so far. Raises what :func:`bob.run.scheduler.connected` does."""
+def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
+    """The workers of the cluster whose scheduler is at ``address`` for the run with the identity ``run``, of which
+    these parts were ``begun``. Raises what :func:`bob.run.scheduler.connected` does."""
+    environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():
             progress.step(f"waiting for workers: `dask worker {address} --nthreads 1` starts one")

@@ -12,7 +12,7 @@ from bob.progress import Progress
 from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result
 from bob.run.columns import spread
-from bob.run.prober import RUNS, Prober, new_identity, now, prober, start, unfinished
+from bob.run.prober import RUNS, Prober, new_identity, now, prober, skipped, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
@@ -73,4 +73,4 @@ def _result(machine: Prober, place: int, run: RunDirectory, request: ProbeReques
         progress.step(f"{request.configuration.name} is skipped: {refusal}")
         left = unfinished(run)
         progress.skipped(left, left * request.budget)
-        return machine.skipped(place, str(refusal))
+        return skipped(run, request, str(refusal))

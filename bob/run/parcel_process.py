@@ -22,21 +22,19 @@ from pathlib import Path
 from typing import TextIO
 
 import bob
-from bob.apm.model import from_json as model_from_json
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.image import check_file_system, check_kernel
-from bob.judge.program_result import Programs
 from bob.memory import give_back_what_is_freed
-from bob.program.program import Program
 from bob.progress import Earlier
-from bob.request import Host, ProbeRequest, request_from_json, request_of
+from bob.request import Host, ProbeRequest, request_of
 from bob.result import Environment, PropertyResult
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
-from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
+from bob.run.parcels import Parcel, Piece, unpack
 from bob.run.pipeline import Pipeline
-from bob.run.programs import try_program
+from bob.run.program_parts import asked_of, is_program
+from bob.run.programs import go_on
 from bob.run.tasks import Task
 from bob.store.run_directory import FOLDERS, RunDirectory
 
@@ -97,27 +95,26 @@ def main(folder: Path) -> int:
 
 def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
     """What became of ``parcel``, without its files: they are in the new ``folder``."""
-    if parcel.program is None:
-        for name in FOLDERS:
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        unpack(parcel.given, folder)
+    for name in FOLDERS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    unpack(parcel.given, folder)
     if parcel.bob != bob.__version__:
         return Piece(b"", unfit=f"it has bob {bob.__version__}, and the run is one of {parcel.bob}")
+    run, host = RunDirectory(folder), Host(parcel.connect, parcel.jobs)
     environment: dict[str, str] | None = None
     try:
         check_jobs(parcel.jobs)
-        request = _request(parcel, folder)
-        environment = asdict(_environment(parcel, request, progress))
+        request = asked_of(run, host).request if is_program(run) else request_of(run, host)
+        environment = asdict(_environment(request, progress))
         if differs := _differences(parcel.environment or {}, environment):
             return Piece(b"", environment, unfit=f"its {differs}")
         try:
-            if parcel.program is not None:
-                answers = _program(parcel.program, request, folder, progress)
-                return Piece(b"", environment, programs=answers)
-            if parcel.numbers is None:
-                prober.resume(folder, request.host, progress)
+            if is_program(run):
+                go_on(run, host, progress)
+            elif parcel.numbers is None:
+                prober.resume(folder, host, progress)
             else:
-                _some(RunDirectory(folder), request, parcel.numbers, progress)
+                _some(run, request, parcel.numbers, progress)
         except UsageError as refusal:
             return Piece(b"", environment, refusal=(refusal.message, refusal.hint))
     except KeyboardInterrupt:
@@ -127,17 +124,10 @@ def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
     return Piece(b"", environment)
 
 
-def _request(parcel: Parcel, folder: Path) -> ProbeRequest:
-    host = Host(parcel.connect, parcel.jobs)
-    if parcel.program is not None:
-        return request_from_json(parcel.program.request, host)
-    return request_of(RunDirectory(folder), host)
-
-
-def _environment(parcel: Parcel, request: ProbeRequest, progress: Telling) -> Environment:
+def _environment(request: ProbeRequest, progress: Telling) -> Environment:
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
-    with guests_of(image, parcel.connect, progress.step) as hypervisor:
+    with guests_of(image, request.host.connect, progress.step) as hypervisor:
         return prober.environment_of(hypervisor, image, request)
 
 
@@ -160,22 +150,6 @@ def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], pr
     ):
         for number in sorted(numbers):
             pipeline.result(0, number)  # which the run directory keeps
-
-
-def _program(work: ProgramWork, request: ProbeRequest, folder: Path, progress: Telling) -> Programs:
-    """The answer for a program on one configuration; the new ``folder`` has everything behind it."""
-    models = [model_from_json(document) for document in work.models]
-    answers, _folder = try_program(
-        Program.from_json(work.program),
-        [request],
-        folder,
-        progress,
-        models,
-        explores=work.explores,
-        numbers=[work.number],
-        answers=work.answers,
-    )
-    return answers
 
 
 def _until_left_alone() -> None:

@@ -1,8 +1,7 @@
 """What one worker of a cluster is given, and what it gives back: values that travel, with files as bytes.
 
-A parcel is a piece of a run: a whole run directory of a probe (a column of a matrix, a lot of a search), some workloads
-of one, or a program on one configuration. Its worker has its own guests and images, and needs no file of anybody else:
-what it is to go on with comes with the parcel, and what it made goes back with the answer.
+A parcel is a part of a run with the files of its directory. Its worker has its own guests and images, and needs no
+file of anybody else: what it is to go on with comes with the parcel, and what it made goes back with the answer.
 """
 
 from __future__ import annotations
@@ -10,15 +9,17 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
+import bob
 from bob.errors import StoreError
-from bob.judge.program_result import Programs
+from bob.run.parts import Part
+from bob.run.prober import note_environment, now
 from bob.store.files import write_whole
 from bob.store.lock import LOCK
+from bob.store.run_directory import RunDirectory
 
 _LEVEL = 1
 """Of zlib: logs and observations become a tenth; a higher level takes several times as long for a tenth less."""
@@ -32,29 +33,13 @@ OF_A_CONFIGURATION = "mkfs_version"
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramWork:
-    """A program to be tried on one configuration, the one with this ``number`` of its run. ``request``, ``program`` and
-    the ``models`` are documents. Where ``answers`` is False, the models have their answer by another parcel; here is
-    asked whether they allow what the file system leaves."""
-
-    program: Mapping[str, Any]
-    request: Mapping[str, Any]
-    number: int
-    models: tuple[Mapping[str, Any], ...] = ()
-    explores: bool = True
-    answers: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class Parcel:
-    """A piece of a run.
+    """A part of a run (:class:`bob.run.parts.Part`) that travels.
 
     ``run`` is the identity of the run, ``key`` that of the parcel in it, ``title`` for people. ``given`` are the files
-    of a run directory to go on with (:func:`packed`). Of the workloads with these ``numbers`` it is to be seen what a
-    crash leaves; where there are None, of all that the run directory asks for, and they are judged, too. ``program``:
-    a program is tried, in place of that. ``environment`` is what the parcel must be measured on, as far as it is known;
-    ``jobs`` are the guests side by side, ``connect`` is the libvirt connection that they run on. ``bob`` is the version
-    that made the parcel.
+    of the part's directory (:func:`packed`), of which run.json says what is asked. ``numbers`` is as of the part.
+    ``environment`` is what the parcel must be measured on, as far as it is known; ``jobs`` are the guests side by side,
+    ``connect`` is the libvirt connection that they run on. ``bob`` is the version that made the parcel.
     """
 
     run: str
@@ -63,21 +48,35 @@ class Parcel:
     bob: str
     given: bytes
     numbers: tuple[int, ...] | None = None
-    program: ProgramWork | None = None
     environment: Mapping[str, str] | None = None
     jobs: int = 1
     connect: str | None = None
+
+
+def parcel_of(part: Part) -> Parcel:
+    """The parcel of a part. If it has only some workloads, the files of the others stay here."""
+    run, host, numbers = part.run, part.host, part.numbers
+    key, given, about = run.path.name, is_given(part), run.about()
+    return Parcel(
+        run=about["id"],
+        key=key if numbers is None else f"{key}-from-{numbers[0]}",
+        title=part.title,
+        bob=bob.__version__,
+        given=packed(run.path, lambda path: path.name == "run.json" or given(path)),
+        numbers=numbers,
+        environment=about.get("environment"),
+        jobs=host.jobs or 1,
+        connect=host.connect,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """What became of a parcel: its ``files``, packed, and the ``environment`` that it was measured on.
 
-    ``refusal`` are the words, and the hint, by which mkfs or the kernel refused the configuration, or a program cannot
-    be run. ``unfit`` says why this worker could not do it, so that another one has to; ``broke`` that bob itself broke
-    there, and how. ``stopped``: the parcel was ended
-    before it was done; what was finished is among the files. ``programs`` is the answer for a program.
-    ``worker`` names who did it, and ``seconds`` is how long that took.
+    ``refusal`` is as in :class:`bob.run.parts.Ended`. ``unfit`` says why this worker could not do it, so that another
+    one has to; ``broke`` that bob itself broke there, and how. ``stopped``: the parcel was ended before it was done;
+    what was finished is among the files. ``worker`` names who did it, and ``seconds`` is how long that took.
     """
 
     files: bytes
@@ -86,7 +85,6 @@ class Piece:
     unfit: str | None = None
     broke: str | None = None
     stopped: bool = False
-    programs: Programs | None = None
     worker: str = ""
     seconds: float = 0.0
 
@@ -94,6 +92,24 @@ class Piece:
     def failure(self) -> str | None:
         """Why it was not done; None if it was, as far as it was not stopped."""
         return self.unfit or self.broke
+
+
+def keep(piece: Piece, part: Part) -> None:
+    """Write the files of ``piece`` into the directory of its ``part``.
+
+    Raises StoreError if that was begun on another machine or image.
+    """
+    run = part.run
+    if not piece.files or piece.environment is None:
+        return
+    if part.numbers is None:
+        unpack(piece.files, run.path)
+        return
+    if "environment" not in run.about():
+        run.note(started=now())
+    note_environment(run, piece.environment)
+    theirs = is_given(part)
+    unpack(piece.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
@@ -137,14 +153,17 @@ def new_in(folder: Path, given: bytes) -> bytes:
     return packed(folder, lambda path: known.get(str(path)) != zlib.crc32((folder / path).read_bytes()))
 
 
-def is_of(folders: Iterable[str]) -> Callable[[PurePosixPath], bool]:
-    """Whether a file is what workloads in these ``folders`` of a run directory need: theirs, or a base."""
-    names = set(folders)
+def is_given(part: Part) -> Callable[[PurePosixPath], bool]:
+    """Whether a file is what the workloads of ``part`` need: theirs, or a base image."""
+    if part.numbers is None:
+        return lambda _path: True
+    workloads = part.run.planned()
+    names = {part.run.folder(number, workloads[number]).name for number in part.numbers}
+    return lambda path: path.parts[0] == "bases" or (path.parts[0] == "workloads" and path.parts[1] in names)
 
-    def wanted(path: PurePosixPath) -> bool:
-        return path.parts[0] == "bases" or (path.parts[0] == "workloads" and path.parts[1] in names)
 
-    return wanted
+def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
+    return path.parts[0] == "bases" and run.has_base(path.stem)
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:

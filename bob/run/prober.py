@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 import bob
 from bob.catalogue.sets import Rows, probes_of
@@ -28,7 +27,16 @@ from bob.memory import give_back_now
 from bob.progress import Progress
 from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, from_json, to_json
+from bob.result import (
+    ConfigurationResult,
+    Environment,
+    PropertyResult,
+    Result,
+    Run,
+    environment_from_json,
+    from_json,
+    to_json,
+)
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
@@ -37,7 +45,6 @@ from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
 from bob.timings import Timed, Work, timed
 from bob.workload.lacking import without
@@ -169,20 +176,13 @@ class Asked:
         return Task(made, request.model, request.effort, self.run, workloads)
 
 
-class Results(Protocol):
-    """Where what came of workloads is had from."""
-
-    def result(self, task: int, number: int) -> Explored | Refused | None:
-        """As :meth:`bob.run.pipeline.Pipeline.result`."""
-
-
 class Prober:
     """What is being probed; ask for the results in their order."""
 
     def __init__(
         self,
         columns: Sequence[Asked],
-        pipeline: Results,
+        pipeline: Pipeline,
         progress: Timed,
         crash_recoveries: Callable[[Asked, Sequence[Workload]], None],
     ) -> None:
@@ -226,7 +226,11 @@ class Prober:
         self._progress.lap()
         for cell in cells:
             self._progress.judged(cell)
-        return self._keep(asked, column.result(cells))
+        result = _kept(run, request, asked.environment, column.result(cells))
+        if losses := run.losses():
+            name = request.configuration.name
+            self._progress.step(f"{plural(losses, 'workload')} of {name} lost on the way: --resume tries again")
+        return result
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
         """Add workload ``number`` to ``column`` when it is done; how long its log is that was just recorded (bytes)."""
@@ -249,41 +253,38 @@ class Prober:
 
         return kept
 
-    def skipped(self, place: int, reason: str) -> Result:
-        """The result of a column that could not be tested, kept like any other."""
-        asked = self._columns[place]
-        made = asked.request.configuration
-        properties = [probe.property for probe in asked.request.asked]
-        cells = [
-            PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
-            for one in properties
-        ]
-        column = ConfigurationResult(
-            name=made.name,
-            fs=made.fs.name,
-            mkfs_options=made.mkfs_options,
-            mount_options=made.mount_options,
-            effective_mount_options="",
-            properties=tuple(cells),
-            mkfs_version=asked.environment.mkfs_version,
-        )
-        asked.run.note(skipped=reason)
-        return self._keep(asked, column)
 
-    def _keep(self, asked: Asked, column: ConfigurationResult) -> Result:
-        run, request = asked.run, asked.request
-        about, finished = run.about(), now()
-        result = Result(
-            run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
-            environment=asked.environment,
-            model=request.model,
-            configurations=(column,),
-        )
-        run.save_result(to_json(result))
-        run.note(finished=finished)
-        if losses := run.losses():
-            self._progress.step(f"{plural(losses, 'workload')} of {column.name} lost on the way: --resume tries again")
-        return result
+def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
+    """Return the result of a column that could not be tested, for this ``reason``; ``run`` keeps it."""
+    made, environment = request.configuration, environment_from_json(run.about()["environment"])
+    cells = [
+        PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
+        for one in (probe.property for probe in request.asked)
+    ]
+    column = ConfigurationResult(
+        name=made.name,
+        fs=made.fs.name,
+        mkfs_options=made.mkfs_options,
+        mount_options=made.mount_options,
+        effective_mount_options="",
+        properties=tuple(cells),
+        mkfs_version=environment.mkfs_version,
+    )
+    run.note(skipped=reason)
+    return _kept(run, request, environment, column)
+
+
+def _kept(run: RunDirectory, request: ProbeRequest, environment: Environment, column: ConfigurationResult) -> Result:
+    about, finished = run.about(), now()
+    result = Result(
+        run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
+        environment=environment,
+        model=request.model,
+        configurations=(column,),
+    )
+    run.save_result(to_json(result))
+    run.note(finished=finished)
+    return result
 
 
 @contextmanager
@@ -306,10 +307,7 @@ def prober(
             for run, request in columns
         ]
         for one in asked:
-            environment = asdict(one.environment)
-            if one.run.about().get("environment", environment) != environment:
-                raise StoreError(f"{one.run.path} was begun on another machine or image", hint="probe anew, with --out")
-            one.run.note(environment=environment)
+            note_environment(one.run, asdict(one.environment))
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)
@@ -325,6 +323,13 @@ def prober(
             Pipeline(hypervisor, image, tasks, watcher, guests) as pipeline,
         ):
             yield Prober(asked, pipeline, watcher, crash)
+
+
+def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
+    """Note what a run is measured on. Raises StoreError if it was begun on something else."""
+    if run.about().get("environment", environment) != environment:
+        raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
+    run.note(environment=dict(environment))
 
 
 def _work(request: ProbeRequest, guests: int, workloads: int) -> Work:

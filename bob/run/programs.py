@@ -18,10 +18,9 @@ import bob
 from bob.agent.inside.mounts import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
-from bob.apm.model import to_json as model_to_json
 from bob.crash.case import Case
 from bob.crash.coverage import States
-from bob.errors import GuestError, UsageError
+from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
@@ -41,13 +40,12 @@ from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol
 from bob.protocol.unsynced import unsynced
-from bob.request import ProbeRequest, request_to_json
+from bob.request import Host, ProbeRequest
 from bob.result import Environment
 from bob.run.agents import KeptGuests
-from bob.run.cluster import workers
-from bob.run.parcels import Parcel, Piece, ProgramWork, unpack
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
+from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, trust
 from bob.run.program_windows import look
 from bob.store.lock import writing
@@ -88,10 +86,11 @@ def try_program(
     about = {"id": identity, "started": started, "bob": bob.__version__, "program": program.to_json()}
     with withdrawn_if_refused(folder, "result.json"):
         run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
-        if image is None:
-            with writing([run.path]):
-                return _Spread(program, requests, numbers, run, progress, models, explores).result(), run.path
-        return _tried(program, requests, run, image, progress, models, explores, numbers, answers), run.path
+        if image is not None:
+            return _tried(program, requests, run, image, progress, models, explores, numbers, answers), run.path
+        by_number = dict(zip(numbers, requests, strict=True)) if explores else {numbers[0]: first}
+        with writing([run.path]):
+            return spread(program, by_number, run, models, progress, explores=explores), run.path
 
 
 def _tried(
@@ -221,86 +220,11 @@ def _work(taken: TakenProgram, guests: int) -> Work:
     return Work("app", what, request.image, guests, request.budget, len(taken.windows))
 
 
-class _Spread:
-    """A program on a cluster: one parcel for each configuration. The first has the answers of the models; each asks
-    whether they allow what its file system leaves."""
-
-    def __init__(
-        self,
-        program: Program,
-        requests: Sequence[ProbeRequest],
-        numbers: Sequence[int],
-        run: RunDirectory,
-        progress: Progress,
-        models: Sequence[Model],
-        explores: bool,
-    ) -> None:
-        self._program, self._run, self._progress, self._models = program, run, progress, models
-        self._first, self._explores = requests[0], explores
-        self._requests = dict(zip(numbers, requests, strict=True)) if explores else {numbers[0]: requests[0]}
-        self._found: dict[int, Programs] = {}
-
-    def result(self) -> Programs:
-        """The answers, when all parcels are done. Raises UsageError as :func:`try_program` does, and GuestError where a
-        parcel was given up: a configuration without an answer would look like one that was not asked about."""
-        host, run = self._first.host, self._run
-        assert host.scheduler is not None
-        identity = run.about()["id"]
-        with workers(host.scheduler, identity, None, self._progress) as them:
-            try:
-                for number, request in self._requests.items():
-                    them.hand(self._parcel(identity, number, request))
-                while them.in_hand:
-                    parcel, piece = them.finished()
-                    assert parcel.program is not None
-                    self._take(parcel.program.number, parcel, piece)
-            except BaseException:
-                for _parcel, _piece in them.stop():
-                    pass  # a program is recorded anew: nothing of it can be gone on with
-                raise
-        run.note(finished=now())
-        return self._together()
-
-    def _parcel(self, identity: str, number: int, request: ProbeRequest) -> Parcel:
-        models = tuple(map(model_to_json, self._models))
-        document, is_first = request_to_json(request), request is self._first
-        work = ProgramWork(self._program.to_json(), document, number, models, self._explores, answers=is_first)
-        title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
-        return Parcel(
-            identity, f"{number:03d}", title, bob.__version__, b"", program=work, jobs=request.host.jobs or 1,
-            connect=request.host.connect,
-        )  # fmt: skip
-
-    def _take(self, number: int, parcel: Parcel, piece: Piece) -> None:
-        if piece.refusal is not None:
-            raise UsageError(f"{parcel.title}: {piece.refusal[0]}", hint=piece.refusal[1])
-        if piece.programs is None or piece.environment is None:
-            raise GuestError(f"{parcel.title}: {piece.failure}", hint="--jobs, on one machine, does without a cluster")
-        if "environment" not in self._run.about():
-            self._run.note(environment=dict(piece.environment))
-        unpack(piece.files, self._run.path, lambda path: len(path.parts) > 1)
-        self._found[number] = piece.programs
-        found, about = self._together(), self._run.about()
-        times = {"id": about["id"], "started": about["started"], "finished": now()}
-        document = to_json(self._program, found.results, times, found.models, found.protocols)
-        document |= {"environment": about["environment"], **self._first.model.to_json()}
-        self._run.save_result(document)
-
-    def _together(self) -> Programs:
-        """The answers so far, as one; those of models beside those of all configurations."""
-        results: list[ProgramResult] = []
-        first = next(iter(self._requests))
-        answers = list(self._found[first].models) if first in self._found else []
-        for number, found in sorted(self._found.items()):
-            results += found.results
-            for place, seen in enumerate(found.models if answers and number != first else ()):
-                answer = answers[place]
-                for result in found.results:
-                    answer = crossed(answer, result, {})
-                missed, notes = (*answer.missed, *seen.missed), (*answer.notes, *seen.notes)
-                answers[place] = replace(answer, missed=missed, notes=notes)
-        protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)
-        return Programs(self._program.name, self._program.about, tuple(results), "", tuple(answers), protocols)
+def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
+    """Try the program of ``run``, a part of a run on a cluster. Raises as :func:`try_program` does."""
+    asked, program, numbers = asked_of(run, host), Program.from_json(run.about()["program"]), run.about()["numbers"]
+    image, requests = _image([asked.request], progress), [asked.request]
+    _tried(program, requests, run, image, progress, asked.models, asked.explores, numbers, asked.answers)
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:

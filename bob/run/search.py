@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from shutil import rmtree
 
 import bob
 from bob.claim.verdict import Verdict
@@ -19,9 +18,10 @@ from bob.progress import Progress
 from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, from_json
-from bob.run import lots, prober
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
+from bob.run.lots import Done, Lots
+from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink
@@ -125,13 +125,12 @@ class _Searching:
 
     def result(self) -> Result:
         """What was found when all is done."""
-        scheduler = self._request.host.scheduler
-        done = self._one_after_the_other() if scheduler is None else self._side_by_side(scheduler)
+        done = self._lots()
         self._directory.note(finished=now(), skipped=self._skipped())
         result = told(self._directory, done)
         if self._asked.is_drawn and is_machine(self._request.image):
             self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
-        elif self._asked.is_drawn and scheduler is None:
+        elif self._asked.is_drawn and self._request.host.scheduler is None:
             result = self._shrunk(result)
         elif self._asked.is_drawn:
             told_how = f"`bob witness shrink --in-place {self._directory.path}` makes the witnesses smaller"
@@ -140,50 +139,44 @@ class _Searching:
             self._progress.judged(cell)
         return result
 
-    def _one_after_the_other(self) -> list[tuple[Path, Result]]:
-        """All lots, done here."""
-        done = self._earlier()
-        while not (done and self._is_broken(done)) and (lot := self._next_lot(done)):
-            folder = self._directory.begin(len(lot))
-            began = self._clock()
-            done.append((folder, self._probe(folder, lot)))
-            self.count(len(lot), self._clock() - began, done)
-        return done
-
-    def _side_by_side(self, scheduler: str) -> list[tuple[Path, Result]]:
-        """All lots, done by the workers of a cluster."""
-        directory = self._directory
-        environment = lots.environment_of(directory)
-        with workers(scheduler, directory.about()["id"], environment, self._progress) as them:
-            return lots.Lots(directory, them, self._progress).done(self)
+    def _lots(self) -> list[Done]:
+        """All lots, done here or by the workers of a cluster."""
+        directory, scheduler = self._directory, self._request.host.scheduler
+        lots = Lots(directory, self, self._progress)
+        if scheduler is None:
+            Here(_OfALot(self._progress)).do(lots)
+        else:
+            with workers(scheduler, directory.about()["id"], directory.runs(), self._progress) as them:
+                them.do(lots)
+        return lots.done()
 
     def asks(self, lot: Sequence[Workload]) -> ProbeRequest:
         """What is asked of the workloads of a lot."""
         return replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
 
-    def again(self, folder: Path, count: int, known: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
+    def again(self, folder: Path, count: int, known: Sequence[Done]) -> tuple[Workload, ...]:
         """The workloads of the lot in ``folder``, which was begun before, when the lots ``known`` were. Raises
         StoreError where it was begun with others."""
         lot = self._next(count, known)
         _check_kept(folder, lot)
         return lot
 
-    def more(self, known: Sequence[tuple[Path, Result]], places: int) -> tuple[Workload, ...]:
-        """The next lot, for one of so many ``places`` at which lots are done side by side, when the lots ``known`` are
-        done, the first ones without a gap; none where there is no more to do."""
+    def more(self, known: Sequence[Done], places: int) -> tuple[Workload, ...]:
+        """The next lot, for one of so many ``places`` at which lots are done side by side (0: here), when the lots
+        ``known`` are done, the first ones without a gap; none where there is no more to do."""
         if known and self._is_broken(known):
             return ()
-        self._places = places
+        self._places = max(1, places)
         return self._next_lot(known, places)
 
-    def count(self, workloads: int, seconds: float, done: Sequence[tuple[Path, Result]]) -> None:
-        """Take note that a lot of so many ``workloads`` was done in so many ``seconds``; now these are ``done``."""
+    def count(self, workloads: int, seconds: float, done: Sequence[Done]) -> None:
+        """Note that so many ``workloads`` of a lot were done in so many ``seconds``; now these lots are ``done``."""
         self._busy += seconds
         self._tried += workloads
         self._keep(done)
         self._tell(done)
 
-    def _keep(self, done: Sequence[tuple[Path, Result]]) -> None:
+    def _keep(self, done: Sequence[Done]) -> None:
         """Keep what was found so far, unless that took long and was done a short time ago: of all lots as one, it takes
         longer and longer."""
         began = self._clock()
@@ -191,7 +184,7 @@ class _Searching:
             told(self._directory, done)
             self._keep_again = self._clock() + KEPT_FOR * (self._clock() - began)
 
-    def _is_broken(self, done: Sequence[tuple[Path, Result]]) -> bool:
+    def _is_broken(self, done: Sequence[Done]) -> bool:
         """Whether every property is broken that is to be."""
         wanted = set(self._asked.props)
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
@@ -213,23 +206,7 @@ class _Searching:
         tell_results(self._directory.path)
         return from_json(read_document(self._directory.path / "result.json"))
 
-    def _earlier(self) -> list[tuple[Path, Result]]:
-        """The lots that were begun before, done to their ends."""
-        finished = dict(self._directory.results())
-        done: list[tuple[Path, Result]] = []
-        for (folder, count), known in zip(self._directory.lots(), self._directory.known(), strict=True):
-            lot = self.again(folder, count, done[:known])
-            if folder in finished:
-                result = finished[folder]
-            elif (folder / "run.json").is_file():
-                result, _run = prober.resume(folder, self._request.host, _OfALot(self._progress))
-            else:
-                rmtree(folder, ignore_errors=True)  # it was killed while the folder was made
-                result = self._probe(folder, lot)
-            done.append((folder, result))
-        return done
-
-    def _next(self, count: int, done: Sequence[tuple[Path, Result]]) -> tuple[Workload, ...]:
+    def _next(self, count: int, done: Sequence[Done]) -> tuple[Workload, ...]:
         """The next ``count`` workloads, or fewer. Where properties are to be broken, only those that ask for one that
         the lots ``done`` have not broken: so it is the same ones when the search is resumed."""
         workloads = self._planned.workloads
@@ -237,10 +214,6 @@ class _Searching:
             broken = _broken(done)
             workloads = still_asking(workloads, [one for one in self._planned.space.asked if one.name not in broken])
         return tuple(islice(workloads, count))
-
-    def _probe(self, folder: Path, lot: tuple[Workload, ...]) -> Result:
-        result, _run = prober.probe(self.asks(lot), folder, _OfALot(self._progress))
-        return result
 
     def _skipped(self) -> list[str]:
         """One line on each answer of the kernel to operations that the file system lacks."""
@@ -251,7 +224,7 @@ class _Searching:
                 answers.setdefault(said, []).append(f"{word} ({plural(skipped[word], 'workload')})")
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
-    def _next_lot(self, done: Sequence[tuple[Path, Result]], places: int = 0) -> tuple[Workload, ...]:
+    def _next_lot(self, done: Sequence[Done], places: int = 0) -> tuple[Workload, ...]:
         """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so many lots
         as ``places`` are done at a time; 0 is no cluster."""
         if self._asked.seconds is None:
@@ -270,7 +243,7 @@ class _Searching:
         size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
         return self._next(size, done) if rate * left >= FEWEST else ()
 
-    def _tell(self, done: Sequence[tuple[Path, Result]]) -> None:
+    def _tell(self, done: Sequence[Done]) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""
         folders = {folder for folder, _result in done}
         tried = sum(count for folder, count in self._directory.lots() if folder in folders)
@@ -289,7 +262,7 @@ class _Searching:
         self._progress.step(", ".join(words))
 
 
-def _broken(done: Sequence[tuple[Path, Result]]) -> set[str]:
+def _broken(done: Sequence[Done]) -> set[str]:
     """The names of the rows that are broken so far."""
     cells = chain.from_iterable(result.configurations[0].properties for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}

@@ -14,8 +14,8 @@ and what it has found so far is told after each.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from bob.errors import StoreError
@@ -48,8 +48,8 @@ class SearchDirectory:
     def discard(self) -> None:
         """Make the directory as empty as it was before :meth:`create`: nothing came of the search."""
         for folder, _count in self.lots():
-            with suppress(OSError):  # there may be something in it
-                folder.rmdir()
+            if not any(folder.glob("workloads/*")):
+                rmtree(folder, ignore_errors=True)
         for name in ("run.json", LOCK):
             (self.path / name).unlink(missing_ok=True)
 

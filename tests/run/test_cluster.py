@@ -43,7 +43,7 @@ from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.judge.merging import merge
 from bob.judge.modelled import unknown
-from bob.judge.program_result import Cross, Missed, Predicted, ProgramResult, Programs, Safety, Vulnerability
+from bob.judge.program_result import Cross, Missed, Predicted, ProgramResult, Safety, Vulnerability, to_json
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramFile
 from bob.progress import Earlier, Silent
@@ -55,6 +55,7 @@ from bob.run import cluster, columns, parcel_process, prober, programs, schedule
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, Piece, new_in, packed, unpack
+from bob.run.program_parts import asked_of
 from bob.run.tasks import Explored, Recorded, Task
 from bob.search.space import Part
 from bob.search.spaces import Search, search
@@ -156,28 +157,23 @@ class Guests:
         return Explored(Recorded(task, number, folder, samples.case()), SEEN)
 
 
-def program_here(
-    program: Program, requests: Sequence[ProbeRequest], out: Path, _progress: Any, models: Sequence[Any], **more: Any
-) -> tuple[Programs, Path]:
+def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
     """The answer for a program: what was found says which configuration it is of."""
-    [request], [number] = requests, more["numbers"]
-    name = request.configuration.name
-    run = RunDirectory.create(out, {"id": "x", "program": program.to_json()})
+    program, asked, [number] = Program.from_json(run.about()["program"]), asked_of(run, host), run.about()["numbers"]
+    name = asked.request.configuration.name
     witness = run.save_witness(f"{number:02d}-1-lost", {"of": name})
     found = (Vulnerability(Consequence.LOST, f"lost on {name}", 3, 1, b"", (), witness),) if number else ()
     safety = Safety.VULNERABLE if found else Safety.SAFE
     missed = tuple(Missed(name, one.evidence, True) for one in found)
-    answers = [replace(unknown(model.name, "", "not asked"), missed=missed) for model in models]
-    if models and more["answers"]:
-        assert number == 0, "one parcel has the answers of models"
+    answers = [replace(unknown(model.name, "", "not asked"), missed=missed) for model in asked.models]
+    if asked.models and asked.answers:
+        assert number == 0, "one part has the answers of models"
         predicted = Predicted(Consequence.LOST, f"lost on {NAMES[1]}", 1, b"", "")
         answers = [replace(one, safety=Safety.VULNERABLE, vulnerabilities=(predicted,)) for one in answers]
-    return Programs(
-        program.name,
-        "",
-        (ProgramResult(name, "rw", safety, States(5, 6, 7, None, 4), 1, 2, 3, found),),
-        models=tuple(answers),
-    ), out
+    results = (ProgramResult(name, "rw", safety, States(5, 6, 7, None, 4), 1, 2, 3, found),)
+    measured_on = {**samples.ENVIRONMENT, "qemu": "7.2"}
+    run.note(environment=measured_on)
+    run.save_result(to_json(program, results, {"environment": measured_on}, answers))
 
 
 IS_WANTED: list[Callable[[], bool]] = []
@@ -213,7 +209,7 @@ def simulated(parcel: Parcel) -> Piece:
         IS_WANTED[:] = [is_wanted]
         done = []
         stream = SimpleNamespace(write=lambda line: done.append(json.loads(line)), flush=lambda: tell([done.pop()]))
-        parcel_process.try_program = program_here  # type: ignore[assignment]
+        parcel_process.go_on = program_here
         piece = parcel_process.done(parcel, folder / "run", parcel_process.Telling(stream))  # type: ignore[arg-type]
         return replace(piece, files=new_in(folder / "run", parcel.given))
 
@@ -359,7 +355,7 @@ def cells(result: Result) -> list[tuple[str, list[tuple[str, Verdict, int]]]]:
 def test_a_matrix_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parcels: int
 ) -> None:
-    monkeypatch.setattr(columns, "PARCELS_PER_PLACE", parcels)
+    monkeypatch.setattr(columns, "PARTS_PER_PLACE", parcels)
     monkeypatch.setattr(columns, "FEWEST", 3)
     order("kill-xfs-4")
     watching = Watching()
@@ -394,7 +390,7 @@ def test_what_is_refused_is_skipped(host: Host, tmp_path: Path) -> None:
 def test_what_is_finished_is_kept_when_it_is_stopped(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parcels: int
 ) -> None:
-    monkeypatch.setattr(columns, "PARCELS_PER_PLACE", parcels)
+    monkeypatch.setattr(columns, "PARTS_PER_PLACE", parcels)
     monkeypatch.setattr(columns, "FEWEST", 3)
     order("wait-xfs-2")
     interrupted_when_it_waits()
@@ -598,7 +594,7 @@ def test_a_worker_that_is_another_machine_is_left_out(host: Host, tmp_path: Path
 def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(columns, "PARCELS_PER_PLACE", 100)
+    monkeypatch.setattr(columns, "PARTS_PER_PLACE", 100)
     monkeypatch.setattr(columns, "FEWEST", 3)
     order("break-xfs-4")
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", watching := Watching())
@@ -640,6 +636,7 @@ PROCESS = """
 import json, os, pickle, sys, time
 from pathlib import Path
 folder, what = Path(sys.argv[2]), sys.argv[1]
+from bob.run.program_parts import asked_of
 from bob.run.parcels import Piece
 (folder / "run").mkdir()
 (folder / "run" / "made").write_text("x")

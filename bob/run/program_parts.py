@@ -1,0 +1,143 @@
+"""A program in parts for a cluster: one for each file system at each pace, in run directories of their own.
+
+The first part has the answers of the models. Each asks whether they allow what its file system leaves.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+
+from bob.apm.model import Model
+from bob.apm.model import from_json as model_from_json
+from bob.apm.model import to_json as model_to_json
+from bob.errors import GuestError, UsageError
+from bob.judge.modelled import crossed
+from bob.judge.program_result import ProgramResult, Programs, from_json, to_json
+from bob.program.program import Program
+from bob.progress import Progress
+from bob.request import Host, ProbeRequest, request_from_json, request_to_json
+from bob.run.cluster import workers
+from bob.run.parts import Doer, Ended, Part
+from bob.run.prober import now
+from bob.store.lock import LOCK
+from bob.store.run_directory import RunDirectory
+
+
+def spread(
+    program: Program,
+    requests: Mapping[int, ProbeRequest],
+    run: RunDirectory,
+    models: Sequence[Model],
+    progress: Progress,
+    *,
+    explores: bool,
+) -> Programs:
+    """Try ``program`` as each of ``requests`` asks, by the workers of a cluster; ``run`` gets everything behind it.
+
+    Raises UsageError if the program cannot be run, or its checker cannot be trusted; GuestError if nobody could do a
+    part. A program is recorded anew each time, so nothing is kept if it is stopped.
+    """
+    scheduler = requests[min(requests)].host.scheduler
+    assert scheduler is not None
+    with (
+        tempfile.TemporaryDirectory(prefix="bob-app-") as scratch,
+        workers(scheduler, run.about()["id"], [], progress) as them,
+    ):
+        parts = _ProgramParts(program, requests, run, models, explores, Path(scratch))
+        them.do(parts)
+    run.note(finished=now())
+    return parts.together()
+
+
+@dataclass(frozen=True, slots=True)
+class AskedProgram:
+    """What a part is asked. ``explores`` and ``answers`` are as of :func:`bob.run.programs.try_program`."""
+
+    request: ProbeRequest
+    models: tuple[Model, ...]
+    explores: bool
+    answers: bool
+
+
+def is_program(run: RunDirectory) -> bool:
+    """Return whether ``run`` is such a part."""
+    return "asked" in run.about()
+
+
+def asked_of(run: RunDirectory, host: Host) -> AskedProgram:
+    """Return what the part in ``run`` is asked, for guests on ``host``."""
+    asked = run.about()["asked"]
+    models = tuple(model_from_json(document) for document in asked["models"])
+    return AskedProgram(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
+
+
+class _ProgramParts:
+    """The parts of one program, made in the folder ``scratch``, and put together in ``run``."""
+
+    def __init__(
+        self,
+        program: Program,
+        requests: Mapping[int, ProbeRequest],
+        run: RunDirectory,
+        models: Sequence[Model],
+        explores: bool,
+        scratch: Path,
+    ) -> None:
+        self._program, self._run, self._models, self._explores = program, run, models, explores
+        self._waiting, self._first = dict(requests), min(requests)
+        self._model, self._scratch = requests[self._first].model, scratch
+        self._found: dict[int, Programs] = {}
+
+    def ready(self, _doer: Doer) -> Iterator[Part]:
+        """Yield all parts."""
+        while self._waiting:
+            number = min(self._waiting)
+            request = self._waiting.pop(number)
+            asked = {
+                "request": request_to_json(request),
+                "models": list(map(model_to_json, self._models)),
+                "explores": self._explores,
+                "answers": number == self._first,
+            }
+            about = {name: value for name, value in self._run.about().items() if name != "environment"}
+            made = RunDirectory.create(self._scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})
+            title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
+            yield Part(made, title, request.host)
+
+    def take(self, part: Part, ended: Ended) -> None:
+        """Put a part to the others. A file system without an answer would look like one that was not asked about: so
+        this raises GuestError if nobody could do it, and UsageError if it was refused."""
+        if ended.refusal is not None:
+            raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
+        if ended.failure is not None:
+            raise GuestError(f"{part.title}: {ended.failure}", hint="--jobs, on one machine, does without a cluster")
+        about = part.run.about()
+        if "environment" not in self._run.about():
+            self._run.note(environment=about["environment"])
+        not_copied = ignore_patterns("run.json", "result.json", LOCK)
+        copytree(part.run.path, self._run.path, dirs_exist_ok=True, ignore=not_copied)
+        [number] = about["numbers"]
+        self._found[number] = from_json(part.run.result())
+        found, about = self.together(), self._run.about()
+        times = {"id": about["id"], "started": about["started"], "finished": now()}
+        document = to_json(self._program, found.results, times, found.models, found.protocols)
+        self._run.save_result({**document, "environment": about["environment"], **self._model.to_json()})
+
+    def together(self) -> Programs:
+        """The answers so far, as one; those of models beside those of all file systems."""
+        results: list[ProgramResult] = []
+        answers = list(self._found[self._first].models) if self._first in self._found else []
+        for number, found in sorted(self._found.items()):
+            results += found.results
+            for place, seen in enumerate(found.models if answers and number != self._first else ()):
+                answer = answers[place]
+                for result in found.results:
+                    answer = crossed(answer, result, {})
+                missed, notes = (*answer.missed, *seen.missed), (*answer.notes, *seen.notes)
+                answers[place] = replace(answer, missed=missed, notes=notes)
+        protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)
+        return Programs(self._program.name, self._program.about, tuple(results), "", tuple(answers), protocols)
