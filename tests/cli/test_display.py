@@ -338,9 +338,9 @@ def test_another_machine_tells_of_what_was_never_timed_here(slower: float, guest
     here = [Timing(replace(WORK, workloads=24), slower * 12.0, 0.3)]
     known = estimate([asked], here, there)
     assert known is not None and known.earlier.seconds == pytest.approx(slower * as_there)
-    assert "as fast with it as it was with other work" in known.words
+    assert "other work" in known.words
     own = estimate([WORK, replace(WORK, workloads=1)], here, there)
-    assert own is not None and own.words.endswith("as earlier runs on this machine did"), "what is its own comes first"
+    assert own is not None and "other work" not in own.words, "what is its own comes first"
     few = [Timing(replace(WORK, workloads=2), 30.0, 0.3), Timing(replace(WORK, budget=10), 1.0, 0.3)]
     start = estimate([replace(asked, what="ext4", workloads=40)], few[:1], there)
     assert start is not None and start.earlier.parts[0].seconds == pytest.approx(20.0 * 2 / guests), "mostly its start"

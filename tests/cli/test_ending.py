@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from inline_snapshot import snapshot
 
 from bob.cli.ending import exit_code
 from bob.errors import BobError, Exit, PointedError, RecordingError
-from wording import text_with
+from wording import line_with, text_with
 
 from .stand_in import Bob, Work
 
@@ -70,11 +71,11 @@ def test_an_internal_error(bob: Bob, work: Work, tmp_path: Path) -> None:
 
     (file,) = tmp_path.glob("bob-error-*.txt")
     assert ended.code == 70
-    assert ended.err == (
-        f"bob: internal error: ZeroDivisionError: division by zero (traceback: {file})\n"
-        "hint: please report it, with that file\n"
-    )
-    assert "Traceback (most recent call last)" in file.read_text()
+    assert ended.err.replace(str(file), "FILE") == snapshot("""\
+bob: internal error: ZeroDivisionError: division by zero (traceback: FILE)
+hint: please report it, with that file
+""")
+    assert file.read_text().count("Traceback (most recent") == 1
     assert f"Python {sys.version.split()[0]}" in file.read_text()
 
 
@@ -93,10 +94,10 @@ hint: BOB_DEBUG=1 shows the traceback
 
 def test_a_python_package_that_is_not_installed(capsys: pytest.CaptureFixture[str]) -> None:
     assert raising(ModuleNotFoundError("No module named 'rich'", name="rich.cells")) == Exit.MISSING_PROGRAM
-    assert capsys.readouterr().err == (
-        f"bob: the Python package rich is not installed for {sys.executable}\n"
-        "hint: ./run in bob's folder installs what bob needs, and runs it\n"
-    )
+    assert text_with(capsys.readouterr().err.replace(sys.executable, "PYTHON"), "rich", "./run") == snapshot("""\
+bob: the Python package rich is not installed for PYTHON
+hint: ./run in bob's folder installs what bob needs, and runs it
+""")
     assert raising(ModuleNotFoundError("No module named 'bob.x'", name="bob.x")) == Exit.INTERNAL
 
 
@@ -107,8 +108,10 @@ def test_debug_shows_what_came_of_a_missing_package_once(
 
     assert raising(ModuleNotFoundError("No module named 'rich'", name="rich")) == Exit.MISSING_PROGRAM
     told = capsys.readouterr().err
-    assert told.count("Traceback (most recent call last)") == 1
-    assert told.count("the Python package rich is not installed") == 1
+    assert told.count("Traceback (most recent") == 1
+    assert line_with(told, "package rich", "bob:").replace(sys.executable, "PYTHON") == snapshot(
+        "bob: the Python package rich is not installed for PYTHON"
+    )
 
 
 def test_a_python_without_any_package() -> None:
@@ -116,8 +119,11 @@ def test_a_python_without_any_package() -> None:
     words = [sys.executable, "-S", "-m", "bob", "--help"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=CHECKOUT)
     assert (done.returncode, done.stdout) == (Exit.MISSING_PROGRAM, "")
-    assert done.stderr.startswith("bob: the Python package ")
-    assert done.stderr.endswith("hint: ./run in bob's folder installs what bob needs, and runs it\n")
+    said, hint = done.stderr.splitlines()
+    assert re.sub("package [a-z_]+", "package NAME", said).replace(sys.executable, "PYTHON") == snapshot(
+        "bob: the Python package NAME is not installed for PYTHON"
+    )
+    assert text_with(hint, "./run") == snapshot("hint: ./run in bob's folder installs what bob needs, and runs it")
 
 
 def raising_oserror() -> NoReturn:
@@ -128,7 +134,7 @@ def test_debug_shows_tracebacks(bob: Bob, work: Work, monkeypatch: pytest.Monkey
     work.raises = ZeroDivisionError("x")
     monkeypatch.setenv("BOB_DEBUG", "1")
 
-    assert "Traceback (most recent call last)" in bob("probe", "--fs", "ext4", "--quiet").err
+    assert "Traceback (most recent" in bob("probe", "--fs", "ext4", "--quiet").err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -251,7 +257,11 @@ thread.join()
         cwd=CHECKOUT,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
-    assert done.stderr.startswith("bob: internal error: ZeroDivisionError: division by zero (traceback: ")
+    [file] = tmp_path.glob("bob-error-*.txt")
+    assert done.stderr.replace(str(file), "FILE") == snapshot("""\
+bob: internal error: ZeroDivisionError: division by zero (traceback: FILE)
+hint: please report it, with that file
+""")
     assert "Traceback" not in done.stderr
 
 

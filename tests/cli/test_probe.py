@@ -91,7 +91,7 @@ def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
 
     assert ended.out.startswith("ext4-ordered ")
     assert "bob replay bob-runs/made-up/witnesses/append-any.json" in ended.out
-    assert ended.err.startswith("booting a guest\n1 workload, at most 200 tries\n")
+    assert ended.err.splitlines()[:2] == snapshot(["booting a guest", "1 workload, at most 200 tries"])
 
 
 def test_an_unknown_cell_is_exit_code_3(bob: Bob, work: Work) -> None:
@@ -152,7 +152,10 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
     ended = bob(*PROBE, *out, "--quiet")
 
     assert ended.code == 130
-    assert ended.err == f"bob: interrupted\nhint: what is finished is kept; `bob probe --resume {run}` goes on\n"
+    assert text_with(ended.err, f"bob probe --resume {run}").replace(run, "RUN") == snapshot("""\
+bob: interrupted
+hint: what is finished is kept; `bob probe --resume RUN` goes on
+""")
 
 
 def test_a_run_is_gone_on_with(bob: Bob, work: Work, tmp_path: Path) -> None:
@@ -171,7 +174,9 @@ def test_a_run_knows_what_it_was_asked(bob: Bob, work: Work, tmp_path: Path, opt
     ended = bob("probe", "--resume", "run", *options)
 
     assert ended.code == 2
-    assert f"bob: {options[0]} cannot be changed on the way\n" in ended.err
+    assert ended.err.splitlines()[0].replace(options[0], "OPTION") == snapshot(
+        "bob: OPTION cannot be changed on the way"
+    )
     assert work.asked == []
 
 
@@ -194,9 +199,9 @@ def test_a_new_probe_is_whole(bob: Bob, tmp_path: Path) -> None:
     ("key", "says"),
     [
         ("spans", None),
-        ("later", "no workload has an operation that the property is about"),
-        ("then_renamed", "no workload has an operation that the property is about"),
-        ("tree", "a workload has a tree or a setup, not both"),
+        ("later", snapshot("mine.toml: no workload has an operation that the property is about")),
+        ("then_renamed", snapshot("mine.toml: no workload has an operation that the property is about")),
+        ("tree", snapshot("mine.toml: a workload has a tree or a setup, not both")),
     ],
 )
 def test_what_is_a_comment_in_it_is_a_key_too(bob: Bob, tmp_path: Path, key: str, says: str | None) -> None:
@@ -208,8 +213,9 @@ def test_what_is_a_comment_in_it_is_a_key_too(bob: Bob, tmp_path: Path, key: str
     if says is None:
         load(file)
     else:
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError) as refused:
             load(file)
+        assert str(refused.value).replace(str(tmp_path), "TMP") == says
 
 
 def test_what_is_there_stays(bob: Bob, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_show_several_side_by_side(bob: Bob) -> None:
 
     assert ended.code == 3
     assert ended.out.splitlines()[0].split() == ["ext4-ordered", "btrfs"]
-    assert ended.out.endswith("ext4-ordered: bob show a\nbtrfs: bob show b\n")
+    assert ended.out.splitlines()[-2:] == snapshot(["ext4-ordered: bob show a", "btrfs: bob show b"])
     assert [from_json(part) for part in json.loads(Path("both.json").read_text())] == [
         result("ext4-ordered"),
         result("btrfs"),
@@ -186,8 +186,9 @@ def test_replay(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch, confirmed
         "progress": None,
     }
     assert line_with(ended.out, "/a", "4,096", 2) == snapshot("/a: file, 4,096 B: data of operation 2 (4,096 B)")
-    assert ("× operation 3 is there, operation 2 is not\n" in ended.out) == (confirmed > 0)
-    assert ended.out.endswith(f"\nthe violation shows in {confirmed} of 3 mounts, kernel 6.12.1\n")
+    assert ("× operation 3" in ended.out) == (confirmed > 0)
+    last = text_with(ended.out.splitlines()[-1], confirmed, 3, "6.12.1")
+    assert last.replace(f" {confirmed} of", " N of") == snapshot("the violation shows in N of 3 mounts, kernel 6.12.1")
     assert json.loads(Path("r.json").read_text())["confirmed"] == confirmed
 
 
@@ -272,7 +273,7 @@ def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(
         assert ended.code == 9
         hints.append(ended.err.partition("hint: ")[2])
     for hint in hints:
-        assert "the same command asks anew" in hint
+        assert "command asks anew" in hint
         assert not re.search(r"bob judge|--resume", hint)
         assert ("bob show runs/one" in hint) == is_begun
 
@@ -350,7 +351,10 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
     ended = bob(*MATRIX, *out, "--quiet")
 
     assert ended.code == 130
-    assert ended.err == f"bob: interrupted\nhint: what is finished is kept; `bob matrix --resume {run}` goes on\n"
+    assert text_with(ended.err, f"bob matrix --resume {run}").replace(run, "RUN") == snapshot("""\
+bob: interrupted
+hint: what is finished is kept; `bob matrix --resume RUN` goes on
+""")
 
 
 # ``bob witness export``: the files that it writes, and what it says of them

@@ -18,7 +18,7 @@ from bob.guest.paths import cache_folder
 from bob.image import images_folder
 from bob.result import to_json
 from bob.store.kept_runs import Kind, State, disk_use, kept_run, remove, runs_in
-from wording import text_with
+from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
 
@@ -158,12 +158,48 @@ def test_looking_makes_no_lock_and_holds_none(bob: Bob) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "bob-runs/x is no run directory"),
-        ("{", "bob-runs/x/run.json is damaged: "),
-        ("[]", "bob-runs/x/run.json is damaged: "),
-        ("{}", "bob-runs/x is no run directory"),
-        ('{"id": "1", "started": "x"}', "bob-runs/x is no run directory"),
-        ('{"id": 1, "bob": 2}', "bob-runs/x is no run directory"),
+        (
+            None,
+            snapshot("""\
+bob: bob-runs/x is no run directory
+hint: it has no run.json; if bob was ended while it made it, rm -r removes it
+"""),
+        ),
+        (
+            "{",
+            snapshot("""\
+bob: bob-runs/x/run.json is damaged: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
+hint: put back the file as it was, or probe again
+"""),
+        ),
+        (
+            "[]",
+            snapshot("""\
+bob: bob-runs/x/run.json is damaged: it is no table
+hint: put back the file as it was, or probe again
+"""),
+        ),
+        (
+            "{}",
+            snapshot("""\
+bob: bob-runs/x is no run directory
+hint: its run.json was not written by bob
+"""),
+        ),
+        (
+            '{"id": "1", "started": "x"}',
+            snapshot("""\
+bob: bob-runs/x is no run directory
+hint: its run.json was not written by bob
+"""),
+        ),
+        (
+            '{"id": 1, "bob": 2}',
+            snapshot("""\
+bob: bob-runs/x is no run directory
+hint: its run.json was not written by bob
+"""),
+        ),
     ],
 )
 def test_what_is_no_run_is_told_of_and_stays(bob: Bob, content: str | None, message: str) -> None:
@@ -177,9 +213,9 @@ def test_what_is_no_run_is_told_of_and_stays(bob: Bob, content: str | None, mess
     assert run.state is (State.NO_RUN if content is None else State.DAMAGED)
     assert run.state.value in bob("runs").out
     ended = bob("runs", "remove", "--yes", "bob-runs/x")
-    said, hint = ended.err.splitlines()
     assert (ended.code, ended.out) == (9, "")
-    assert said.startswith(f"bob: {message}") and hint.startswith("hint: ")
+    assert text_with(ended.err, "bob-runs/x") == message
+    assert [line.split()[0] for line in ended.err.splitlines()] == ["bob:", "hint:"]
     assert (folder / "workloads").is_dir()
 
 
@@ -203,11 +239,23 @@ def test_a_run_of_another_version_is_listed(bob: Bob) -> None:
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("nowhere", snapshot("bob: there is no nowhere"), "bob runs lists"),
-        ("bob-runs", snapshot("bob: bob-runs is no run directory"), "it has some: a, b, c, d, e"),
-        ("bob-runs/f", snapshot("bob: bob-runs/f is no run directory"), "it has some: debian-bookworm, debian-trixie"),
-        ("bob-runs/a/run.json", snapshot("bob: bob-runs/a/run.json is no run directory"), "it has no run.json"),
-        ("link", snapshot("bob: link is a link, not a run directory"), "bob runs remove "),
+        ("nowhere", snapshot("bob: there is no nowhere"), snapshot("hint: bob runs lists those that there are")),
+        ("bob-runs", snapshot("bob: bob-runs is no run directory"), snapshot("hint: it has some: a, b, c, d, e")),
+        (
+            "bob-runs/f",
+            snapshot("bob: bob-runs/f is no run directory"),
+            snapshot("hint: it has some: debian-bookworm, debian-trixie"),
+        ),
+        (
+            "bob-runs/a/run.json",
+            snapshot("bob: bob-runs/a/run.json is no run directory"),
+            snapshot("hint: it has no run.json; if bob was ended while it made it, rm -r removes it"),
+        ),
+        (
+            "link",
+            snapshot("bob: link is a link, not a run directory"),
+            snapshot("hint: bob runs remove TMP/bob-runs/a"),
+        ),
     ],
 )
 def test_what_cannot_be_removed(bob: Bob, path: str, message: str, hint: str) -> None:
@@ -217,7 +265,7 @@ def test_what_cannot_be_removed(bob: Bob, path: str, message: str, hint: str) ->
     ended = bob("runs", "remove", "--yes", path)
     said, told = ended.err.splitlines()
     assert ended.code == 9
-    assert said == message and told.startswith(f"hint: {hint}")
+    assert said == message and told.replace(str(Path.cwd()), "TMP") == hint
     assert sorted(Path().rglob("*")) == before
 
 
@@ -290,7 +338,9 @@ def test_what_cannot_be_deleted_is_told(bob: Bob, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("bob.store.kept_runs.rmtree", refuse)
     ended = bob("runs", "remove", "--yes", "bob-runs/a")
     assert ended.code == 9
-    assert ended.err.startswith(f"bob: cannot remove {folder.resolve()}: Permission denied\n")
+    assert ended.err.splitlines()[0].replace(str(folder.resolve()), "FOLDER") == snapshot(
+        "bob: cannot remove FOLDER: Permission denied"
+    )
     assert folder.exists()
 
 
@@ -375,7 +425,7 @@ def test_help_shows_the_defaults_of_the_file(bob: Bob) -> None:
     assert "[default: 3; x>=1]" in said
     Path("bob.toml").write_text("budget = ")
     said = " ".join(bob("probe", "--help").out.split())
-    assert "[default: 100; x>=1]" in said and "[default: one per processor, as far as memory goes; x>=1]" in said
+    assert "[default: 100; x>=1]" in said and "[default: one per processor" in said
 
 
 @pytest.mark.parametrize(
@@ -439,12 +489,20 @@ def test_a_mistake_is_told_in_one_line(
     Path("bob.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
     ended = bob(*command)
     if command == ("doctor",) and "unknown guest image" in message:
-        assert "no guest image called 'debian-trixi'" in ended.out and "a probe cannot run: settings" in ended.out
+        assert line_with(ended.out, "debian-trixi") == snapshot("""\
+missing settings                       bob.toml: there is no guest image called 'debian-trixi'
+hint                           known: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports
+note    image debian-trixie            not built; a probe does it first
+hint                           bob image build debian-trixie
+note    image debian-trixie-backports  not built; a probe does it first
+hint                           bob image build debian-trixie-backports\
+""")
+        assert ended.out.splitlines()[-1] == snapshot("a probe cannot run: settings")
         return
     said, told = ended.err.splitlines()
     assert (ended.code, ended.out, work.asked) == (2, "", [])
     assert said.startswith(f"bob: {message}") and len(said) < 150
-    assert told == hint
+    assert told.replace(str(Path.cwd()), "TMP") == hint
 
 
 def test_one_that_cannot_be_read(bob: Bob, work: Work) -> None:
@@ -471,7 +529,9 @@ def test_the_doctor_says_which_file_is_read(bob: Bob, home: Path, monkeypatch: p
         [line] = [line for line in bob("doctor").out.splitlines() if line.startswith("ok      settings ")]
         return line.partition("settings")[2].strip()
 
-    assert said() == f"those of bob: there is no bob.toml and no {home / 'bob.toml'}"
+    assert text_with(said(), home / "bob.toml").replace(str(home), "HOME") == snapshot(
+        "those of bob: there is no bob.toml and no HOME/bob.toml"
+    )
     (home / "bob.toml").write_text("jobs = 2\n")
     assert said() == f"{home / 'bob.toml'} says jobs 2"
     Path("bob.toml").touch()

@@ -31,104 +31,318 @@ PROBE = ("probe", "--fs", "ext4")
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["prob"], "there is no command 'bob prob'", "did you mean 'probe'?"),
+        (["prob"], snapshot("bob: there is no command 'bob prob'"), snapshot("hint: did you mean 'probe'?")),
         (
             ["xyzzy"],
-            "there is no command 'bob xyzzy'",
-            "bob knows: probe, try, app, search, matrix, judge, show, compare",
+            snapshot("bob: there is no command 'bob xyzzy'"),
+            snapshot(
+                "hint: bob knows: probe, try, app, search, matrix, judge, show, compare, merge, reproduce, witness, replay, apm, runs, image, trace, doctor, site, man"
+            ),
         ),
-        (["image", "lst"], "there is no command 'bob image lst'", "did you mean 'list'?"),
-        (["probe"], "missing option '--fs'", "bob probe --help"),
-        ([*PROBE, "--json"], "option '--json' requires an argument", "bob probe --help"),
-        (["apm", "show", "--json"], "option '--json' requires an argument", "bob apm show --help"),
-        (["--jsn"], "no such option '--jsn'", "bob --help"),
-        (["probe", "--fs", "ext5"], "unknown file system 'ext5'", "did you mean 'ext4'?"),
-        (["probe", "--fs", "minix"], "unknown file system 'minix'", "bob knows: btrfs, exfat, ext2, ext3, ext4, "),
+        (
+            ["image", "lst"],
+            snapshot("bob: there is no command 'bob image lst'"),
+            snapshot("hint: did you mean 'list'?"),
+        ),
+        (["probe"], snapshot("bob: missing option '--fs'"), snapshot("hint: bob probe --help")),
+        ([*PROBE, "--json"], snapshot("bob: option '--json' requires an argument"), snapshot("hint: bob probe --help")),
+        (
+            ["apm", "show", "--json"],
+            snapshot("bob: option '--json' requires an argument"),
+            snapshot("hint: bob apm show --help"),
+        ),
+        (["--jsn"], snapshot("bob: no such option '--jsn'"), snapshot("hint: bob --help")),
+        (
+            ["probe", "--fs", "ext5"],
+            snapshot("bob: unknown file system 'ext5'"),
+            snapshot("hint: did you mean 'ext4'?"),
+        ),
+        (
+            ["probe", "--fs", "minix"],
+            snapshot("bob: unknown file system 'minix'"),
+            snapshot(
+                "hint: bob knows: btrfs, exfat, ext2, ext3, ext4, ext4-nojournal, f2fs, jfs, nilfs2, reiserfs, vfat, xfs"
+            ),
+        ),
         (
             ["app", "git", "--model", "ext4-o"],
-            "there is no program 'git'",
-            "did you mean one of git-commit, git-commit-fsync?",
+            snapshot("bob: there is no program 'git'"),
+            snapshot("hint: did you mean one of git-commit, git-commit-fsync?"),
         ),
-        (["app", "v"], "there is no program 'v'", "did you mean 'vim-save'?"),
-        (["app", "nothing"], "there is no program 'nothing'", "bob ships: berkeleydb-btree, "),
-        (["probe", "--fs", "EXT4"], "unknown file system 'EXT4'", "did you mean 'ext4'?"),
-        (["probe", "--fs", "./minix.toml"], "cannot read ./minix.toml: No such file", "is this the file that declares"),
-        (["try", "--fs", "no.toml", "create /a", "--expect", "exists /a"], "cannot read no.toml: No such", "is this"),
-        (["app", "replace-rename", "--fs", "./file"], "file.toml: 'package' is missing", "see docs/formats.md"),
-        (["search", "--fs", "./nowhere/ext4"], "cannot read ./nowhere/ext4: No such file", "is this the file that"),
-        ([*PROBE, "extra"], "there is no command 'bob probe extra'", "bob knows: new"),
-        ([*PROBE, "--budget", "0"], "invalid value for '--budget': 0 is not", "bob probe --help"),
-        ([*PROBE, "--budget", "-5"], "invalid value for '--budget': -5 is not", "bob probe --help"),
+        (["app", "v"], snapshot("bob: there is no program 'v'"), snapshot("hint: did you mean 'vim-save'?")),
+        (
+            ["app", "nothing"],
+            snapshot("bob: there is no program 'nothing'"),
+            snapshot(
+                "hint: bob ships: berkeleydb-btree, berkeleydb-hash, dbm-dumb, dpkg-install, gdbm, git-commit, git-commit-fsync, hg-commit, hsqldb, leveldb, lmdb, nano-save, postgresql, replace-cp, replace-fsync-rename, replace-fsync-rename-fsync, replace-install, replace-mv, replace-rename, replace-sed, replace-truncate, shelve, sqlite-persist, sqlite-rollback, sqlite-rollback-extra, sqlite-rollback-normal, sqlite-rollback-off, sqlite-truncate, sqlite-wal, sqlite-wal-normal, vim-save, zookeeper"
+            ),
+        ),
+        (
+            ["probe", "--fs", "EXT4"],
+            snapshot("bob: unknown file system 'EXT4'"),
+            snapshot("hint: did you mean 'ext4'?"),
+        ),
+        (
+            ["probe", "--fs", "./minix.toml"],
+            snapshot("bob: cannot read ./minix.toml: No such file or directory"),
+            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+        ),
+        (
+            ["try", "--fs", "no.toml", "create /a", "--expect", "exists /a"],
+            snapshot("bob: cannot read no.toml: No such file or directory"),
+            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+        ),
+        (
+            ["app", "replace-rename", "--fs", "./file"],
+            snapshot("bob: file.toml: 'package' is missing"),
+            snapshot("hint: see docs/formats.md"),
+        ),
+        (
+            ["search", "--fs", "./nowhere/ext4"],
+            snapshot("bob: cannot read ./nowhere/ext4: No such file or directory"),
+            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+        ),
+        ([*PROBE, "extra"], snapshot("bob: there is no command 'bob probe extra'"), snapshot("hint: bob knows: new")),
+        (
+            [*PROBE, "--budget", "0"],
+            snapshot("bob: invalid value for '--budget': 0 is not in the range x>=1"),
+            snapshot("hint: bob probe --help"),
+        ),
+        (
+            [*PROBE, "--budget", "-5"],
+            snapshot("bob: invalid value for '--budget': -5 is not in the range x>=1"),
+            snapshot("hint: bob probe --help"),
+        ),
         (
             [*PROBE, "--budget", "many"],
-            "invalid value for '--budget': 'many' is not a whole",
-            "bob probe --help",
+            snapshot("bob: invalid value for '--budget': 'many' is not a whole number"),
+            snapshot("hint: bob probe --help"),
         ),
-        ([*PROBE, "--seed", "x"], "invalid value for '--seed': 'x' is not", "bob probe --help"),
-        ([*PROBE, "--property", "append-al"], "unknown property 'append-al'", "did you mean 'append-any'?"),
-        ([*PROBE, "--property", "xyzzy"], "unknown property 'xyzzy'", "bob knows: single-sector-overwrite, "),
-        ([*PROBE, "--property", "sync.data"], "unknown property 'sync.data'", "bob knows: single-sector-overwrite, "),
+        (
+            [*PROBE, "--seed", "x"],
+            snapshot("bob: invalid value for '--seed': 'x' is not a valid integer"),
+            snapshot("hint: bob probe --help"),
+        ),
+        (
+            [*PROBE, "--property", "append-al"],
+            snapshot("bob: unknown property 'append-al'"),
+            snapshot("hint: did you mean 'append-any'?"),
+        ),
+        (
+            [*PROBE, "--property", "xyzzy"],
+            snapshot("bob: unknown property 'xyzzy'"),
+            snapshot(
+                "hint: bob knows: single-sector-overwrite, single-sector-append, single-block-overwrite, single-block-append, multi-block-append, multi-block-prefix-append, directory-op, overwrite-any, append-rename-any, trunc-append-any, append-append-same-file, append-any, directory-op-any, collateral, all"
+            ),
+        ),
+        (
+            [*PROBE, "--property", "sync.data"],
+            snapshot("bob: unknown property 'sync.data'"),
+            snapshot(
+                "hint: bob knows: single-sector-overwrite, single-sector-append, single-block-overwrite, single-block-append, multi-block-append, multi-block-prefix-append, directory-op, overwrite-any, append-rename-any, trunc-append-any, append-append-same-file, append-any, directory-op-any, collateral, all"
+            ),
+        ),
         (
             [*PROBE, "--rows", "durability", "--property", "sync.dta"],
-            "unknown property 'sync.dta'",
-            "did you mean 'sync.",
+            snapshot("bob: unknown property 'sync.dta'"),
+            snapshot("hint: did you mean 'sync.data'?"),
         ),
-        ([*PROBE, "--rows", "all"], "invalid value for '--rows': 'all' is not", "bob probe --help"),
-        ([*PROBE, "--probe", "nowhere.toml"], "nowhere.toml: No such file or directory", "is this the probe file?"),
-        ([*PROBE, "--probe", "file"], "file: 'name' is missing", "see docs/write-a-probe.md"),
-        ([*PROBE, "new", "mine"], "--fs says nothing to 'bob probe new'", "bob probe new NAME"),
-        (["probe", "new"], "missing argument 'NAME'", "bob probe new --help"),
-        (["probe", "new", "../mine"], "'../mine' is no name of a property", "for example bob probe new "),
-        (["probe", "new", "append-any"], "'append-any' is a shipped property", "choose another name, e.g. 'my-app"),
-        ([*PROBE, "--image", "debian-bookwurm"], "unknown guest image 'debian-bookwurm'", "did you mean 'debian-"),
-        ([*PROBE, "--device", "big"], "--device: 'big' is no size", "for example 64M or 1G"),
-        ([*PROBE, "--device", "0"], "--device: '0' is no size", "for example 64M or 1G"),
-        ([*PROBE, "--device", "3K"], "a device of 3072 bytes is not a whole number of MiB", "for example"),
-        ([*PROBE, "--device", "2M"], "a device of 2 MiB is too small for ext4: below 8 MiB", "--device 8M or more"),
-        ([*PROBE, "--device", "100G"], "a device of 102,400 MiB is too large", "--device 800M or less; 32M where"),
+        (
+            [*PROBE, "--rows", "all"],
+            snapshot("bob: invalid value for '--rows': 'all' is not one of 'table1', 'pairs', 'durability', 'units'"),
+            snapshot("hint: bob probe --help"),
+        ),
+        (
+            [*PROBE, "--probe", "nowhere.toml"],
+            snapshot("bob: nowhere.toml: No such file or directory"),
+            snapshot("hint: is this the probe file?"),
+        ),
+        (
+            [*PROBE, "--probe", "file"],
+            snapshot("bob: file: 'name' is missing"),
+            snapshot("hint: see docs/write-a-probe.md"),
+        ),
+        (
+            [*PROBE, "new", "mine"],
+            snapshot("bob: --fs says nothing to 'bob probe new'"),
+            snapshot("hint: bob probe new NAME"),
+        ),
+        (["probe", "new"], snapshot("bob: missing argument 'NAME'"), snapshot("hint: bob probe new --help")),
+        (
+            ["probe", "new", "../mine"],
+            snapshot("bob: '../mine' is no name of a property: letters, digits, '-' and '_', at most 80"),
+            snapshot("hint: for example bob probe new log-then-rename"),
+        ),
+        (
+            ["probe", "new", "append-any"],
+            snapshot("bob: 'append-any' is a shipped property"),
+            snapshot("hint: choose another name, e.g. 'my-append-any'"),
+        ),
+        (
+            [*PROBE, "--image", "debian-bookwurm"],
+            snapshot("bob: unknown guest image 'debian-bookwurm'"),
+            snapshot("hint: did you mean 'debian-bookworm'?"),
+        ),
+        (
+            [*PROBE, "--device", "big"],
+            snapshot("bob: --device: 'big' is no size"),
+            snapshot("hint: for example 64M or 1G"),
+        ),
+        ([*PROBE, "--device", "0"], snapshot("bob: --device: '0' is no size"), snapshot("hint: for example 64M or 1G")),
+        (
+            [*PROBE, "--device", "3K"],
+            snapshot("bob: a device of 3072 bytes is not a whole number of MiB"),
+            snapshot("hint: for example --device 64M"),
+        ),
+        (
+            [*PROBE, "--device", "2M"],
+            snapshot(
+                "bob: a device of 2 MiB is too small for ext4: below 8 MiB its mkfs refuses, or makes another file system than people have"
+            ),
+            snapshot("hint: --device 8M or more; 32M where it is not given"),
+        ),
+        (
+            [*PROBE, "--device", "100G"],
+            snapshot("bob: a device of 102,400 MiB is too large: a guest holds it in memory, and 800 MiB at most"),
+            snapshot("hint: --device 800M or less; 32M where it is not given"),
+        ),
         (
             ["try", "--fs", "xfs", "--device", "8M", "create /a", "--expect", "exists /a"],
-            "a device of 8 MiB is too small for xfs: below 300 MiB",
-            "--device 300M or more",
+            snapshot(
+                "bob: a device of 8 MiB is too small for xfs: below 300 MiB its mkfs refuses, or makes another file system than people have"
+            ),
+            snapshot("hint: --device 300M or more; 300M where it is not given"),
         ),
-        ([*PROBE, "--write-cache", "some"], "invalid value for '--write-cache': 'some' is not", "bob probe --help"),
-        ([*PROBE, "--atomic-write", "100"], "invalid value for '--atomic-write': '100' is not", "bob probe --help"),
+        (
+            [*PROBE, "--write-cache", "some"],
+            snapshot("bob: invalid value for '--write-cache': 'some' is not one of 'volatile', 'none', 'ordered'"),
+            snapshot("hint: bob probe --help"),
+        ),
+        (
+            [*PROBE, "--atomic-write", "100"],
+            snapshot("bob: invalid value for '--atomic-write': '100' is not one of '8', '512', '4096', '16384'"),
+            snapshot("hint: bob probe --help"),
+        ),
         (
             [*PROBE, "--mkfs-opts", "-L 'a"],
-            'mkfs options "-L \'a": No closing quotation',
-            "they are split as a shell does",
+            snapshot('bob: mkfs options "-L \'a": No closing quotation'),
+            snapshot("hint: they are split as a shell does"),
         ),
-        ([*PROBE, "--out", "full"], "--out: full is not empty", "every run has a directory of its own"),
-        ([*PROBE, "--out", "file"], "--out: file is not a directory", "name another one"),
-        ([*PROBE, "--out", "file/run"], "--out: cannot write to ", "name another directory"),
-        ([*PROBE, "--out", "/proc/run"], "--out: cannot write to /proc: ", "name another directory"),
-        ([*PROBE, "--json", "no/r.json"], "--json: there is no directory no", "mkdir -p no"),
-        ([*PROBE, "--json", "full"], "--json: full is a directory", "for example full/result.json"),
-        ([*PROBE, "--json", "/proc/r.json"], "--json: cannot write /proc/r.json: ", "name another file"),
-        (["matrix"], "missing option '--set'", "bob matrix --help"),
+        (
+            [*PROBE, "--out", "full"],
+            snapshot("bob: --out: full is not empty"),
+            snapshot("hint: every run has a directory of its own"),
+        ),
+        (
+            [*PROBE, "--out", "file"],
+            snapshot("bob: --out: file is not a directory"),
+            snapshot("hint: name another one"),
+        ),
+        (
+            [*PROBE, "--out", "file/run"],
+            snapshot("bob: --out: cannot write to TMP/file: Not a directory"),
+            snapshot("hint: name another directory"),
+        ),
+        (
+            [*PROBE, "--out", "/proc/run"],
+            snapshot("bob: --out: cannot write to /proc: No such file or directory"),
+            snapshot("hint: name another directory"),
+        ),
+        (
+            [*PROBE, "--json", "no/r.json"],
+            snapshot("bob: --json: there is no directory no"),
+            snapshot("hint: mkdir -p no"),
+        ),
+        (
+            [*PROBE, "--json", "full"],
+            snapshot("bob: --json: full is a directory"),
+            snapshot("hint: for example full/result.json"),
+        ),
+        (
+            [*PROBE, "--json", "/proc/r.json"],
+            snapshot("bob: --json: cannot write /proc/r.json: No such file or directory"),
+            snapshot("hint: name another file"),
+        ),
+        (["matrix"], snapshot("bob: missing option '--set'"), snapshot("hint: bob matrix --help")),
         (
             ["matrix", "--set", "osdi41"],
-            "there is no set 'osdi41'",
-            "bob has defaults, modern, osdi14, plain; or name a TOML file",
+            snapshot("bob: there is no set 'osdi41'"),
+            snapshot("hint: bob has defaults, modern, osdi14, plain; or name a TOML file"),
         ),
-        (["matrix", "--set", "file"], "file: 'configurations' is missing", "see docs/formats.md"),
-        (["matrix", "--resume", "nowhere"], "invalid value for '--resume': Directory 'nowhere' does", "bob matrix"),
-        (["judge"], "missing argument 'RUN'", "bob judge --help"),
-        (["judge", "nowhere"], "invalid value for 'RUN': Directory 'nowhere' does not exist", "bob judge --help"),
-        (["show"], "missing argument 'RUN...'", "bob show --help"),
-        (["show", "nowhere"], "invalid value for 'RUN...': Path 'nowhere' does not exist", "bob show --help"),
-        (["replay", "nowhere"], "WITNESS...: there is no witness nowhere", "name a file, or a witness in a bundle"),
-        (["replay", "file", "--times", "0"], "invalid value for '--times': 0 is not", "bob replay --help"),
-        (["replay", "file", "--image", "x"], "unknown guest image 'x'", "bob knows: debian-bookworm"),
-        (["witness", "export", "file"], "say what is to be written", "--probe FILE"),
-        (["witness", "export", "file", "--dm-log", "-"], "--dm-log: it cannot go to stdout", "name a file"),
-        (["witness", "export", "file", "--dm-log", "no/l"], "--dm-log: there is no directory no", "mkdir -p no"),
-        (["witness", "export", "file", "--dm-log", "l", "--base", "./l"], "the witness and what is made of it", "name"),
-        (["witness", "export", "file", "--dm-log", "file"], "the witness and what is made of it cannot be one", "name"),
-        (["image", "build", "x"], "unknown guest image 'x'", "bob knows: debian-bookworm"),
-        (["image", "rm"], "missing argument 'NAME...'", "bob image rm --help"),
-        (["image", "rm", "x"], "there is no guest image 'x' to remove", "built: none"),
-        (["doctor", "--json", "no/r.json"], "--json: there is no directory no", "mkdir -p no"),
+        (
+            ["matrix", "--set", "file"],
+            snapshot("bob: file: 'configurations' is missing"),
+            snapshot("hint: see docs/formats.md"),
+        ),
+        (
+            ["matrix", "--resume", "nowhere"],
+            snapshot("bob: invalid value for '--resume': Directory 'nowhere' does not exist"),
+            snapshot("hint: bob matrix --help"),
+        ),
+        (["judge"], snapshot("bob: missing argument 'RUN'"), snapshot("hint: bob judge --help")),
+        (
+            ["judge", "nowhere"],
+            snapshot("bob: invalid value for 'RUN': Directory 'nowhere' does not exist"),
+            snapshot("hint: bob judge --help"),
+        ),
+        (["show"], snapshot("bob: missing argument 'RUN...'"), snapshot("hint: bob show --help")),
+        (
+            ["show", "nowhere"],
+            snapshot("bob: invalid value for 'RUN...': Path 'nowhere' does not exist"),
+            snapshot("hint: bob show --help"),
+        ),
+        (
+            ["replay", "nowhere"],
+            snapshot("bob: invalid value for 'WITNESS...': Path 'nowhere' does not exist"),
+            snapshot("hint: bob replay --help"),
+        ),
+        (
+            ["replay", "file", "--times", "0"],
+            snapshot("bob: invalid value for '--times': 0 is not in the range x>=1"),
+            snapshot("hint: bob replay --help"),
+        ),
+        (
+            ["replay", "file", "--image", "x"],
+            snapshot("bob: unknown guest image 'x'"),
+            snapshot("hint: bob knows: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports"),
+        ),
+        (
+            ["witness", "export", "file"],
+            snapshot("bob: say what is to be written"),
+            snapshot("hint: --probe FILE, --xfstests FILE or --dm-log FILE"),
+        ),
+        (
+            ["witness", "export", "file", "--dm-log", "-"],
+            snapshot("bob: --dm-log: it cannot go to stdout"),
+            snapshot("hint: name a file"),
+        ),
+        (
+            ["witness", "export", "file", "--dm-log", "no/l"],
+            snapshot("bob: --dm-log: there is no directory no"),
+            snapshot("hint: mkdir -p no"),
+        ),
+        (
+            ["witness", "export", "file", "--dm-log", "l", "--base", "./l"],
+            snapshot("bob: the witness and what is made of it cannot be one file"),
+            snapshot("hint: name another file"),
+        ),
+        (
+            ["witness", "export", "file", "--dm-log", "file"],
+            snapshot("bob: the witness and what is made of it cannot be one file"),
+            snapshot("hint: name another file"),
+        ),
+        (
+            ["image", "build", "x"],
+            snapshot("bob: unknown guest image 'x'"),
+            snapshot("hint: bob knows: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports"),
+        ),
+        (["image", "rm"], snapshot("bob: missing argument 'NAME...'"), snapshot("hint: bob image rm --help")),
+        (["image", "rm", "x"], snapshot("bob: there is no guest image 'x' to remove"), snapshot("hint: built: none")),
+        (
+            ["doctor", "--json", "no/r.json"],
+            snapshot("bob: --json: there is no directory no"),
+            snapshot("hint: mkdir -p no"),
+        ),
     ],
 )
 def test_what_cannot_be_asked(
@@ -144,8 +358,8 @@ def test_what_cannot_be_asked(
     first, second = ended.err.splitlines()
     assert ended.code == 2
     assert ended.out == ""
-    assert first.startswith(f"bob: {message}")
-    assert second.startswith(f"hint: {hint}")
+    assert first.replace(str(tmp_path), "TMP") == message
+    assert second == hint
     assert work.asked == []
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -169,7 +383,9 @@ def test_two_values_where_one_is_taken_are_refused(
 
         first, second = ended.err.splitlines()
         assert ended.code == 2
-        assert first.startswith(f"bob: {option.opts[-1]} takes one value")
+        assert text_with(first, option.opts[-1]).replace(option.opts[-1], "OPTION") == snapshot(
+            "bob: OPTION takes one value, here it is given 2 times"
+        )
         assert second.startswith("hint: ")
         assert work.asked == []
 
