@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.blocks.data import data_part
 from bob.blocks.naming import names
@@ -13,6 +14,7 @@ from bob.blocks.parts import UNKNOWN, Kind, Part
 from bob.blocks.summary import LONGEST, listed, numbers, sort, sort_of, summary
 from bob.trace.base import Base
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
+from wording import text_with
 
 from .images import base_of, made, read, trace_of
 
@@ -29,20 +31,24 @@ def table(*inodes: int, notes: tuple[str, ...] = ()) -> Part:
 
 
 def test_inodes_are_told_with_their_paths() -> None:
-    assert text(table(12)) == "inode table, inode 12 (/d/12)"
-    assert text(table(50)) == "inode table, inode 50"
-    assert text(table(50, 51)) == "inode table (inodes 50-51)"
-    assert text(table(12, 50)) == "inode table (inodes 12, 50: /d/12, inode 50)"
-    assert text(table(*range(12, 28)), table(*range(28, 44))).startswith("inode table (inodes 12-43: /d/12, /d/13")
-    assert text(table(12, notes=("new",)), table(13)) == "inode table (inodes 12-13: /d/12, /d/13): /d/12 new"
+    assert text_with(text(table(12)), 12, "/d/12") == snapshot("inode table, inode 12 (/d/12)")
+    assert text_with(text(table(50)), 50) == snapshot("inode table, inode 50")
+    assert text_with(text(table(50, 51)), "50-51") == snapshot("inode table (inodes 50-51)")
+    assert text_with(text(table(12, 50)), 12, 50, "/d/12") == snapshot("inode table (inodes 12, 50: /d/12, inode 50)")
+    assert text_with(text(table(*range(12, 28)), table(*range(28, 44))), "12-43", "/d/12", "/d/13") == snapshot(
+        "inode table (inodes 12-43: /d/12, /d/13, /d/14, /d/15, /d/16, /d/17, /d/18 and 25 more)"
+    )
+    assert text_with(text(table(12, notes=("new",)), table(13)), "12-13", "/d/12", "/d/13") == snapshot(
+        "inode table (inodes 12-13: /d/12, /d/13): /d/12 new"
+    )
 
 
 def test_blocks_of_one_sort_are_counted_and_many_sorts_cut() -> None:
     journal = Part(Kind.JOURNAL, "journal data")
-    assert text(*[journal] * 7) == "journal data (7 blocks)"
+    assert text_with(text(*[journal] * 7), 7) == snapshot("journal data (7 blocks)")
     assert text(journal, UNKNOWN) == "journal data; unknown"
     many = [Part(Kind.METADATA, f"some rather long name of a block, number {number}") for number in range(4)]
-    assert text(*many) == "some rather long name of a block, number 0, and 3 more"
+    assert text_with(text(*many), 0, 3) == snapshot("some rather long name of a block, number 0, and 3 more")
     assert summary([], lambda place, role: None, {}) == (Kind.UNKNOWN, "unknown")
     assert len(text(*(Part(Kind.METADATA, "x" * 300) for _ in range(3)))) <= LONGEST
 
@@ -53,12 +59,22 @@ def told(data: bytes) -> str:
 
 
 def test_data_is_told_by_operation_and_sectors() -> None:
-    assert told(contents(3, 0, 4096)) == "data of operation 3 in /d/12 (sectors 0-7)"
-    assert told(contents(3, 0, 100).ljust(4096, b"\0")) == "data of operation 3 in /d/12 (sector 0)"
-    assert told(contents(3, 0, 9).ljust(4096, b"\0")) == "data of operation 3 in /d/12 (sector 0)"
-    assert told(contents(FIRST_SETUP_NUMBER + 3, 0, 1024)) == "initial data in /d/12 (sectors 0-1)"
+    assert text_with(told(contents(3, 0, 4096)), 3, "/d/12", "0-7") == snapshot(
+        "data of operation 3 in /d/12 (sectors 0-7)"
+    )
+    assert text_with(told(contents(3, 0, 100).ljust(4096, b"\0")), 3, "/d/12", 0) == snapshot(
+        "data of operation 3 in /d/12 (sector 0)"
+    )
+    assert text_with(told(contents(3, 0, 9).ljust(4096, b"\0")), 3, "/d/12", 0) == snapshot(
+        "data of operation 3 in /d/12 (sector 0)"
+    )
+    assert text_with(told(contents(FIRST_SETUP_NUMBER + 3, 0, 1024)), "/d/12", "0-1") == snapshot(
+        "initial data in /d/12 (sectors 0-1)"
+    )
     mixed = contents(3, 0, 600) + contents(FIRST_SETUP_NUMBER, 600, 3496)
-    assert told(mixed) == "data of operation 3 (sectors 0-1) and initial data (sectors 1-7) in /d/12"
+    assert text_with(told(mixed), 3, "0-1", "1-7", "/d/12") == snapshot(
+        "data of operation 3 (sectors 0-1) and initial data (sectors 1-7) in /d/12"
+    )
     assert told(bytes(512)) == told(b"<" * 512) == ""
 
 
@@ -82,10 +98,10 @@ JOURNAL, METADATA, SUPERBLOCK = Kind.JOURNAL, Kind.METADATA, Kind.SUPERBLOCK
         (METADATA, "fs tree leaf, generation 9, 1 item, copy", "fs tree"),
         (METADATA, "inode table", "inode table"),
         (METADATA, "block bitmap of group 3", "block bitmap"),
-        (METADATA, "free space btree by block of group 1, level 1", "free space btree by block"),
+        (METADATA, "free space btree by block of group 1, level 1", snapshot("free space btree by block")),
         (METADATA, "tree node, level 2", "tree node"),
         (SUPERBLOCK, "superblock, generation 9", "superblock"),
-        (SUPERBLOCK, "superblock, generation 9, with a log tree", "superblock with a log tree"),
+        (SUPERBLOCK, "superblock, generation 9, with a log tree", snapshot("superblock with a log tree")),
         (Kind.DATA, "data block", "data"),
         (Kind.UNKNOWN, "unknown", "unknown"),
     ],

@@ -9,6 +9,7 @@ from time import process_time
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import Account, Extent, Part
@@ -20,6 +21,7 @@ from bob.workload.history import Kind
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
+from wording import text_with
 
 from .worlds import World
 
@@ -75,7 +77,9 @@ def test_an_append_that_is_whole_survived() -> None:
     world = world_of(LOST_THEN_GROWN)
     found = shown("overwrite-any", world, world.crash((2,)))
     assert [one.extent for one in found.accounts] == [Extent.NOTHING, Extent.WHOLE]
-    assert "operation 2 (append /d/g 65536) survived" in found.evidence
+    assert text_with(found.evidence, 2, "/d/g", 65536) == snapshot(
+        "operation 2 (append /d/g 65536) survived; nothing of operation 1 (write /d/f 2000 16384), issued earlier, is there (bytes 2,000 to 18,384 of /d/f: initial data (16,384 B) instead of the data of operation 1)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,9 @@ def test_a_rename_of_which_one_name_is_there_is_told_with_both() -> None:
     [told] = found.accounts
     assert told.extent is Extent.PART
     assert [one.about for one in told.there] == ["the name /d/moved"]
-    assert "/d/moved exists; /e/c still exists" in found.evidence
+    assert text_with(found.evidence, "/d/moved", "/e/c") == snapshot(
+        "only a part of operation 1 (rename /e/c /d/moved) is there (/d/moved exists; /e/c still exists)"
+    )
 
 
 def test_where_the_file_is_gone_not_a_part_of_the_write_is_there() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
@@ -13,6 +14,7 @@ from bob.errors import PointedError
 from bob.observe.presence import Presence
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
+from wording import text_with
 
 from .test_rules import world_of
 from .worlds import World
@@ -74,7 +76,9 @@ def test_what_is_there_is_held_against_it(there: tuple[int, ...], text: str, is_
 def test_what_is_told_of_it() -> None:
     found, text = world(), "links /a = 1 and mode /a = 644 and owner /a = 0:0 and attribute /a user.x = old"
     told = evidence(parse(text).test, found.crash({1, 2, 3, 4, 5}), found.history)
-    assert told.endswith("/a has 2 names; /a has mode 600; /a has owner 1000:100; /a has no user.x")
+    assert text_with(told, "/a", 2, 600, "1000:100", "user.x") == snapshot(
+        "/a has initial data (100 B); /a has 2 names; /a has mode 600; /a has owner 1000:100; /a has no user.x"
+    )
     told = evidence(parse("target /d/s = /a").test, found.crash({6}), found.history)
     assert told == "/d/s leads to ../a"
 
@@ -113,7 +117,7 @@ def test_it_is_there_or_it_is_not() -> None:
     assert presences(world) == [Presence.NONE]
     assert presences(world, 1) == [Presence.FULL]
     [words] = [one.words for one in world.oracle().account(1, world.crash(())).findings]
-    assert words == "the attribute user.x of /d/a: set instead of absent"
+    assert text_with(words, "user.x", "/d/a") == snapshot("the attribute user.x of /d/a: set instead of absent")
 
 
 def test_a_value_between_tells_of_both() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.claim.expectation.language import DEEPEST, MOST_TESTS, parse
 from bob.claim.expectation.syntax import (
@@ -110,46 +111,50 @@ def test_how_it_is_understood(text: str, test: Test) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("", 1, "the end where a test begins"),
-        ("exists", 7, "the end where a path comes"),
-        ("exist /a", 1, "'exist' where a test begins"),
-        ("'exists' /a", 1, "'exists' where a test begins"),
-        ("exists a", 8, "'a' is not an absolute path"),
-        ("exists /d/../a", 8, "'/d/../a' has .. in it: write the path without"),
-        ("exists /lost+found/a", 8, "bob does not observe"),
-        ("exists /a exists /b", 11, "'exists' where a test is over"),
-        ("exists /a and", 14, "the end where a test begins"),
-        ("exists /a )", 11, "')' where a test is over"),
-        ("(exists /a", 11, "the end where ')' is missing"),
-        ("exists '/a", 8, '"\'" is never closed'),
-        ("exists /a & exists /b", 11, "'&' where a test is over"),
-        ("size /a 4096", 9, "'4096' where sizes are compared"),
-        ("size /a = many", 11, "'many' where a number of bytes comes"),
-        ("size /a = '4K'", 11, "'4K' where a number of bytes comes"),
-        ("links /a 2", 10, "'2' where numbers of names are compared"),
-        ("links /a = 4K", 12, "'4K' where a number of names comes"),
-        ("mode /a > 600", 9, "'>' where = comes"),
-        ("time /a = 3", 11, "'3' where a time comes"),
-        ("mode /a = 0600", 11, "'0600' where permission bits comes"),
-        ("owner /a = root", 12, "'root' where an owner and a group comes"),
-        ("target /a =", 12, "the end where a target comes"),
-        ("attribute /a = new", 14, "'=' where the name of an attribute comes"),
-        ("attribute /a user.x new", 21, "'new' where = comes"),
-        ("attribute /a user.x = zeros", 23, "an attribute is not zeros"),
-        ("content /a new", 12, "'new' where = or prefix comes"),
-        ("content /a = op0", 14, "'op0' where it says whose bytes they are"),
-        ("content /a = 'new'", 14, "'new' where it says whose bytes they are"),
-        ("content /a[0] = new", 11, "'[0]' is no range of bytes"),
-        ("content /a[4:4] = new", 11, "no byte is in the range [4:4]"),
-        ("content /a[0:4] = empty", 19, "only a whole file is empty"),
-        ("content /a[0:4] prefix new", 11, "a prefix is of the whole file"),
-        ("content /a prefix zeros", 19, "there is no prefix of zeros"),
-        ("not " * (DEEPEST + 1) + "exists /a", 4 * DEEPEST + 5, f"more than {DEEPEST} brackets"),
-        ("exists /a and " * MOST_TESTS + "exists /a", 14 * MOST_TESTS + 1, f"more than {MOST_TESTS} tests"),
+        ("", 1, snapshot("the end where a test begins")),
+        ("exists", 7, snapshot("the end where a path comes")),
+        ("exist /a", 1, snapshot("'exist' where a test begins")),
+        ("'exists' /a", 1, snapshot("'exists' where a test begins")),
+        ("exists a", 8, snapshot("'a' is not an absolute path such as /d/a")),
+        ("exists /d/../a", 8, snapshot("'/d/../a' has .. in it: write the path without")),
+        ("exists /lost+found/a", 8, snapshot("bob does not observe what is in /lost+found")),
+        ("exists /a exists /b", 11, snapshot("'exists' where a test is over")),
+        ("exists /a and", 14, snapshot("the end where a test begins")),
+        ("exists /a )", 11, snapshot("')' where a test is over")),
+        ("(exists /a", 11, snapshot("the end where ')' is missing")),
+        ("exists '/a", 8, snapshot('"\'" is never closed')),
+        ("exists /a & exists /b", 11, snapshot("'&' where a test is over")),
+        ("size /a 4096", 9, snapshot("'4096' where sizes are compared")),
+        ("size /a = many", 11, snapshot("'many' where a number of bytes comes")),
+        ("size /a = '4K'", 11, snapshot("'4K' where a number of bytes comes")),
+        ("links /a 2", 10, snapshot("'2' where numbers of names are compared")),
+        ("links /a = 4K", 12, snapshot("'4K' where a number of names comes")),
+        ("mode /a > 600", 9, snapshot("'>' where = comes")),
+        ("time /a = 3", 11, snapshot("'3' where a time comes")),
+        ("mode /a = 0600", 11, snapshot("'0600' where permission bits comes")),
+        ("owner /a = root", 12, snapshot("'root' where an owner and a group comes")),
+        ("target /a =", 12, snapshot("the end where a target comes")),
+        ("attribute /a = new", 14, snapshot("'=' where the name of an attribute comes")),
+        ("attribute /a user.x new", 21, snapshot("'new' where = comes")),
+        ("attribute /a user.x = zeros", 23, snapshot("an attribute is not zeros")),
+        ("content /a new", 12, snapshot("'new' where = or prefix comes")),
+        ("content /a = op0", 14, snapshot("'op0' where it says whose bytes they are")),
+        ("content /a = 'new'", 14, snapshot("'new' where it says whose bytes they are")),
+        ("content /a[0] = new", 11, snapshot("'[0]' is no range of bytes")),
+        ("content /a[4:4] = new", 11, snapshot("no byte is in the range [4:4]")),
+        ("content /a[0:4] = empty", 19, snapshot("only a whole file is empty")),
+        ("content /a[0:4] prefix new", 11, snapshot("a prefix is of the whole file")),
+        ("content /a prefix zeros", 19, snapshot("there is no prefix of zeros")),
+        (
+            "not " * (DEEPEST + 1) + "exists /a",
+            4 * DEEPEST + 5,
+            snapshot("more than 50 brackets and 'not' within each other"),
+        ),
+        ("exists /a and " * MOST_TESTS + "exists /a", 14 * MOST_TESTS + 1, snapshot("more than 200 tests")),
     ],
 )
 def test_mistakes_are_pointed_at(text: str, column: int, message: str) -> None:
     with pytest.raises(PointedError) as caught:
         parse(text)
     assert (caught.value.column, caught.value.text) == (column, text)
-    assert message in caught.value.message
+    assert caught.value.message == message

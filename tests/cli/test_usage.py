@@ -293,8 +293,8 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["replay", "nowhere"],
-            snapshot("bob: invalid value for 'WITNESS...': Path 'nowhere' does not exist"),
-            snapshot("hint: bob replay --help"),
+            snapshot("bob: WITNESS...: there is no witness nowhere"),
+            snapshot("hint: name a file, or a witness in a bundle"),
         ),
         (
             ["replay", "file", "--times", "0"],

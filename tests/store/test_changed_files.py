@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob import documents
@@ -25,6 +26,7 @@ from bob.result import to_json
 from bob.store.run_directory import RunDirectory
 from bob.witness.document import read
 from bob.workload.plain import workload_to_json
+from wording import text_with
 
 WORKLOADS = [replace(samples.WORKLOAD, name=name) for name in ("one", "two", "lost")]
 REQUEST = {
@@ -215,11 +217,16 @@ def test_a_file_of_another_run_is_told(whole: Path, another: Path, tmp_path: Pat
 def test_what_is_said_of_another_run_is_told(whole: Path, another: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(whole, tmp_path / "run")
     shutil.copy(another / name, tmp_path / "run" / name)
-    with pytest.raises(BobError, match=r"result\.json is of the run"):
+    with pytest.raises(BobError) as refused:
         read_result(tmp_path / "run")
+    said = text_with(str(refused.value).replace(str(tmp_path), "TMP"), "result.json")
+    assert said.replace(" y", " x") == snapshot("TMP/run/result.json is of the run x, and TMP/run is x")
     if name == "run.json":
-        with pytest.raises(BobError, match=r"recorded\.json is damaged: .* it is of another run"):
+        with pytest.raises(BobError) as refused:
             judge_again(tmp_path / "run")
+        assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "recorded.json") == snapshot(
+            "TMP/run/workloads/000-one-natural/recorded.json is damaged: it was changed since bob wrote it: it is of another run than the run.json of this one"
+        )
 
 
 def test_what_was_observed_and_is_gone_is_told(whole: Path, tmp_path: Path) -> None:
@@ -228,8 +235,11 @@ def test_what_was_observed_and_is_gone_is_told(whole: Path, tmp_path: Path) -> N
     (tmp_path / "run" / OBSERVED).unlink()
     assert judge_again(tmp_path / "run").configurations[0].properties[0].verdict is Verdict.UNKNOWN
     RunDirectory(tmp_path / "run").note(finished="now")
-    with pytest.raises(BobError, match=r"001-two-natural is damaged: its observed\.json is gone"):
+    with pytest.raises(BobError) as refused:
         judge_again(tmp_path / "run")
+    assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "001-two-natural", "observed.json") == snapshot(
+        "TMP/run/workloads/001-two-natural is damaged: its observed.json is gone, and the run was finished"
+    )
 
 
 def test_a_checksum_that_was_taken_away_is_told(whole: Path, tmp_path: Path) -> None:

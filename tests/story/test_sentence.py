@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.claim.claim import Claim, Context
@@ -45,6 +46,7 @@ from bob.workload.operations import Workload
 from bob.workload.pattern import contents
 from claim.worlds import World
 from crash.traces import Case, cases
+from wording import text_with
 
 SETUP = parse("mkdir /d; write /a 0 512")
 OPERATIONS = parse("write /a 0 512; create /d/n")
@@ -80,58 +82,64 @@ COMMITTED = written(6.2, Fate.DURABLE, COMMIT, "journal")
 @pytest.mark.parametrize(
     ("events", "words"),
     [
-        ([COMMITTED], f"«create /d/n» was committed at 6.2 s while {FIRST} was still only in memory."),
+        ([COMMITTED], snapshot('«create /d/n» was committed at 6.2 s while «write /a 0 512», issued before it, was still only in memory.')),
         (
             [data(0.005, Fate.LOST), COMMITTED],
-            f"was committed at 6.2 s while {FIRST} was still only in the disk's cache, sent at 5 ms.",
+            snapshot("«create /d/n» was committed at 6.2 s while «write /a 0 512», issued before it, was still only in the disk's cache, sent at 5 ms."),
         ),
         (
             [COMMITTED, data(30.8, Fate.LOST)],
-            f"was committed at 6.2 s; {FIRST} was sent to the disk only at 30.8 s, and was still in its cache.",
+            snapshot('«create /d/n» was committed at 6.2 s; «write /a 0 512», issued before it, was sent to the disk only at 30.8 s, and was still in its cache.'),
         ),
-        ([COMMITTED, data(30.8, Fate.TORN, "unit 0")], "was torn as the disk wrote it, sent at 30.8 s."),
+        ([COMMITTED, data(30.8, Fate.TORN, "unit 0")], snapshot('«create /d/n» was committed at 6.2 s while «write /a 0 512», issued before it, was torn as the disk wrote it, sent at 30.8 s.')),
         (
             [written(17.4, Fate.DURABLE, "log record at 1/18 (inodes 134, 136: /e): agi; 2 btrees", "journal")],
-            f"became durable with the log record at 1/18 of 17.4 s while {FIRST} was still only in memory.",
+            snapshot('«create /d/n» became durable with the log record at 1/18 of 17.4 s while «write /a 0 512», issued before it, was still only in memory.'),
         ),
         (
             [written(0.4, Fate.KEPT, "inode table (inode 12: /d/n)", "metadata"), data(0.5, Fate.LOST)],
-            f"came to be on the disk with the inode table (inode 12: /d/n) of 400 ms; {FIRST} "
-            "was sent to the disk only at 500 ms, and was still in its cache.",
+            snapshot('«create /d/n» came to be on the disk with the inode table (inode 12: /d/n) of 400 ms; «write /a 0 512», issued before it, was sent to the disk only at 500 ms, and was still in its cache.'),
         ),
     ],
 )  # fmt: skip
 def test_an_order_that_was_broken(events: list[Event], words: str) -> None:
-    assert told(*events).endswith(words)
+    assert text_with(told(*events), FIRST) == words
 
 
 def test_what_is_there_in_part() -> None:
     one = Question((1,))
     torn = told(data(0.5, Fate.TORN, "unit 0"), question=one)
-    assert "the write of data of operation 1 in /a at 500 ms was torn (there: unit 0)" in torn
-    assert "the sectors of its data, sent at 500 ms, were only in the disk's cache" in told(
-        data(0.5, Fate.LOST), question=one
+    assert text_with(torn, 1, "/a", 500, 0) == snapshot(
+        "When the power failed, the write of data of operation 1 in /a at 500 ms was torn (there: unit 0): «write /a 0 512» is there only in part."
+    )
+    assert text_with(told(data(0.5, Fate.LOST), question=one), 500) == snapshot(
+        "When the power failed, the sectors of its data, sent at 500 ms, were only in the disk's cache: «write /a 0 512» is there only in part."
     )
 
 
 def test_what_had_returned() -> None:
     after, itself = Question((1,), returned=2), Question((1,), returned=1)
     lost = data(0.005, Fate.LOST)
-    still = "was still only in the disk's cache, sent at 5 ms."
-    assert told(lost, question=after) == f"«create /d/n» had returned while {FIRST} {still}"
-    assert told(lost, question=itself) == f"«write /a 0 512» had returned, but it {still}"
-    assert [OfProperty("mine", after).role(number) for number in (1, 2, 3)] == [
-        "must be there once operation 2 had returned",
-        "had returned",
-        "",
-    ]
+    assert text_with(told(lost, question=after), "create /d/n", FIRST) == snapshot(
+        "«create /d/n» had returned while «write /a 0 512», issued before it, was still only in the disk's cache, sent at 5 ms."
+    )
+    assert text_with(told(lost, question=itself), "write /a 0 512") == snapshot(
+        "«write /a 0 512» had returned, but it was still only in the disk's cache, sent at 5 ms."
+    )
+    assert [OfProperty("mine", after).role(number) for number in (1, 2, 3)] == snapshot(
+        ["must be there once operation 2 had returned", "had returned", ""]
+    )
     assert OfProperty("mine", itself).role(1) == "had returned"
 
 
 def test_what_does_not_mount_and_what_recovery_does() -> None:
     lost = decisive(written(6.2, Fate.LOST, COMMIT, "journal"))
-    assert told(lost, claim=Mountable()) == f"The {COMMIT} of 6.2 s was lost, and the file system could not be mounted."
-    assert told(lost, claim=Idempotent()).startswith(f"The {COMMIT} of 6.2 s was lost as recovery was under way")
+    assert text_with(told(lost, claim=Mountable()), COMMIT, "6.2") == snapshot(
+        "The journal commit block of transaction 5 of 6.2 s was lost, and the file system could not be mounted."
+    )
+    assert text_with(told(lost, claim=Idempotent()), COMMIT, "6.2") == snapshot(
+        "The journal commit block of transaction 5 of 6.2 s was lost as recovery was under way, and the next recovery did not come to the same."
+    )
 
 
 def decisive(one: Written) -> Written:
@@ -153,12 +161,11 @@ def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
 def test_a_write_that_was_kept_can_be_the_one() -> None:
     """Once: "the commit block was lost"."""
     events = [written(0.3, Fate.LOST, COMMIT, "journal"), decisive(written(5.2, Fate.KEPT, TABLE, "metadata"))]
-    assert told(*events, question=Question((2,))) == (
-        f"When the power failed, the {TABLE} of 5.2 s was on the disk already, though not flushed: "
-        "«create /d/n» is there only in part."
+    assert text_with(told(*events, question=Question((2,))), TABLE, "5.2", "create /d/n") == snapshot(
+        "When the power failed, the inode table (inode 12: /d/n) of 5.2 s was on the disk already, though not flushed: «create /d/n» is there only in part."
     )
-    assert told(*events).endswith(
-        f"{FIRST} is not there: the {TABLE} of 5.2 s was on the disk already, though not flushed."
+    assert text_with(told(*events), FIRST, TABLE, "5.2") == snapshot(
+        "«create /d/n» came to be on the disk with the inode table (inode 12: /d/n) of 5.2 s while «write /a 0 512», issued before it, is not there: the inode table (inode 12: /d/n) of 5.2 s was on the disk already, though not flushed."
     )
 
 
@@ -166,18 +173,23 @@ def test_data_that_was_written_and_does_not_show() -> None:
     """Once: "had returned, but it had its data written, but is not there"."""
     itself = Question((1,), returned=1)
     events = [data(0.005, Fate.DURABLE), decisive(written(6.2, Fate.LOST, COMMIT, "journal"))]
-    why = f"is not there, though its data was written: the {COMMIT} of 6.2 s was lost."
-    assert told(*events, question=itself) == f"«write /a 0 512» had returned, but it {why}"
-    assert told(*events).endswith(f"{FIRST} {why}")
-    assert told(events[0], question=itself).endswith(
-        "but it is not there, though its data was written: no metadata on the disk shows it."
+    assert text_with(told(*events, question=itself), "write /a 0 512") == snapshot(
+        "«write /a 0 512» had returned, but it is not there, though its data was written: the journal commit block of transaction 5 of 6.2 s was lost."
+    )
+    assert text_with(told(*events), FIRST) == snapshot(
+        "«create /d/n» was already there while «write /a 0 512», issued before it, is not there, though its data was written: the journal commit block of transaction 5 of 6.2 s was lost."
+    )
+    assert told(events[0], question=itself) == snapshot(
+        "«write /a 0 512» had returned, but it is not there, though its data was written: no metadata on the disk shows it."
     )
 
 
 def test_a_block_without_a_name_is_told_by_its_place() -> None:
     """Once: "The unknown of 92.2 s was lost"."""
     event = decisive(written(92.2, Fate.LOST, "unknown", "unknown"))
-    assert told(event, claim=Mountable()).startswith("The write of 512 bytes at sector 8 of 92.2 s was lost, and")
+    assert text_with(told(event, claim=Mountable()), 512, 8, "92.2") == snapshot(
+        "The write of 512 bytes at sector 8 of 92.2 s was lost, and the file system could not be mounted."
+    )
 
 
 ASKED = [OfProperty("mine", one) for one in (ORDERED, Question((1,)), Question((2,), returned=2))]
@@ -198,30 +210,31 @@ def test_where_no_write_is_known_to_make_the_difference_none_is_blamed(claim: Cl
 
 def test_where_several_would_do_they_are_named_and_no_choice_is_made() -> None:
     events = [decisive(written(k + 1.0, Fate.LOST, f"block {k}", "metadata")) for k in range(5)]
-    assert told(*events[:2], claim=Mountable()) == (
-        "The block 0 of 1.0 s was lost and the block 1 of 2.0 s was lost (bob cannot say which: any one of them "
-        "taken back is enough), and the file system could not be mounted."
+    assert text_with(told(*events[:2], claim=Mountable()), 0, "1.0", 1, "2.0") == snapshot(
+        "The block 0 of 1.0 s was lost and the block 1 of 2.0 s was lost (bob cannot say which: any one of them taken back is enough), and the file system could not be mounted."
     )
-    assert "the block 2 of 3.0 s was lost and 2 more like these (bob cannot say which" in told(
-        *events, claim=Mountable()
+    assert text_with(told(*events, claim=Mountable()), 2, "3.0") == snapshot(
+        "The block 0 of 1.0 s was lost, the block 1 of 2.0 s was lost, the block 2 of 3.0 s was lost and 2 more like these (bob cannot say which: any one of them taken back is enough), and the file system could not be mounted."
     )
 
 
 def test_where_nothing_was_lost() -> None:
-    assert told(COMMITTED, claim=Mountable()).startswith("Nothing that the disk had been sent was lost, and")
+    assert told(COMMITTED, claim=Mountable()) == snapshot(
+        "Nothing that the disk had been sent was lost, and the file system could not be mounted."
+    )
 
 
 def test_the_only_write_that_was_pending_is_named_and_not_blamed() -> None:
-    assert told(written(6.2, Fate.LOST, COMMIT, "journal"), claim=Mountable()).startswith(
-        f"Of the writes that were not flushed 1 was lost, the {COMMIT} of 6.2 s, and"
+    assert text_with(told(written(6.2, Fate.LOST, COMMIT, "journal"), claim=Mountable()), 1, COMMIT, "6.2") == snapshot(
+        "Of the writes that were not flushed 1 was lost, the journal commit block of transaction 5 of 6.2 s, and the file system could not be mounted."
     )
 
 
 def test_what_is_wrong_though_it_mounts_is_not_told_as_a_mount_that_failed() -> None:
     """Once: "and the file system could not be mounted", of a state that mounted."""
     lost = decisive(written(6.2, Fate.LOST, COMMIT, "journal"))
-    assert told(lost, claim=Sound(TroubleKind.KERNEL_MESSAGE)) == (
-        f"The {COMMIT} of 6.2 s was lost, and the crash state mounted, but the kernel warned."
+    assert text_with(told(lost, claim=Sound(TroubleKind.KERNEL_MESSAGE)), COMMIT, "6.2") == snapshot(
+        "The journal commit block of transaction 5 of 6.2 s was lost, and the crash state mounted, but the kernel warned."
     )
 
 
@@ -368,9 +381,10 @@ def test_a_sentence_says_no_more_than_what_was_found() -> None:
     question, context = Question((1, 2), 3), Context(workload, ({}, {}), ({}, {}))
     journal = written(5.0, Fate.DURABLE, COMMIT, "journal")
     known = told(journal, question=question, context=context, found=Observation(True, None, tree))
-    assert known == (
-        "something of «append /c 512» was committed at 5.0 s while «rename /d/a /d/b», issued before it, "
-        "was still only in memory."
+    assert text_with(known, "append /c 512", "5.0", "rename /d/a /d/b") == snapshot(
+        "something of «append /c 512» was committed at 5.0 s while «rename /d/a /d/b», issued before it, was still only in memory."
     )
     unknown = told(journal, question=question, context=context)
-    assert unknown.startswith("«append /c 512» was committed at 5.0 s while «append /d/a 512», issued before it, ")
+    assert text_with(unknown, "append /c 512", "5.0", "append /d/a 512") == snapshot(
+        "«append /c 512» was committed at 5.0 s while «append /d/a 512», issued before it, was still only in memory."
+    )

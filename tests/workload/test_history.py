@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside.operations import Operations
 from bob.catalogue.probe_files import shipped_probes
@@ -24,6 +25,7 @@ from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 from bob.workload.simulation import RefusedError, simulate
+from wording import text_with
 
 from .generators import SMALL_TREE, any_operation
 
@@ -208,8 +210,9 @@ def test_what_a_file_system_would_refuse(setup: str, operations: str) -> None:
 
 
 def test_the_finish_is_looked_at_too() -> None:
-    with pytest.raises(UsageError, match="/gone does not exist"):
+    with pytest.raises(UsageError) as refused:
         simulate(Workload("one", (), parse("create /a"), Finish("fsync /gone", parse("fsync /gone"))))
+    assert text_with(str(refused.value), "/gone") == snapshot("workload one: 'fsync /gone': /gone does not exist")
 
 
 def test_two_names_of_one_file_renamed_are_left_alone() -> None:
@@ -268,11 +271,13 @@ def test_what_fallocate_leaves(mode: str, content: bytes) -> None:
 
 def test_too_many_operations() -> None:
     assert simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 9998)))
-    with pytest.raises(UsageError, match="too many operations"):
+    with pytest.raises(UsageError) as refused:
         simulate(Workload("one", (), (Create("/a"), *[Fsync("/a")] * 9999)))
+    assert str(refused.value) == snapshot("workload one has too many operations")
     assert simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 127), ()))
-    with pytest.raises(UsageError, match="too many operations"):
+    with pytest.raises(UsageError) as refused:
         simulate(Workload("one", (Create("/a"), *[Fsync("/a")] * 128), ()))
+    assert str(refused.value) == snapshot("workload one has too many operations")
 
 
 def test_what_is_written_where() -> None:
@@ -357,5 +362,6 @@ def test_workloads_of_one_setup_know_nothing_of_each_other() -> None:
     for other in OTHERS:
         simulate(Workload("other", parse(TWICE), parse(other)))
         assert told() == alone
-    with pytest.raises(RefusedError, match="workload mine: 'create /a': /a exists already"):
+    with pytest.raises(RefusedError) as refused:
         simulate(Workload("mine", parse("create /a; create /a"), ()))
+    assert text_with(str(refused.value), "create /a", "/a") == snapshot("workload mine: 'create /a': /a exists already")

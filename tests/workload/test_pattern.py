@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.workload import operations as ops
 from bob.workload import pattern
@@ -32,6 +33,7 @@ from bob.workload.pattern import (
 from bob.workload.shades import ALPHABET, SHADES, SHORT_BYTES, Shades, _alphabet, _taken, _Written, first_shade, shaded
 from bob.workload.simulation import RefusedError, simulate
 from tests.workload.generators import random_workload
+from wording import text_with
 
 NUMBERS = st.integers(1, MAX_OPERATIONS - 1)
 OFFSETS = st.one_of(st.integers(0, 10_000), st.integers(0, 2**33))
@@ -154,23 +156,23 @@ def test_mixtures_that_change_anywhere(pieces: list[tuple[str, int]], start: int
         (contents(3, 17, 4, 77), 17, "unknown (4 B)"),
         (contents(3, 0, 20, 1) + contents(3, 20, 40), 0, "operation 3 (60 B)"),
         (b"garbage, and more of it.", 0, "unknown (24 B)"),
-        (contents(3, 4096, 64), 0, "misplaced data of operation 3 (64 B)"),
-        (contents(FIRST_SETUP_NUMBER + 72, 4096, 64), 0, "misplaced initial data (64 B)"),
-        (contents(FIRST_SETUP_NUMBER + 2, 0, 100) + bytes(3996), 0, "initial data (100 B), zeros (3,996 B)"),
+        (contents(3, 4096, 64), 0, snapshot("misplaced data of operation 3 (64 B)")),
+        (contents(FIRST_SETUP_NUMBER + 72, 4096, 64), 0, snapshot("misplaced initial data (64 B)")),
+        (contents(FIRST_SETUP_NUMBER + 2, 0, 100) + bytes(3996), 0, snapshot("initial data (100 B), zeros (3,996 B)")),
         (
             contents(FIRST_SETUP_NUMBER + 2, 0, 100) + contents(3, 100, 60),
             0,
-            "initial data (100 B), operation 3 (60 B)",
+            snapshot("initial data (100 B), operation 3 (60 B)"),
         ),
         (
             contents(FIRST_SETUP_NUMBER + 2, 0, 100) + stale(4096)[100:],
             0,
-            "initial data (100 B), stale medium (3,996 B)",
+            snapshot("initial data (100 B), stale medium (3,996 B)"),
         ),
         (
             contents(2, 0, 512) + contents(FIRST_SETUP_NUMBER + 2, 512, 512) + b"?" * 16,
             0,
-            "operation 2 (512 B), initial data (512 B), unknown (16 B)",
+            snapshot("operation 2 (512 B), initial data (512 B), unknown (16 B)"),
         ),
     ],
 )
@@ -180,14 +182,16 @@ def test_what_people_are_told(data: bytes, offset: int, told: str) -> None:
 
 @pytest.mark.parametrize("shade", [UNSHADED - 1, SHADES])
 def test_shades_that_are_none(shade: int) -> None:
-    with pytest.raises(ValueError, match="no shade"):
+    with pytest.raises(ValueError) as refused:
         contents(1, 0, 10, shade)
+    assert text_with(str(refused.value), shade).replace(str(shade), "N") == snapshot("N is no shade (0 to 185)")
 
 
 @pytest.mark.parametrize("number", [-1, MAX_OPERATIONS])
 def test_numbers_that_do_not_fit(number: int) -> None:
-    with pytest.raises(ValueError, match="does not fit"):
+    with pytest.raises(ValueError) as refused:
         contents(number, 0, 10)
+    assert str(refused.value).replace(str(number), "N") == snapshot("operation N does not fit the pattern (0 to 10127)")
 
 
 @pytest.mark.parametrize("word", [b"ffff", b"2710", b"2711", b"0003", b"007f"])
@@ -287,7 +291,7 @@ def test_what_is_too_short_to_be_recognised_is_like_nothing_else(length: int) ->
 def test_where_there_are_too_many_the_operation_is_refused_by_name(length: int) -> None:
     made: set[bytes] = set()
     taken: list[Operation] = [ops.Write("/f", 0, length)]
-    with pytest.raises(RefusedError, match=r"'write /f 0 \S+': so many operations write to the") as refusal:
+    with pytest.raises(RefusedError, match=r"'write /f 0 \S+'") as refusal:
         while True:
             made |= {one.data[:1] for one in simulate(Workload("many", (), tuple(taken)))[2]}
             taken.append(ops.Write("/f", 0, length))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -16,13 +17,13 @@ WORKLOAD = Workload(
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ("op 1 begin", "in operation 1 (truncate /f 100)"),
-        ("op 2 end", "after operation 2 (fsync /f)"),
-        ("op 10001 begin", "in operation 2 of the initial tree (truncate /f 8)"),
-        ("op 0 begin", "in the finish (fsync /)"),
-        ("unmount", "while it unmounted the file system"),
+        ("op 1 begin", snapshot("in operation 1 (truncate /f 100)")),
+        ("op 2 end", snapshot("after operation 2 (fsync /f)")),
+        ("op 10001 begin", snapshot("in operation 2 of the initial tree (truncate /f 8)")),
+        ("op 0 begin", snapshot("in the finish (fsync /)")),
+        ("unmount", snapshot("while it unmounted the file system")),
         ("op 3 begin", "in operation 3"),
-        ("op 10002 begin", "in operation 3 of the initial tree"),
+        ("op 10002 begin", snapshot("in operation 3 of the initial tree")),
         ("", ""),
         ("something else", ""),
     ],
