@@ -1,23 +1,23 @@
 """Options as data: what may be asked is declared once, for the command line and for Python.
 
-A function declares at each of its parameters what may be given there, for example
-``seed: Annotated[int, Option("--seed", "Chooses the random crash states.")] = 1``. A frozen dataclass whose fields
-declare the same is a group: a function with a parameter of that class has all of them. :mod:`bob.cli.options` makes
-click's options from the declarations, :mod:`bob.python.calls` makes the functions that Python calls.
+A function declares its options as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A
+class declares them as its fields. It is a :func:`group`: a function with a parameter of that class has all of its
+options. :mod:`bob.cli.options` makes click's options of that, :mod:`bob.python.calls` the functions of Python.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from inspect import Parameter as Declared
 from inspect import signature
 from types import NoneType, SimpleNamespace, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
+Group = TypeVar("Group")
 REQUIRED = Declared.empty
 """In place of a default: a value has to be given."""
 
@@ -68,32 +68,51 @@ Values = Range | Choice | Existing | Words
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its ``flag`` on the command line, and what it is for.
+    """An option, ``--seed N`` on the command line, or an argument, ``RUN``; and what it is for.
 
-    ``values`` says more than the type which values there are, ``metavar`` what the command line's help calls one.
-    ``default`` says in words what is done without the option, ``setting`` is the key of bob.toml that says it first.
-    ``alone`` is the value of a flag that stands alone. ``python`` is the help for Python, if it differs. An option that
-    is ``renewable`` may be given when a run is resumed.
+    ``values`` says more than the type which values there are. ``words`` says what is done without the option, and
+    ``setting`` is the key of bob.toml that says it first. ``alone`` is the value of a flag that stands alone. Python
+    has the help ``python``, where that differs. An option that is ``renewable`` may be given when a run is resumed.
     """
 
     flag: str
-    help: str
-    values: Values | None = None
-    metavar: str = ""
-    default: str = ""
-    setting: str = ""
-    alone: Any = None
-    python: str = ""
-    renewable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An argument: its ``metavar`` in the command line's help; ``python`` says what it is."""
-
     metavar: str
-    values: Values | None = None
-    python: str = ""
+    help: str
+    values: Values | None
+    words: str
+    setting: str
+    alone: Any
+    python: str
+    renewable: bool
+    default: Any
+
+
+def option(
+    flag: str,
+    help: str = "",
+    values: Values | None = None,
+    default: Any = MISSING,
+    *,
+    words: str = "",
+    setting: str = "",
+    alone: Any = None,
+    python: str = "",
+    renewable: bool = False,
+) -> Any:
+    """Return the declaration of an :class:`Option` or argument, in place of a default. Without a ``default``, an option
+    that may be None is None, and of one with several values there are none."""
+    name, _space, metavar = flag.partition(" ")
+    name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
+    return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
+
+
+@dataclass_transform(frozen_default=True)
+def group(made: type[Group]) -> type[Group]:
+    """Make a frozen dataclass, whose fields declare options."""
+    kinds = get_type_hints(made)
+    for name, one in [(name, one) for name, one in vars(made).items() if isinstance(one, Option)]:
+        setattr(made, name, field(default=_parameter(name, kinds[name], one).default, metadata={Option: one}))
+    return dataclass(frozen=True, slots=True)(made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +121,11 @@ class Parameter:
     too."""
 
     name: str
-    declared: Option | Argument
+    option: Option
     kind: type
     several: bool
     optional: bool
     default: Any
-
-    @property
-    def is_option(self) -> bool:
-        """Whether it is an option, and no argument."""
-        return isinstance(self.declared, Option)
 
     @property
     def is_required(self) -> bool:
@@ -121,8 +135,8 @@ class Parameter:
     @property
     def choices(self) -> tuple[str, ...]:
         """The words for its values, if these are a few: those of a Choice, or of an enum."""
-        if isinstance(self.declared.values, Choice):
-            return self.declared.values.words
+        if isinstance(self.option.values, Choice):
+            return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()
 
 
@@ -131,53 +145,51 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     """Return what ``function``, or a group, declares, groups taken apart. Parameters without a declaration are its
     own business."""
     found: list[Parameter] = []
-    for name, (declared, plain, default) in _declarations(function).items():
+    for name, (kind, declared) in _declarations(function).items():
         if declared is not None:
-            kind, several, optional = _shape(plain)
-            found.append(Parameter(name, declared, kind, several, optional, default))
-        elif _is_group(plain):
-            found += parameters(plain)
+            found.append(_parameter(name, kind, declared))
+        elif _is_group(kind):
+            found += parameters(kind)
     return tuple(found)
 
 
 def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``values``, by the names of :func:`parameters`, as the arguments of ``function``: groups put together."""
     made = {}
-    for name, (declared, plain, _default) in _declarations(function).items():
-        if declared is None and _is_group(plain):
-            made[name] = plain(**arguments(plain, values))
+    for name, (kind, declared) in _declarations(function).items():
+        if declared is None and _is_group(kind):
+            made[name] = kind(**arguments(kind, values))
         elif name in values:
             made[name] = values[name]
     return made
 
 
 @cache
-def _declarations(function: Callable[..., Any]) -> dict[str, tuple[Option | Argument | None, Any, Any]]:
-    """What each parameter declares, its type without that, and its default."""
+def _declarations(function: Callable[..., Any]) -> dict[str, tuple[Any, Option | None]]:
+    """The type of each parameter, and what it declares."""
     asked = signature(function).parameters
-    annotations = {name: one.annotation for name, one in asked.items()}
-    names = vars(sys.modules[function.__module__])
-    bare = SimpleNamespace(__annotations__=annotations)  # not what it returns: that may be known to mypy alone
-    whole = get_type_hints(bare, globalns=names, include_extras=True)
-    plain = get_type_hints(bare, globalns=names)
-    return {name: (_declared(whole[name]), plain[name], one.default) for name, one in asked.items()}
+    # not what it returns: that may be known to mypy alone
+    bare = SimpleNamespace(__annotations__={name: one.annotation for name, one in asked.items()})
+    kinds = get_type_hints(bare, globalns=vars(sys.modules[function.__module__]))
+    declared = {name: one.default for name, one in asked.items()}
+    if is_dataclass(function):
+        declared = {one.name: one.metadata.get(Option) for one in fields(function)}
+    return {name: (kinds[name], one if isinstance(one, Option) else None) for name, one in declared.items()}
 
 
-def _declared(hint: Any) -> Option | Argument | None:
-    """The declaration in a type, wherever in it: in that of one value, or of one of several."""
-    if get_origin(hint) is Annotated:
-        return next((one for one in get_args(hint)[1:] if isinstance(one, Option | Argument)), None)
-    return next((found for one in get_args(hint) if (found := _declared(one)) is not None), None)
-
-
-def _shape(plain: Any) -> tuple[type, bool, bool]:
-    """The type of one value; whether there may be several of them; whether there may be none."""
+def _parameter(name: str, plain: Any, option: Option) -> Parameter:
     kinds = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
+    optional = NoneType in kinds
     [kind] = [one for one in kinds if one is not NoneType]
     several = get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis
     kind = get_args(kind)[0] if several else kind
-    return get_origin(kind) or kind, several, NoneType in kinds
+    default = option.default
+    if several and default not in (MISSING, REQUIRED) and not isinstance(default, tuple):
+        default = (default,) if default else ()
+    elif default is MISSING:
+        default = None if optional else False if kind is bool else () if several and option.flag else REQUIRED
+    return Parameter(name, option, get_origin(kind) or kind, several, optional, default)
 
 
-def _is_group(plain: Any) -> bool:
-    return isinstance(plain, type) and is_dataclass(plain) and any(parameters(plain))
+def _is_group(kind: Any) -> bool:
+    return isinstance(kind, type) and is_dataclass(kind) and any(parameters(kind))

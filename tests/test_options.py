@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
 import click
 import pytest
 
 from bob.cli.options import takes_options
 from bob.errors import UsageError
-from bob.options import Argument, Option, Range, Words, arguments, parameters
+from bob.options import Range, Words, arguments, group, option, parameters
 from bob.python.calls import annotation_of, for_python
 from bob.settings import forget
 
@@ -30,7 +29,7 @@ def read_even(word: str, option: str) -> int:
     return int(word)
 
 
-Name: TypeAlias = Annotated[str, Option("--names", "A name, e.g. ext4. And more.")]
+EVEN = Words(read_even)
 
 
 @pytest.fixture(autouse=True)
@@ -43,27 +42,27 @@ def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     forget()
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class Inner:
     """A group in a group."""
 
-    speed: Annotated[Speed, Option("--speed", "How fast.")] = Speed.FAST
+    speed: Speed = option("--speed", "How fast.", default=Speed.FAST)
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class Group:
     """A group."""
 
     inner: Inner
-    count: Annotated[int, Option("--count", "How many.", Range(1), setting="jobs")] = 3
+    count: int = option("--count", "How many.", Range(1), 3, setting="jobs")
 
 
 def declaring(
-    place: Annotated[Path, Argument("PLACE", python="The place.")],
+    place: Path = option("PLACE", "The place."),
     *,
     group: Group,
-    names: tuple[Name, ...] = (),
-    even: Annotated[int | None, Option("--even", "Even.", Words(read_even), default="none")] = None,
+    names: tuple[str, ...] = option("--names", "A name, e.g. ext4. And more."),
+    even: int | None = option("--even", "Even.", EVEN, words="none"),
     own: int = 7,
 ) -> dict[str, Any]:
     """A function.

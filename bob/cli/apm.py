@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from bob.cli.commands import Commands
-from bob.cli.model_runs import (
-    by_configuration,
-    published_model,
-    read_workloads,
-    watching_workloads,
-    with_witnesses,
-)
+from bob.cli.model_runs import by_configuration, published_model, read_workloads, watching_workloads, with_witnesses
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.cli.what_if import what_if_
 from bob.errors import Exit, MissingProgramError, UsageError
-from bob.options import Argument, Choice, Existing, Option, Range
+from bob.options import Choice, Range, option
 from bob.report.counts import plural
 from bob.run import option_table as table
-from bob.run.option_values import FOLDER, MODEL, OUTPUT
+from bob.run.option_values import EXISTING_FOLDER, FOLDER, MODEL, OUTPUT
 
 if TYPE_CHECKING:
     from bob.apm.evidence import Witnessed
@@ -38,31 +32,23 @@ def apm() -> None:
 @apm.command()
 @takes_options
 def derive(
-    runs: table.Runs,
+    runs: tuple[Path, ...] = table.RUNS,
     *,
-    trust: Annotated[
-        str,
-        Option(
-            "--trust",
-            "Promise only what held in every legal crash state, or also what held in all that were explored.",
-            Choice(("exhaustive", "sampled")),
-        ),
-    ] = "exhaustive",
-    published: Annotated[
-        str | None,
-        Option("--published", "Promise what this table found no violation of.", Choice(("osdi14",))),
-    ] = None,
-    seed: Annotated[
-        int | None, Option("--hold-out", "Leave a third of the workloads out, for a check.", metavar="SEED")
-    ] = None,
-    refuting: Annotated[
-        tuple[Path, ...],
-        Option("--refuting", "A run whose workloads may only refute.", Existing(file=False), "RUN"),
-    ] = (),
-    witnesses: Annotated[bool, Option("--witnesses", "Write a witness of each refuted clause, too.")] = False,
-    out: Annotated[Path, Option("--out", "The folder.", FOLDER)] = Path("apm"),
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    trust: str = option(
+        "--trust",
+        "Promise only what held in every legal crash state, or also what held in all that were explored.",
+        Choice(("exhaustive", "sampled")),
+        "exhaustive",
+    ),
+    published: str | None = option(
+        "--published", "Promise what this table found no violation of.", Choice(("osdi14",))
+    ),
+    seed: int | None = option("--hold-out SEED", "Leave a third of the workloads out, for a check."),
+    refuting: tuple[Path, ...] = option("--refuting RUN", "A run whose workloads may only refute.", EXISTING_FOLDER),
+    witnesses: bool = option("--witnesses", "Write a witness of each refuted clause, too."),
+    out: Path = option("--out", "The folder.", FOLDER, Path("apm")),
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Derive a model of each configuration in the runs RUN into apm/NAME.json.
 
@@ -125,12 +111,12 @@ def derive(
 @apm.command()
 @takes_options
 def states(
-    model: table.ModelName,
-    operations: table.Operations,
+    model: str = table.MODEL_NAME,
+    operations: str = table.OPERATIONS,
     *,
-    setup: table.Setup = "",
-    limit: Annotated[int, Option("--limit", "Stop at so many states.", Range(1))] = 1000,
-    json_file: table.Json = None,
+    setup: str = table.SETUP,
+    limit: int = option("--limit", "Stop at so many states.", Range(1), 1000),
+    json_file: Path | None = table.JSON,
 ) -> Exit:
     """List the crash states that MODEL allows for OPERATIONS, as directory trees.
 
@@ -170,15 +156,14 @@ def states(
 @apm.command("check")
 @takes_options
 def check_(
-    model: table.ModelName,
-    run: table.Run,
+    model: str = table.MODEL_NAME,
+    run: Path = table.RUN,
     *,
-    limit: Annotated[
-        int,
-        Option("--limit", "Count the allowed states of workloads that have no more than this.", Range(1)),
-    ] = 2000,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    limit: int = option(
+        "--limit", "Count the allowed states of workloads that have no more than this.", Range(1), 2000
+    ),
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Hold MODEL against all that was observed in RUN.
 
@@ -218,7 +203,7 @@ def check_(
 @apm.command("compare")
 @takes_options
 def compare_(
-    a: Annotated[str, Argument("A", MODEL)], b: Annotated[str, Argument("B", MODEL)], json_file: table.Json = None
+    a: str = option("A", "", MODEL), b: str = option("B", "", MODEL), json_file: Path | None = table.JSON
 ) -> Exit:
     """Say what one of two models allows and the other forbids.
 
@@ -250,7 +235,7 @@ def compare_(
 
 @apm.command()
 @takes_options
-def show(model: table.ModelName, json_file: table.Json = None) -> Exit:
+def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> Exit:
     """Tell in prose which guarantees MODEL gives, which it lacks, and the evidence.
 
     The text is Markdown, which a terminal shows as headings and lists. --json has the model itself.
@@ -288,15 +273,11 @@ def show(model: table.ModelName, json_file: table.Json = None) -> Exit:
 @apm.command()
 @takes_options
 def export(
-    models: Annotated[tuple[str, ...], Argument("MODEL...", MODEL)],
+    models: tuple[str, ...] = option("MODEL...", "", MODEL),
     *,
-    html: Annotated[Path | None, Option("--html", "Write MODEL as a page that stands alone.", OUTPUT, "FILE")] = None,
-    alice: Annotated[
-        Path | None, Option("--alice", "Write MODEL as a file system for ALICE's replayer.", OUTPUT, "FILE")
-    ] = None,
-    svg: Annotated[
-        Path | None, Option("--svg", "Draw which of the models MODEL... is weaker than which.", OUTPUT, "FILE")
-    ] = None,
+    html: Path | None = option("--html FILE", "Write MODEL as a page that stands alone.", OUTPUT),
+    alice: Path | None = option("--alice FILE", "Write MODEL as a file system for ALICE's replayer.", OUTPUT),
+    svg: Path | None = option("--svg FILE", "Draw which of the models MODEL... is weaker than which.", OUTPUT),
 ) -> Exit:
     """Write MODEL for people, and for other programs.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,13 +18,12 @@ from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.counts import written
 from bob.errors import Exit, UsageError
 from bob.judge.program_result import Programs, Safety, to_json
-from bob.options import Argument, Option
+from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.report.counts import plural
 from bob.report.points import suites_of_programs
-from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests
@@ -34,23 +32,18 @@ DEFAULT = "run"
 TEMPLATE = Path(__file__).with_name("new-app")
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class ProgramOptions:
     """Which program is asked about, and where and how its workload runs."""
 
-    program: Annotated[str | None, Argument("[PROGRAM]", PROGRAM)] = None
-    fs: table.FileSystems = ()
-    workload: Annotated[
-        str | None, Option("--workload", "What the program does, in place of PROGRAM.", metavar="COMMAND")
-    ] = None
-    check: Annotated[
-        str | None,
-        Option("--check", "What looks at a crash state: exit code 0 where all is well.", metavar="COMMAND"),
-    ] = None
-    setup: Annotated[
-        str | None, Option("--setup", "What is there, durable, before the workload begins.", metavar="COMMAND")
-    ] = None
-    paces: table.Paces = ()
+    program: str | None = option("[PROGRAM]", "", PROGRAM)
+    fs: tuple[str, ...] = table.FILE_SYSTEM
+    workload: str | None = option("--workload COMMAND", "What the program does, in place of PROGRAM.")
+    check: str | None = option(
+        "--check COMMAND", "What looks at a crash state: exit code 0 where all is well.", default=None
+    )
+    setup: str | None = option("--setup COMMAND", "What is there, durable, before the workload begins.")
+    paces: tuple[Pace, ...] = table.PACES
 
     def read(self) -> Program:
         """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named."""
@@ -88,16 +81,13 @@ def run(
     *,
     about: ProgramOptions,
     options: table.FileSystemOptions,
-    models: table.Models = (),
-    shard: table.Shard = table.WHOLE,
-    image: table.Image = DEFAULT_IMAGE,
+    models: tuple[str, ...] = table.MODELS,
+    shard: tuple[int, int] = table.SHARD,
+    image: str = table.IMAGE,
     guests: table.Guests,
-    scheduler: table.Scheduler = None,
+    scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
-    out: table.Out = None,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
-    quiet: table.Quiet = False,
+    kept: table.Kept,
 ) -> Exit:
     """Find out whether PROGRAM survives a crash.
 
@@ -145,8 +135,8 @@ def run(
     from bob.run.programs import try_program
 
     against = named_models(models)
-    check_out(out, RUNS)
-    with telling_what_is_kept("app", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
+    check_out(kept.out, RUNS)
+    with telling_what_is_kept("app", kept.out, RUNS, resumes=False), watching(quiet=kept.quiet) as progress:
         requests = program_requests(
             program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
         )
@@ -155,14 +145,14 @@ def run(
             hint = "a file system is not divided"
             raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
-        answers, folder = try_program(program, mine, out, progress, against, explores=bool(about.fs), numbers=only)
-    if json_file is not None:
-        write_json(json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
-    if not is_stdout(json_file):
+        answers, folder = try_program(program, mine, kept.out, progress, against, explores=bool(about.fs), numbers=only)
+    if kept.json_file is not None:
+        write_json(kept.json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
+    if not is_stdout(kept.json_file):
         from bob.report.programs import print_programs
 
         print_programs(console(), answers, folder)
-    tell(suites_of_programs(answers, folder), junit_file, is_wrong=True)
+    tell(suites_of_programs(answers, folder), kept.junit_file, is_wrong=True)
     return programs_exit(answers)
 
 
@@ -172,11 +162,11 @@ def check_app(
     *,
     about: ProgramOptions,
     options: table.FileSystemOptions,
-    image: table.Image = DEFAULT_IMAGE,
+    image: str = table.IMAGE,
     guests: table.Guests,
     exploration: table.Exploration,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Do everything but explore: run PROGRAM, record it, and try its checker.
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
 
 from bob.cli.github import Level, annotate
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
-from bob.options import Option, Words
+from bob.options import Words, option
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, named_side, run_side
 from bob.report.junit import to_junit
@@ -22,16 +21,12 @@ _LINES = 6
 """So many lines of a point's details are in its annotation: GitHub shows the first ones only."""
 
 
-Expected: TypeAlias = Annotated[
-    Side | None,
-    Option(
-        "--expect",
-        "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
-        Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
-        "TABLE",
-        renewable=True,
-    ),
-]
+EXPECTED: Side | None = option(
+    "--expect TABLE",
+    "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
+    Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
+    renewable=True,
+)
 """A table that says what is expected."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
 import click
 
@@ -12,7 +11,7 @@ from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
-from bob.options import Argument, Option
+from bob.options import option
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.sides import Side, named_side, paired
@@ -25,23 +24,14 @@ from bob.run.option_values import OUTPUT, one_of
 @click.command(cls=Command)
 @takes_options
 def compare(
-    a: Annotated[str, Argument("A", one_of(lambda: (OSDI14,)))],
-    b: Annotated[str, Argument("B", one_of(lambda: (OSDI14,)))],
+    a: str = option("A", "", one_of(lambda: (OSDI14,))),
+    b: str = option("B", "", one_of(lambda: (OSDI14,))),
     *,
-    pairs: Annotated[
-        tuple[str, ...],
-        Option("--as", "Hold A's configuration OLD against B's NEW, and no others.", metavar="OLD=NEW"),
-    ] = (),
-    strict: Annotated[
-        bool, Option("--strict", "Let cells count that are differently explored, or in one of both only.")
-    ] = False,
-    json_file: table.Json = None,
-    markdown_file: Annotated[
-        Path | None, Option("--markdown", "Write a page as Markdown into FILE; - is stdout.", OUTPUT, "FILE")
-    ] = None,
-    html_file: Annotated[
-        Path | None, Option("--html", "Write a page that stands alone into FILE; - is stdout.", OUTPUT, "FILE")
-    ] = None,
+    pairs: tuple[str, ...] = option("--as OLD=NEW", "Hold A's configuration OLD against B's NEW, and no others."),
+    strict: bool = option("--strict", "Let cells count that are differently explored, or in one of both only."),
+    json_file: Path | None = table.JSON,
+    markdown_file: Path | None = option("--markdown FILE", "Write a page as Markdown into FILE; - is stdout.", OUTPUT),
+    html_file: Path | None = option("--html FILE", "Write a page that stands alone into FILE; - is stdout.", OUTPUT),
 ) -> Exit:
     """Compare two runs, or a run and the published table, cell by cell.
 

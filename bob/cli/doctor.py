@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -21,7 +22,7 @@ _NAME_WIDTH = 31
 
 @click.command(cls=Command)
 @takes_options
-def doctor(json_file: table.Json = None) -> Exit:
+def doctor(json_file: Path | None = table.JSON) -> Exit:
     """Check everything that a probe needs, and say how to get what is missing.
 
     A `note` is something that bob can do without, or will make itself. No guest is started.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Any
 
 import click
 from rich.table import Table
@@ -15,7 +16,7 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.image.cache import OWN, images_folder
-from bob.options import Argument
+from bob.options import option
 from bob.report.counts import size
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
@@ -42,7 +43,7 @@ def image() -> None:
 
 @image.command("list")
 @takes_options
-def list_images(json_file: table.Json = None) -> None:
+def list_images(json_file: Path | None = table.JSON) -> None:
     """List all guest images, built or not.
 
     An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
@@ -70,10 +71,10 @@ def list_images(json_file: table.Json = None) -> None:
 @image.command()
 @takes_options
 def build(
-    name: Annotated[str | None, Argument("[NAME]", known("guest image", recipe_names))] = None,
+    name: str | None = option("[NAME]", "", known("guest image", recipe_names)),
     *,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> None:
     """Build the guest image NAME, unless it is built already.
 
@@ -99,7 +100,7 @@ def build(
 @image.command()
 @takes_options
 def rm(
-    names: Annotated[tuple[str, ...], Argument("NAME...", one_of(lambda: sorted({one.name for one in installed()})))],
+    names: tuple[str, ...] = option("NAME...", "", one_of(lambda: sorted({one.name for one in installed()}))),
 ) -> None:
     """Remove the guest images called NAME, outdated ones too.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from bob.cli.ci import conclude
@@ -16,7 +18,10 @@ from bob.run import option_table as table
 @click.command(cls=Command)
 @takes_options
 def judge(
-    run: table.Run, json_file: table.Json = None, junit_file: table.Junit = None, quiet: table.Quiet = False
+    run: Path = table.RUN,
+    json_file: Path | None = table.JSON,
+    junit_file: Path | None = table.JUNIT,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
 

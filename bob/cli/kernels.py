@@ -20,6 +20,7 @@ from bob.report.comparison.terminal import print_comparison
 from bob.report.nearby import nearby
 from bob.report.table import print_result
 from bob.result import Result, to_json
+from bob.run.option_table import Kept
 from bob.subject import FileSystem
 
 Done = tuple[Result, Path]
@@ -29,17 +30,14 @@ Done = tuple[Result, Path]
 def on_kernels(
     verb: str,
     images: Sequence[str],
-    out: Path | None,
     probe: Callable[[str, Path, Progress], Done],
-    json_file: Path | None,
-    junit_file: Path | None,
+    kept: Kept,
     expected: Side | None,
     *,
     fs: FileSystem | None = None,
     builds: bool = True,
-    quiet: bool,
 ) -> Exit:
-    """Have ``probe`` probe on each image, in a run directory of the image's name in ``out`` (None: in a new folder).
+    """Have ``probe`` probe on each image, in a run directory of its name in ``kept.out`` (None: in a new folder).
 
     All images are built, and it is seen that their kernels have what is needed (``fs`` too, if it is given), before
     the first of them is probed on; where it ``builds`` none, the workers of a cluster do.
@@ -47,10 +45,10 @@ def on_kernels(
     from bob.image import check_file_system, check_kernel, ensure
     from bob.run.prober import RUNS, new_identity
 
-    check_out(out, RUNS)
-    within = out if out is not None else RUNS / new_identity()
+    check_out(kept.out, RUNS)
+    within = kept.out or RUNS / new_identity()
     done = []
-    with watching(quiet=quiet) as progress:
+    with watching(quiet=kept.quiet) as progress:
         for image in images if builds else ():
             built = ensure(image, progress.step)
             check_kernel(built)
@@ -60,8 +58,8 @@ def on_kernels(
             progress.step(f"on {image}")
             with telling_what_is_kept(verb, within / image, RUNS):
                 done.append(probe(image, within / image, progress))
-    _deliver(images, done, json_file)
-    return conclude(done, json_file, junit_file, expected)
+    _deliver(images, done, kept.json_file)
+    return conclude(done, kept.json_file, kept.junit_file, expected)
 
 
 def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from pathlib import Path
 
 import click
 
-from bob.cli.ci import Expected, check_expected, conclude
+from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.kernels import on_kernels
@@ -16,8 +16,9 @@ from bob.cli.output import deliver
 from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit
 from bob.guest.capacity import check_device
-from bob.options import Option
-from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.options import option
+from bob.report.comparison.sides import Side
+from bob.request import ProbeRequest
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import SET
@@ -29,24 +30,18 @@ from bob.subject import Configuration, ConfigurationSet
 @takes_options
 def matrix(
     context: click.Context,
-    chosen: Annotated[
-        ConfigurationSet | None,
-        Option("--set", "The configurations to probe, e.g. osdi14.", SET, "NAME|FILE"),
-    ] = None,
-    shard: table.Shard = table.WHOLE,
+    chosen: ConfigurationSet | None = option("--set NAME|FILE", "The configurations to probe, e.g. osdi14.", SET),
+    shard: tuple[int, int] = table.SHARD,
     *,
     questions: table.Questions,
-    images: table.Images = (DEFAULT_IMAGE,),
+    images: tuple[str, ...] = table.IMAGE,
     guests: table.Guests,
-    guest: table.Guest = None,
-    scheduler: table.Scheduler = None,
+    guest: str | None = table.GUEST,
+    scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
-    out: table.Out = None,
-    resume: table.Resume = None,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
-    expected: Expected = None,
-    quiet: table.Quiet = False,
+    kept: table.Kept,
+    resume: Path | None = table.RESUME,
+    expected: Side | None = EXPECTED,
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
 
@@ -102,7 +97,7 @@ def matrix(
     from bob.run import matrix as columns  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    with watching(quiet=quiet) as progress:
+    with watching(quiet=kept.quiet) as progress:
         images = asked_images(
             images,
             guests,
@@ -117,20 +112,17 @@ def matrix(
         return on_kernels(
             "matrix",
             images,
-            out,
             lambda image, folder, progress: columns.matrix(chosen, replace(wanted, image=image), folder, progress),
-            json_file,
-            junit_file,
+            kept,
             expected,
             builds=scheduler is None,
-            quiet=quiet,
         )
-    with telling_what_is_kept("matrix", resume or out, RUNS), watching(quiet=quiet) as progress:
+    with telling_what_is_kept("matrix", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
         if chosen is None or resume is not None:
             assert resume is not None
             result, run = columns.resume(resume, guests.host(scheduler), progress)
         else:
-            check_out(out, RUNS)
-            result, run = columns.matrix(chosen, ask(chosen.configurations[0], images[0]), out, progress)
-    deliver(result, run, json_file)
-    return conclude([(result, run)], json_file, junit_file, expected)
+            check_out(kept.out, RUNS)
+            result, run = columns.matrix(chosen, ask(chosen.configurations[0], images[0]), kept.out, progress)
+    deliver(result, run, kept.json_file)
+    return conclude([(result, run)], kept.json_file, kept.junit_file, expected)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import click
 
@@ -12,7 +11,7 @@ from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import console, deliver, is_stdout, write_json
 from bob.errors import Exit
-from bob.options import Argument
+from bob.options import option
 from bob.report.points import suites_of_programs
 from bob.result import Result
 from bob.run import option_table as table
@@ -22,11 +21,11 @@ from bob.run.option_values import NEW_FOLDER
 @click.command(cls=Command)
 @takes_options
 def merge(
-    out: Annotated[Path, Argument("OUT", NEW_FOLDER)],
-    runs: table.Runs,
+    out: Path = option("OUT", "", NEW_FOLDER),
+    runs: tuple[Path, ...] = table.RUNS,
     *,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
+    json_file: Path | None = table.JSON,
+    junit_file: Path | None = table.JUNIT,
 ) -> Exit:
     """Put runs that were made apart together into the new run directory OUT, and print the table.
 

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bob.errors import UsageError
-from bob.options import Argument, Existing, Option, Parameter, Range, Words, arguments, parameters
+from bob.options import Existing, Option, Parameter, Range, Words, arguments, parameters
 from bob.settings import settings
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def takes_options(command: Callable[..., Answer]) -> Callable[..., Answer]:
 
     made: Callable[..., Answer] = called
     for one in reversed(declared):
-        made = (_argument(one) if isinstance(one.declared, Argument) else _option(one, one.declared))(made)
+        made = (_option(one) if one.option.flag else _argument(one))(made)
     return made
 
 
@@ -56,13 +56,13 @@ def _one_in_kind(one: Parameter, value: Any) -> Any:
     return one.kind(value) if one.choices and value is not None else value
 
 
-def _option(one: Parameter, option: Option) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def _option(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    option = one.option
     if one.kind is bool:
         return click.option(option.flag, one.name, cls=_Option, declared=option, help=option.help, is_flag=True)
     more: dict[str, Any] = {} if option.alone is None else {"is_flag": False, "flag_value": option.alone}
     if not one.is_required and one.default not in (None, ()):
-        more["default"] = _as_words(one.default)
-    help = _SENTENCE_END.sub("; may be repeated.", option.help, count=1) if one.several else option.help
+        more["default"] = one.default.value if isinstance(one.default, Enum) else one.default
     return click.option(
         option.flag,
         one.name,
@@ -73,29 +73,19 @@ def _option(one: Parameter, option: Option) -> Callable[[Callable[..., Answer]],
         multiple=one.several,
         required=one.is_required,
         show_default=bool(one.default) or bool(option.setting),
-        help=help,
+        help=_SENTENCE_END.sub("; may be repeated.", option.help, count=1) if one.several else option.help,
         **more,
     )
 
 
 def _argument(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
-    more: dict[str, Any] = {} if one.is_required else {"default": one.default}
-    return click.argument(
-        one.name,
-        metavar=one.declared.metavar,
-        type=_type(one),
-        nargs=-1 if one.several else 1,
-        required=one.is_required,
-        **more,
-    )
-
-
-def _as_words(default: Any) -> Any:
-    return default.value if isinstance(default, Enum) else default
+    more: dict[str, Any] = {"required": True} if one.is_required else {"default": one.default, "required": False}
+    metavar, nargs = one.option.metavar, -1 if one.several else 1
+    return click.argument(one.name, metavar=metavar, type=_type(one), nargs=nargs, **more)
 
 
 def _type(one: Parameter) -> Any:
-    match one.declared.values:
+    match one.option.values:
         case Words() as words:
             return _Word(words)
         case Existing(file, folder):
@@ -131,8 +121,8 @@ class _Option(click.Option):
     def get_help_extra(self, ctx: click.Context) -> Any:
         """As click's own, with the default in words."""
         extra: Any = super().get_help_extra(ctx)
-        if self.declared.default and (self.declared.setting == "" or "default" not in extra):
-            extra["default"] = self.declared.default
+        if self.declared.words and (self.declared.setting == "" or "default" not in extra):
+            extra["default"] = self.declared.words
         return extra
 
     def _setting(self, ctx: click.Context) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
-from bob.cli.ci import Expected, check_expected, conclude
+from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.kernels import on_kernels
@@ -15,7 +16,8 @@ from bob.cli.options import is_given, takes_options
 from bob.cli.output import deliver
 from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
-from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.report.comparison.sides import Side
+from bob.request import ProbeRequest
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.requests import request
@@ -25,20 +27,17 @@ from bob.run.requests import request
 @takes_options
 def probe(
     context: click.Context,
-    fs: table.FileSystem | None = None,
+    fs: str | None = table.FILE_SYSTEM,
     *,
     options: table.FileSystemOptions,
     questions: table.Questions,
-    images: table.Images = (DEFAULT_IMAGE,),
+    images: tuple[str, ...] = table.IMAGE,
     guests: table.Guests,
-    guest: table.Guest = None,
+    guest: str | None = table.GUEST,
     exploration: table.Exploration,
-    out: table.Out = None,
-    resume: table.Resume = None,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
-    expected: Expected = None,
-    quiet: table.Quiet = False,
+    kept: table.Kept,
+    resume: Path | None = table.RESUME,
+    expected: Side | None = EXPECTED,
 ) -> Exit | None:
     """Find out which persistence properties a file system has.
 
@@ -97,7 +96,7 @@ def probe(
     from bob.run import prober  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    with watching(quiet=quiet) as progress:
+    with watching(quiet=kept.quiet) as progress:
         images = asked_images(
             images,
             guests,
@@ -112,23 +111,20 @@ def probe(
         return on_kernels(
             "probe",
             images,
-            out,
             lambda image, folder, progress: prober.probe(replace(wanted, image=image), folder, progress),
-            json_file,
-            junit_file,
+            kept,
             expected,
             fs=made.fs,
-            quiet=quiet,
         )
-    with telling_what_is_kept("probe", resume or out, RUNS), watching(quiet=quiet) as progress:
+    with telling_what_is_kept("probe", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
         if made is None:
             assert resume is not None
             result, run = prober.resume(resume, guests.host(), progress)
         else:
-            check_out(out, RUNS)
-            result, run = prober.probe(ask(images[0]), out, progress)
-    deliver(result, run, json_file)
-    return conclude([(result, run)], json_file, junit_file, expected)
+            check_out(kept.out, RUNS)
+            result, run = prober.probe(ask(images[0]), kept.out, progress)
+    deliver(result, run, kept.json_file)
+    return conclude([(result, run)], kept.json_file, kept.junit_file, expected)
 
 
 def _check_nothing_asked(context: click.Context) -> None:

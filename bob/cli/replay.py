@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -17,7 +17,7 @@ from bob.cli.display import watching
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
-from bob.options import Argument, Option, Range
+from bob.options import Range, option
 from bob.report.counts import plural
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
@@ -32,26 +32,22 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @takes_options
 def replay(
-    witnesses: Annotated[tuple[Path, ...], Argument("WITNESS...", WITNESSES)],
+    witnesses: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,
-    times: Annotated[int, Option("--times", "How often.", Range(1), "N")] = 3,
-    image: table.OtherImage = None,
-    any_kernel: table.AnyKernel = False,
-    kernel_tree: table.KernelTree = None,
-    guest: table.Guest = None,
-    keep: Annotated[
-        Path | None,
-        Option(
-            "--keep",
-            "Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
-            FOLDER,
-            "DIR",
-        ),
-    ] = None,
-    update: Annotated[bool, Option("--update", "Have WITNESS keep what is there, and say its evidence anew.")] = False,
-    connect: table.Connect = None,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    times: int = option("--times N", "How often.", Range(1), 3),
+    image: str | None = table.OTHER_IMAGE,
+    any_kernel: bool = table.ANY_KERNEL,
+    kernel_tree: Path | None = table.KERNEL_TREE,
+    guest: str | None = table.GUEST,
+    keep: Path | None = option(
+        "--keep DIR",
+        "Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
+        FOLDER,
+    ),
+    update: bool = option("--update", "Have WITNESS keep what is there, and say its evidence anew."),
+    connect: str | None = table.CONNECT,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Show on a real kernel that WITNESS does violate its property.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import click
 from rich.text import Text
@@ -15,10 +15,10 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, GuestError, RecordingError, UsageError
 from bob.judge.program_result import Programs, Safety
-from bob.options import Argument, Choice, Option
+from bob.options import Choice, option
 from bob.program.pace import Pace
 from bob.program.program import Program
-from bob.request import DEFAULT_IMAGE, ProbeRequest
+from bob.request import ProbeRequest
 from bob.run import option_table as table
 from bob.run.option_values import FOLDER, one_of
 from bob.run.requests import RECORDED_ON, program_requests
@@ -55,32 +55,24 @@ ABOUT = (
 @click.command(cls=Command)
 @takes_options
 def reproduce(
-    experiment: Annotated[str, Argument("EXPERIMENT", Choice(tuple(EXPERIMENTS)))],
+    experiment: str = option("EXPERIMENT", "", Choice(tuple(EXPERIMENTS))),
     *,
-    out: Annotated[
-        Path | None,
-        Option(
-            "--out",
-            "Where the runs are kept, one for each program; what is finished there is not done again.",
-            FOLDER,
-            "DIR",
-            default="bob-runs/reproduce-EXPERIMENT",
-        ),
-    ] = None,
-    wanted: Annotated[
-        tuple[str, ...],
-        Option(
-            "--app",
-            "Only this program of it.",
-            one_of(lambda: dict.fromkeys(name for made in EXPERIMENTS.values() for name in made.programs)),
-            "PROGRAM",
-        ),
-    ] = (),
-    image: table.Image = DEFAULT_IMAGE,
+    out: Path | None = option(
+        "--out DIR",
+        "Where the runs are kept, one for each program; what is finished there is not done again.",
+        FOLDER,
+        words="bob-runs/reproduce-EXPERIMENT",
+    ),
+    wanted: tuple[str, ...] = option(
+        "--app PROGRAM",
+        "Only this program of it.",
+        one_of(lambda: dict.fromkeys(name for made in EXPERIMENTS.values() for name in made.programs)),
+    ),
+    image: str = table.IMAGE,
     guests: table.Guests,
     exploration: table.Exploration,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Do a published experiment again, and print it beside what was published.
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import click
 from rich.table import Table
@@ -18,13 +18,13 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.judge.program_result import Safety
-from bob.options import Argument, Existing, Option
+from bob.options import option
 from bob.report.counts import plural, size
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
-from bob.run.option_values import one_of
+from bob.run.option_values import EXISTING_FOLDER, one_of
 from bob.store.kept_runs import KeptRun, State, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 
@@ -42,11 +42,8 @@ _WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mar
 @takes_options
 def runs(
     context: click.Context,
-    folder: Annotated[
-        Path | None,
-        Option("--in", "The folder that they are in.", Existing(file=False), "DIR", default=str(RUNS)),
-    ] = None,
-    json_file: table.Json = None,
+    folder: Path | None = option("--in DIR", "The folder that they are in.", EXISTING_FOLDER, words=str(RUNS)),
+    json_file: Path | None = table.JSON,
 ) -> Exit | None:
     """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
 
@@ -81,9 +78,7 @@ def runs(
 @runs.command("remove")
 @takes_options
 def remove_runs(
-    paths: Annotated[tuple[Path, ...], Argument("RUN...", one_of(tuple, "dir"))],
-    *,
-    yes: Annotated[bool, Option("--yes", "Do not ask.")] = False,
+    paths: tuple[Path, ...] = option("RUN...", "", one_of(tuple, "dir")), *, yes: bool = option("--yes", "Do not ask.")
 ) -> Exit:
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import click
 
@@ -16,14 +15,13 @@ from bob.cli.options import is_given, takes_options
 from bob.cli.output import console, deliver
 from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
-from bob.options import Existing, Option, Range
+from bob.options import Range, option
 from bob.report.counts import plural
 from bob.report.points import suites_of
-from bob.request import DEFAULT_IMAGE
 from bob.result import Result
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
-from bob.run.option_values import ALL, known, one_of
+from bob.run.option_values import ALL, EXISTING_FILE, known, one_of
 from bob.run.requests import request
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
@@ -35,81 +33,55 @@ from bob.search.spaces import search as asked_search
 @takes_options
 def search(
     context: click.Context,
-    fs: table.FileSystem | None = None,
+    fs: str | None = table.FILE_SYSTEM,
     *,
     options: table.FileSystemOptions,
-    length: Annotated[
-        int | None,
-        Option(
-            "--ops",
-            "Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
-            " --seconds or --property.",
-            Range(1, 4),
-            default=f"1, or with --property {PROPERTY_OPS}",
-        ),
-    ] = None,
-    bounds: Annotated[
-        str | None,
-        Option(
-            "--bounds",
-            "What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
-            " own.",
-            one_of(bounds_names),
-            "NAME|FILE",
-            default=f"{SMALL}, or with --property {SHAPES}",
-        ),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        Option(
-            "--workload",
-            "A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
-            " for each sequence of choices.",
-            Existing(folder=False),
-            "FILE",
-        ),
-    ] = None,
-    names: Annotated[
-        tuple[str, ...],
-        Option(
-            "--property",
-            "Search for a workload that breaks this property of Table 1, in place of what calls promise, or, with all,"
-            " each of them. Workloads are drawn until all of them are broken, or --seconds have passed"
-            f" ({PROPERTY_SECONDS} by default).",
-            known("property", lambda: (*_asked_names(), ALL)),
-        ),
-    ] = (),
-    sample: Annotated[
-        int | None,
-        Option(
-            "--sample",
-            "Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops"
-            " says.",
-            Range(1),
-            "N",
-        ),
-    ] = None,
-    seconds: Annotated[
-        int | None,
-        Option(
-            "--seconds",
-            "Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
-            Range(1),
-            "N",
-        ),
-    ] = None,
-    shard: table.Shard = table.WHOLE,
-    count: Annotated[bool, Option("--count", "Only say how many workloads there are; no guest is started.")] = False,
-    image: table.Image = DEFAULT_IMAGE,
+    length: int | None = option(
+        "--ops",
+        "Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
+        " --seconds or --property.",
+        Range(1, 4),
+        words=f"1, or with --property {PROPERTY_OPS}",
+    ),
+    bounds: str | None = option(
+        "--bounds NAME|FILE",
+        "What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
+        " own.",
+        one_of(bounds_names),
+        words=f"{SMALL}, or with --property {SHAPES}",
+    ),
+    file: Path | None = option(
+        "--workload FILE",
+        "A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
+        " for each sequence of choices.",
+        EXISTING_FILE,
+    ),
+    names: tuple[str, ...] = option(
+        "--property",
+        "Search for a workload that breaks this property of Table 1, in place of what calls promise, or, with all,"
+        " each of them. Workloads are drawn until all of them are broken, or --seconds have passed"
+        f" ({PROPERTY_SECONDS} by default).",
+        known("property", lambda: (*_asked_names(), ALL)),
+    ),
+    sample: int | None = option(
+        "--sample N",
+        "Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops says.",
+        Range(1),
+    ),
+    seconds: int | None = option(
+        "--seconds N",
+        "Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
+        Range(1),
+    ),
+    shard: tuple[int, int] = table.SHARD,
+    count: bool = option("--count", "Only say how many workloads there are; no guest is started."),
+    image: str = table.IMAGE,
     guests: table.Guests,
-    guest: table.Guest = None,
-    scheduler: table.Scheduler = None,
+    guest: str | None = table.GUEST,
+    scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
-    out: table.Out = None,
-    resume: table.Resume = None,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
-    quiet: table.Quiet = False,
+    kept: table.Kept,
+    resume: Path | None = table.RESUME,
 ) -> Exit:
     """Search for workloads after which something is lost that a call has made durable.
 
@@ -175,7 +147,7 @@ def search(
     from bob.run import search as searching  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    with telling_what_is_kept("search", resume or out, RUNS), watching(quiet=quiet) as progress:
+    with telling_what_is_kept("search", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
         if resume is not None:
             result, run = searching.resume(resume, guests.host(scheduler), progress)
         else:
@@ -189,11 +161,11 @@ def search(
                 scheduler=scheduler,
                 progress=progress.step,
             )
-            check_out(out, RUNS)
+            check_out(kept.out, RUNS)
             asked = request(made, exploration, image, guests.host(scheduler))
-            result, run = searching.search(wanted, asked, out, progress)
-    deliver(result, run, json_file)
-    tell(suites_of(result, run), junit_file, is_wrong=True)
+            result, run = searching.search(wanted, asked, kept.out, progress)
+    deliver(result, run, kept.json_file)
+    tell(suites_of(result, run), kept.junit_file, is_wrong=True)
     return _exit(result)
 
 

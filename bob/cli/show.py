@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import click
 from rich.console import Console
@@ -20,7 +19,7 @@ from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.judge.program_result import Programs
 from bob.judge.tried import Tried
 from bob.judge.tried import to_json as tried_to_json
-from bob.options import Argument, Choice, Existing, Option
+from bob.options import Choice, Existing, option
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
 from bob.report.junit import to_junit
@@ -62,27 +61,20 @@ _WORST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 @click.command(cls=Command)
 @takes_options
 def show(
-    runs: Annotated[tuple[Path, ...], Argument("RUN...", Existing())],
+    runs: tuple[Path, ...] = option("RUN...", "", Existing()),
     *,
-    wanted: Annotated[
-        str | None,
-        Option(
-            "--format",
-            "What to write.",
-            Choice((*ENDINGS, *PICTURES, SITE)),
-            default="what FILE ends with, else table; for a directory site",
-        ),
-    ] = None,
-    output: Annotated[
-        Destination | None,
-        Option(
-            "--output",
-            "Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
-            DESTINATION,
-            "FILE|DIR/",
-        ),
-    ] = None,
-    json_file: table.Json = None,
+    wanted: str | None = option(
+        "--format",
+        "What to write.",
+        Choice((*ENDINGS, *PICTURES, SITE)),
+        words="what FILE ends with, else table; for a directory site",
+    ),
+    output: Destination | None = option(
+        "--output FILE|DIR/",
+        "Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
+        DESTINATION,
+    ),
+    json_file: Path | None = table.JSON,
 ) -> Exit:
     """Print the table of RUN again: a run directory, or a result that --json wrote.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from typing import Annotated
 
 import click
 
@@ -18,10 +17,9 @@ from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.cli.show import check_answers, format_of, write_answers
 from bob.errors import Exit, UsageError
 from bob.judge.tried import to_json
-from bob.options import Option
+from bob.options import option
 from bob.report.answers import print_answers
 from bob.report.points import suites_of_tried
-from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import DESTINATION, Destination
@@ -36,32 +34,25 @@ _PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
 @click.command("try", cls=Command)
 @takes_options
 def try_(
-    operations: tuple[table.Operations, ...],
+    operations: tuple[str, ...] = table.OPERATIONS,
     *,
-    fs: table.FileSystem,
+    fs: str = table.FILE_SYSTEM,
     options: table.FileSystemOptions,
-    setup: tuple[table.Setup, ...] = (),
-    expect: table.Expectations,
-    at: table.Moment = At.END,
-    finishes: table.Finishes = (),
-    witnesses: table.Witnesses = table.MOST_WITNESSES,
-    output: Annotated[
-        Destination | None,
-        Option(
-            "--output",
-            "Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
-            DESTINATION,
-            "FILE|DIR/",
-        ),
-    ] = None,
-    image: table.Image = DEFAULT_IMAGE,
+    setup: tuple[str, ...] = table.SETUP,
+    expect: tuple[str, ...] = table.EXPECTATIONS,
+    at: At = table.MOMENT,
+    finishes: tuple[str, ...] = table.FINISHES,
+    witnesses: int = table.WITNESSES,
+    output: Destination | None = option(
+        "--output FILE|DIR/",
+        "Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
+        DESTINATION,
+    ),
+    image: str = table.IMAGE,
     guests: table.Guests,
-    guest: table.Guest = None,
+    guest: str | None = table.GUEST,
     exploration: table.Exploration,
-    out: table.Out = None,
-    json_file: table.Json = None,
-    junit_file: table.Junit = None,
-    quiet: table.Quiet = False,
+    kept: table.Kept,
 ) -> Exit:
     """Ask what a crash may leave of OPERATIONS.
 
@@ -114,19 +105,19 @@ def try_(
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.trial import try_out
 
-    check_out(out, RUNS)
-    with telling_what_is_kept("try", out, RUNS, resumes=False), watching(quiet=quiet) as progress:
+    check_out(kept.out, RUNS)
+    with telling_what_is_kept("try", kept.out, RUNS, resumes=False), watching(quiet=kept.quiet) as progress:
         [image] = asked_images(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
         )
-        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), out, progress)
-    if json_file is not None:
-        write_json(json_file, to_json(tried))
-    if not is_stdout(json_file):
+        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), kept.out, progress)
+    if kept.json_file is not None:
+        write_json(kept.json_file, to_json(tried))
+    if not is_stdout(kept.json_file):
         print_answers(console(), tried, run)
     if output is not None:
         write_answers(wanted, output.path, tried, run)
-    tell(suites_of_tried(tried, run), junit_file, is_wrong=True)
+    tell(suites_of_tried(tried, run), kept.junit_file, is_wrong=True)
     verdicts = {answer.verdict for answer in tried.answers}
     if Verdict.FAILS in verdicts or tried.falls:
         return Exit.DIFFERENT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import click
 
@@ -14,10 +13,9 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.cli.run_directories import check_out
 from bob.errors import Exit
-from bob.options import Argument, Option
+from bob.options import option
 from bob.program.folder import named, shipped_programs
 from bob.program.program import Program
-from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.option_values import ALL, NEW_FILE, PROGRAM
 
@@ -38,26 +36,18 @@ class WithSigns(Command):
 @click.command("what-if", cls=WithSigns)
 @takes_options
 def what_if_(
-    model: table.ModelName,
-    changes: Annotated[tuple[str, ...], Argument("CHANGE...")],
+    model: str = table.MODEL_NAME,
+    changes: tuple[str, ...] = option("CHANGE...", ""),
     *,
-    out: Annotated[
-        Path | None, Option("--out", "The model.", NEW_FILE, "FILE", default="apm/MODEL-what-if.json")
-    ] = None,
-    programs: Annotated[
-        tuple[str, ...],
-        Option(
-            "--app",
-            "Hold this program against both models. With all, each one that bob ships.",
-            PROGRAM,
-            "PROGRAM",
-        ),
-    ] = (),
-    image: table.Image = DEFAULT_IMAGE,
+    out: Path | None = option("--out FILE", "The model.", NEW_FILE, words="apm/MODEL-what-if.json"),
+    programs: tuple[str, ...] = option(
+        "--app PROGRAM", "Hold this program against both models. With all, each one that bob ships.", PROGRAM
+    ),
+    image: str = table.IMAGE,
     guests: table.Guests,
     exploration: table.Exploration,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Change MODEL by clauses, write it as a model file, and say what is different.
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
@@ -16,7 +16,7 @@ from bob.cli.display import watching
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
-from bob.options import Argument, Option, Range
+from bob.options import Range, option
 from bob.report.counts import plural
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
@@ -36,13 +36,11 @@ def witness() -> None:
 @witness.command()
 @takes_options
 def show(
-    path: Annotated[Path, Argument("WITNESS", WITNESS)],
+    path: Path = option("WITNESS", "", WITNESS),
     *,
-    picture: Annotated[Path | None, Option("--svg", "Draw the time line, too.", OUTPUT, "FILE")] = None,
-    page: Annotated[
-        Path | None, Option("--html", "Write the story as a page that stands alone, too.", OUTPUT, "FILE")
-    ] = None,
-    json_file: table.Json = None,
+    picture: Path | None = option("--svg FILE", "Draw the time line, too.", OUTPUT),
+    page: Path | None = option("--html FILE", "Write the story as a page that stands alone, too.", OUTPUT),
+    json_file: Path | None = table.JSON,
 ) -> Exit:
     """Tell the story of WITNESS.
 
@@ -85,17 +83,15 @@ def show(
 @witness.command()
 @takes_options
 def shrink(
-    paths: Annotated[tuple[Path, ...], Argument("WITNESS...", WITNESSES)],
+    paths: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,
-    output: Annotated[
-        Path | None, Option("--output", "Where the smaller witness goes, if it is one.", OUTPUT, "FILE")
-    ] = None,
-    in_place: Annotated[bool, Option("--in-place", "Put each smaller witness in the place of the larger one.")] = False,
-    budget: Annotated[int, Option("--budget", "Mounts an attempt, about.", Range(1), "N")] = 100,
-    image: table.OtherImage = None,
-    connect: table.Connect = None,
-    json_file: table.Json = None,
-    quiet: table.Quiet = False,
+    output: Path | None = option("--output FILE", "Where the smaller witness goes, if it is one.", OUTPUT),
+    in_place: bool = option("--in-place", "Put each smaller witness in the place of the larger one."),
+    budget: int = option("--budget N", "Mounts an attempt, about.", Range(1), 100),
+    image: str | None = table.OTHER_IMAGE,
+    connect: str | None = table.CONNECT,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Make WITNESS smaller.
 
@@ -175,43 +171,30 @@ def _print_shrunk(one: Shrunk) -> None:
 @witness.command()
 @takes_options
 def export(
-    path: Annotated[Path, Argument("WITNESS", WITNESS)],
+    path: Path = option("WITNESS", "", WITNESS),
     *,
-    log_file: Annotated[
-        Path | None,
-        Option(
-            "--dm-log",
-            "Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
-            NEW_FILE,
-            "FILE",
-        ),
-    ] = None,
-    base_file: Annotated[
-        Path | None,
-        Option(
-            "--base",
-            "With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
-            NEW_FILE,
-            "FILE",
-        ),
-    ] = None,
-    probe_file: Annotated[
-        Path | None,
-        Option("--probe", "Write a probe file that asks for the same of the same workload.", NEW_FILE, "FILE"),
-    ] = None,
-    case_file: Annotated[
-        Path | None,
-        Option(
-            "--xfstests",
-            "Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
-            NEW_FILE,
-            "FILE",
-        ),
-    ] = None,
-    image: table.OtherImage = None,
-    any_kernel: table.AnyKernel = False,
-    connect: table.Connect = None,
-    quiet: table.Quiet = False,
+    log_file: Path | None = option(
+        "--dm-log FILE",
+        "Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
+        NEW_FILE,
+    ),
+    base_file: Path | None = option(
+        "--base FILE",
+        "With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
+        NEW_FILE,
+    ),
+    probe_file: Path | None = option(
+        "--probe FILE", "Write a probe file that asks for the same of the same workload.", NEW_FILE
+    ),
+    case_file: Path | None = option(
+        "--xfstests FILE",
+        "Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
+        NEW_FILE,
+    ),
+    image: str | None = table.OTHER_IMAGE,
+    any_kernel: bool = table.ANY_KERNEL,
+    connect: str | None = table.CONNECT,
+    quiet: bool = table.QUIET,
 ) -> Exit:
     """Write WITNESS for others: as a probe file, as a case for xfstests, as a log of what the disk was sent.
 

@@ -13,7 +13,7 @@ from textwrap import fill
 from typing import Any, TypeVar
 
 from bob.errors import UsageError, meant
-from bob.options import Option, Parameter, Words, arguments, parameters
+from bob.options import Parameter, Words, arguments, parameters
 from bob.progress import Progress
 from bob.python.arguments import bound
 from bob.settings import forget, settings
@@ -62,27 +62,23 @@ def annotation_of(one: Parameter) -> str:
     elif issubclass(one.kind, Enum):
         kind = "str"
     kind = f"{kind} | Sequence[{kind}]" if one.several else kind
-    return f"{kind} | None" if one.optional or _setting(one) else kind
+    return f"{kind} | None" if one.optional or one.option.setting else kind
 
 
 def default_of(one: Parameter) -> Any:
     """Return the default that Python sees; None where bob.toml may say it first."""
-    return None if _setting(one) else one.default.value if isinstance(one.default, Enum) else one.default
+    return None if one.option.setting else one.default.value if isinstance(one.default, Enum) else one.default
 
 
 def _may_be_path(one: Parameter) -> bool:
-    return isinstance(words := one.declared.values, Words) and words.files != ""
-
-
-def _setting(one: Parameter) -> str:
-    return one.declared.setting if isinstance(one.declared, Option) else ""
+    return isinstance(words := one.option.values, Words) and words.files != ""
 
 
 def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
     """The argument as ``function`` declares it, or its default."""
     value = values.get(one.name)
-    if value is None and (key := _setting(one)):
-        value = getattr(settings(), key)
+    if value is None and one.option.setting:
+        value = getattr(settings(), one.option.setting)
     if value is None:
         return one.default
     if not one.several:
@@ -93,8 +89,8 @@ def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
 def _read(one: Parameter, value: Any) -> Any:
     """One value, in the declared type. Raises UsageError for a word that cannot be."""
     is_word = isinstance(value, str | os.PathLike)
-    if is_word and isinstance(one.declared.values, Words):
-        return one.declared.values.read(os.fspath(value), one.name)
+    if is_word and isinstance(one.option.values, Words):
+        return one.option.values.read(os.fspath(value), one.name)
     if issubclass(one.kind, Enum):
         if value not in one.choices:
             expected = f"expected one of {', '.join(one.choices)}"
@@ -118,15 +114,14 @@ def _help(one: Parameter) -> str:
 
 
 def _sentences(one: Parameter) -> Iterator[str]:
-    declared = one.declared
-    if declared.python or not isinstance(declared, Option):
-        yield declared.python
+    option = one.option
+    yield option.python or option.help
+    if option.python:
         return
-    yield declared.help
     if one.choices:
         yield f"One of {', '.join(one.choices)}."
-    default = declared.default or (str(one.default) if declared.setting else "")
-    if declared.setting:
-        yield f"Default: what bob.toml says, or else {default}."
-    elif default:
-        yield f"Default: {default}."
+    words = option.words or (str(one.default) if option.setting else "")
+    if option.setting:
+        yield f"Default: what bob.toml says, or else {words}."
+    elif words:
+        yield f"Default: {words}."

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING
 
 from bob.errors import UsageError
-from bob.options import Argument, Option
+from bob.options import option
 from bob.program.pace import Pace
 from bob.progress import Progress, Silent
 from bob.python.calls import for_python
-from bob.request import DEFAULT_IMAGE, Host
+from bob.request import Host
 from bob.run import option_table as table
 from bob.store.new_folder import check_new_folder
 from bob.workload.operations import At
@@ -20,22 +20,20 @@ if TYPE_CHECKING:
     from bob.judge.tried import Tried
     from bob.report.saved import Saved
 
-Watcher: TypeAlias = Annotated[
-    Progress | None, Option("", "Told how far it is, from several threads; None tells nothing.")
-]
+WATCHER: Progress | None = option("", "Told how far it is, from several threads; None tells nothing.")
 
 
 @for_python
 def probe(
-    fs: table.FileSystem,
+    fs: str = table.FILE_SYSTEM,
     *,
     options: table.FileSystemOptions,
     questions: table.Questions,
     exploration: table.Exploration,
-    image: table.Image = DEFAULT_IMAGE,
-    jobs: table.Jobs = None,
-    out: table.Out = None,
-    progress: Watcher = None,
+    image: str = table.IMAGE,
+    jobs: int | None = table.JOBS,
+    out: Path | None = table.OUT,
+    progress: Progress | None = WATCHER,
 ) -> Saved:
     """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
     from bob.report.saved import Saved
@@ -51,7 +49,7 @@ def probe(
 
 
 @for_python
-def resume(run: table.Run, *, jobs: table.Jobs = None, progress: Watcher = None) -> Saved:
+def resume(run: Path = table.RUN, *, jobs: int | None = table.JOBS, progress: Progress | None = WATCHER) -> Saved:
     """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
     not done again.
     """
@@ -66,20 +64,20 @@ def resume(run: table.Run, *, jobs: table.Jobs = None, progress: Watcher = None)
 
 @for_python
 def try_(
-    operations: table.Operations,
-    expect: table.Expectations,
+    operations: str = table.OPERATIONS,
+    expect: tuple[str, ...] = table.EXPECTATIONS,
     *,
-    fs: table.FileSystem,
-    setup: table.Setup = "",
-    at: table.Moment = At.END,
-    finishes: table.Finishes = (),
-    witnesses: table.Witnesses = table.MOST_WITNESSES,
+    fs: str = table.FILE_SYSTEM,
+    setup: str = table.SETUP,
+    at: At = table.MOMENT,
+    finishes: tuple[str, ...] = table.FINISHES,
+    witnesses: int = table.WITNESSES,
     options: table.FileSystemOptions,
     exploration: table.Exploration,
-    image: table.Image = DEFAULT_IMAGE,
-    jobs: table.Jobs = None,
-    out: table.Out = None,
-    progress: Watcher = None,
+    image: str = table.IMAGE,
+    jobs: int | None = table.JOBS,
+    out: Path | None = table.OUT,
+    progress: Progress | None = WATCHER,
 ) -> Tried:
     """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
 
@@ -101,17 +99,17 @@ def try_(
 
 @for_python
 def app(
-    program: table.Program,
+    program: str = table.PROGRAM,
     *,
-    fs: table.FileSystems = (),
-    model: table.Models = (),
-    pace: table.Paces = (),
+    fs: tuple[str, ...] = table.FILE_SYSTEM,
+    model: tuple[str, ...] = table.MODELS,
+    pace: tuple[Pace, ...] = table.PACES,
     options: table.FileSystemOptions,
     exploration: table.Exploration,
-    image: table.Image = DEFAULT_IMAGE,
-    jobs: table.Jobs = None,
-    out: table.Out = None,
-    progress: Watcher = None,
+    image: str = table.IMAGE,
+    jobs: int | None = table.JOBS,
+    out: Path | None = table.OUT,
+    progress: Progress | None = WATCHER,
 ) -> tuple[Programs, Path]:
     """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
     directory.
@@ -139,7 +137,7 @@ def app(
 
 
 @for_python
-def load(path: Annotated[Path, Argument("", python="A run directory, or a file that ``--json`` wrote.")]) -> Saved:
+def load(path: Path = option("", "A run directory, or a file that ``--json`` wrote.")) -> Saved:
     """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
 
     Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is

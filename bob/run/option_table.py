@@ -5,36 +5,18 @@ An option that one command has alone is declared there, in the same way (:mod:`b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Any
 
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import Rows
 from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
-from bob.options import Argument, Choice, Existing, Option, Range
+from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.pace import Pace
-from bob.request import DEFAULT_COMPLETION, Host
-from bob.run.option_values import (
-    ALL,
-    FILE_SYSTEM,
-    GUEST_IMAGE,
-    MODEL,
-    NEW_FILE,
-    NEW_FOLDER,
-    OUTPUT,
-    PROBE_FILE,
-    PROGRAM,
-    PROPERTY,
-    SHARD,
-    SIZE,
-    image_names,
-    known,
-    model_names,
-    one_of,
-)
+from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host
+from bob.run import option_values as values
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
@@ -46,35 +28,26 @@ MOST_WITNESSES = 5
 """So many ways to break an expectation are kept as witnesses by default."""
 WHOLE = (1, 1)
 """The shard that is all."""
-_FILE = Existing(folder=False)
-_FOLDER = Existing(file=False)
 
 # What is crashed
 
-FileSystem: TypeAlias = Annotated[
-    str, Option("--fs", "File system, e.g. ext4, or the TOML file of one of your own.", FILE_SYSTEM)
-]
-FileSystems: TypeAlias = tuple[FileSystem, ...]
+FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or the TOML file of one of your own.", values.FILE_SYSTEM)
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class FileSystemOptions:
     """What makes a configuration of a file system; ``device`` is in bytes."""
 
-    mount_options: Annotated[str, Option("--mount-opts", "Mount options, e.g. data=ordered.", metavar="OPTIONS")] = ""
-    mkfs_options: Annotated[
-        str, Option("--mkfs-opts", "More options for mkfs, e.g. '-O ^has_journal'.", metavar="OPTIONS")
-    ] = ""
-    device: Annotated[
-        int,
-        Option(
-            "--device",
-            "Size of the probed device, e.g. 64M; 800M at most.",
-            SIZE,
-            default="by file system",
-            python="Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.",
-        ),
-    ] = 0
+    mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
+    mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")
+    device: int = option(
+        "--device",
+        "Size of the probed device, e.g. 64M; 800M at most.",
+        values.SIZE,
+        0,
+        words="by file system",
+        python="Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.",
+    )
 
     def of(self, fs: str) -> Configuration:
         """Return the configuration of the file system ``fs``."""
@@ -84,164 +57,117 @@ class FileSystemOptions:
 # What is asked
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class Questions:
     """Which properties a probe asks for, and of how many crash states it crashes the recovery, too."""
 
-    rows: Annotated[
-        Rows,
-        Option(
-            "--rows",
-            "The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call"
-            " makes durable (durability), up to which size changes are whole (units).",
-        ),
-    ] = Rows.TABLE1
-    properties: Annotated[
-        tuple[str, ...],
-        Option(
-            "--property",
-            "Ask only this property, of all workloads that it can be asked of.",
-            PROPERTY,
-            default="all of them, or those of --probe only",
-            python="Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.",
-        ),
-    ] = ()
-    probes: Annotated[
-        tuple[Probe, ...],
-        Option(
-            "--probe",
-            "Ask the property in this probe file of your own, too. `--property all` has the shipped ones beside it.",
-            PROBE_FILE,
-            "FILE",
-            python="Probe files of your own, whose properties are asked, too.",
-        ),
-    ] = ()
-    recovery_crashes: Annotated[
-        int,
-        Option(
-            "--recovery-crashes",
-            f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
-            "recovery-idempotent.",
-            Range(0),
-            "N",
-            alone=RECOVERIES,
-            python="Crash the recovery of so many crash states, too: adds the row recovery-idempotent.",
-        ),
-    ] = 0
+    rows: Rows = option(
+        "--rows",
+        "The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call"
+        " makes durable (durability), up to which size changes are whole (units).",
+        default=Rows.TABLE1,
+    )
+    properties: tuple[str, ...] = option(
+        "--property",
+        "Ask only this property, of all workloads that it can be asked of.",
+        values.PROPERTY,
+        words="all of them, or those of --probe only",
+        python="Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.",
+    )
+    probes: tuple[Probe, ...] = option(
+        "--probe FILE",
+        "Ask the property in this probe file of your own, too. `--property all` has the shipped ones beside it.",
+        values.PROBE_FILE,
+        python="Probe files of your own, whose properties are asked, too.",
+    )
+    recovery_crashes: int = option(
+        "--recovery-crashes N",
+        f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
+        "recovery-idempotent.",
+        Range(0),
+        0,
+        alone=RECOVERIES,
+        python="Crash the recovery of so many crash states, too: adds the row recovery-idempotent.",
+    )
 
 
-Operations: TypeAlias = Annotated[
-    str, Argument("OPERATIONS", python="What is done: separated by ``;`` or on a line each (docs/write-a-probe.md).")
-]
-Setup: TypeAlias = Annotated[
-    str, Option("--setup", "The initial tree, durable before it all begins.", metavar="OPERATIONS")
-]
-Expectations: TypeAlias = Annotated[
-    tuple[str, ...],
-    Option(
-        "--expect",
-        "What is to be so after every crash. Each one is answered.",
-        metavar="EXPECTATION",
-        python="What is to be so after every crash (docs/try.md). Each one is answered.",
-    ),
-]
-Moment: TypeAlias = Annotated[
-    At, Option("--at", "When the crash comes: after the last operation has returned (end), or anywhere (any).")
-]
-Finishes: TypeAlias = Annotated[
-    tuple[str, ...],
-    Option(
-        "--finish",
-        "What comes after the operations: natural [SECONDS], sync, fsync PATH.",
-        metavar="FINISH",
-        default="natural; an fsync of the directories that they change; fsync /",
-    ),
-]
-Witnesses: TypeAlias = Annotated[
-    int, Option("--witnesses", "Show and keep at most so many ways to break each expectation.", Range(1), "N")
-]
-Program: TypeAlias = Annotated[
-    str,
-    Argument(
-        "PROGRAM",
-        PROGRAM,
-        "The name of a program that bob ships, or a folder with app.toml and scripts.",
-    ),
-]
-ModelName: TypeAlias = Annotated[str, Argument("MODEL", MODEL)]
-Models: TypeAlias = Annotated[
-    tuple[str, ...],
-    Option(
-        "--model",
-        "A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. No --fs: models only.",
-        one_of(lambda: [*model_names(), ALL]),
-        "MODEL",
-        python="Models against which the program's calls are held: built-in or shipped ones by name, files, or ``all``."
-        " Without ``fs``, only they are asked.",
-    ),
-]
-Paces: TypeAlias = Annotated[
-    tuple[Pace, ...],
-    Option(
-        "--pace",
-        "At which pace the workload runs (docs/apps.md).",
-        default="each; to check: undisturbed",
-        python="At which paces the workload runs (docs/apps.md). Default: each that the file system makes differ.",
-    ),
-]
+OPERATIONS: Any = option("OPERATIONS", "What is done: separated by ``;`` or on a line each (docs/write-a-probe.md).")
+SETUP: Any = option("--setup OPERATIONS", "The initial tree, durable before it all begins.", default="")
+EXPECTATIONS: tuple[str, ...] = option(
+    "--expect EXPECTATION",
+    "What is to be so after every crash. Each one is answered.",
+    default=REQUIRED,
+    python="What is to be so after every crash (docs/try.md). Each one is answered.",
+)
+MOMENT: At = option(
+    "--at", "When the crash comes: after the last operation has returned (end), or anywhere (any).", default=At.END
+)
+FINISHES: tuple[str, ...] = option(
+    "--finish FINISH",
+    "What comes after the operations: natural [SECONDS], sync, fsync PATH.",
+    words="natural; an fsync of the directories that they change; fsync /",
+)
+WITNESSES: int = option(
+    "--witnesses N", "Show and keep at most so many ways to break each expectation.", Range(1), MOST_WITNESSES
+)
+PROGRAM: str = option(
+    "PROGRAM", "The name of a program that bob ships, or a folder with app.toml and scripts.", values.PROGRAM
+)
+MODEL_NAME: str = option("MODEL", "", values.MODEL)
+MODELS: tuple[str, ...] = option(
+    "--model MODEL",
+    "A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. No --fs: models only.",
+    values.one_of(lambda: [*values.model_names(), values.ALL]),
+    python="Models against which the program's calls are held: built-in or shipped ones by name, files, or ``all``."
+    " Without ``fs``, only they are asked.",
+)
+PACES: tuple[Pace, ...] = option(
+    "--pace",
+    "At which pace the workload runs (docs/apps.md).",
+    words="each; to check: undisturbed",
+    python="At which paces the workload runs (docs/apps.md). Default: each that the file system makes differ.",
+)
 
 # How it is explored
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class Exploration:
     """How deep bob explores crash states, and which disk it assumes; ``atomic_write`` is in bytes."""
 
-    budget: Annotated[
-        int,
-        Option(
-            "--budget",
-            "Mounts per workload, about; states that need none are free.",
-            Range(1),
-            "N",
-            setting="budget",
-        ),
-    ] = DEFAULT_BUDGET
-    audit: Annotated[
-        float,
-        Option(
-            "--audit",
-            "The share of predicted outcomes that is checked by more mounts; at least three of each kind.",
-            Range(0, 1),
-            "RATE",
-        ),
-    ] = DEFAULT_AUDIT
-    seed: Annotated[int, Option("--seed", "Chooses the random crash states.", metavar="N")] = 1
-    write_cache: Annotated[
-        str,
-        Option(
-            "--write-cache",
-            "The disk's cache: " + "; ".join(f"{cache.name}, {cache.promise}" for cache in CACHES.values()) + ".",
-            Choice(tuple(CACHES)),
-        ),
-    ] = VOLATILE.name
-    atomic_write: Annotated[
-        int,
-        Option(
-            "--atomic-write",
-            "Bytes that the disk writes as a whole.",
-            Choice(("8", "512", "4096", "16384")),
-            python="Bytes that the disk writes as a whole: a power of two, at least 8.",
-        ),
-    ] = SECTOR_BYTES
-    completion: Annotated[
-        Completion,
-        Option(
-            "--completion",
-            "When the recorded disk tells that a write is done: at once, or as late as can be, of several the youngest"
-            " or the oldest first.",
-        ),
-    ] = DEFAULT_COMPLETION
+    budget: int = option(
+        "--budget N",
+        "Mounts per workload, about; states that need none are free.",
+        Range(1),
+        DEFAULT_BUDGET,
+        setting="budget",
+    )
+    audit: float = option(
+        "--audit RATE",
+        "The share of predicted outcomes that is checked by more mounts; at least three of each kind.",
+        Range(0, 1),
+        DEFAULT_AUDIT,
+    )
+    seed: int = option("--seed N", "Chooses the random crash states.", default=1)
+    write_cache: str = option(
+        "--write-cache",
+        "The disk's cache: " + "; ".join(f"{cache.name}, {cache.promise}" for cache in CACHES.values()) + ".",
+        Choice(tuple(CACHES)),
+        VOLATILE.name,
+    )
+    atomic_write: int = option(
+        "--atomic-write",
+        "Bytes that the disk writes as a whole.",
+        Choice(("8", "512", "4096", "16384")),
+        SECTOR_BYTES,
+        python="Bytes that the disk writes as a whole: a power of two, at least 8.",
+    )
+    completion: Completion = option(
+        "--completion",
+        "When the recorded disk tells that a write is done: at once, or as late as can be, of several the youngest"
+        " or the oldest first.",
+        default=DEFAULT_COMPLETION,
+    )
 
     @property
     def model(self) -> DeviceModel:
@@ -253,87 +179,63 @@ class Exploration:
 
 # Where guests run
 
-Image: TypeAlias = Annotated[
-    str, Option("--image", "The guest image, and with it the kernel.", GUEST_IMAGE, setting="image")
-]
-Images: TypeAlias = tuple[Image, ...]
-OtherImage: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--image",
-        "Another guest image than the witness names; its kernel must be of the same series.",
-        known("guest image", image_names),
-    ),
-]
-AnyKernel: TypeAlias = Annotated[
-    bool, Option("--any-kernel", "Let the kernel be another one than that on which the witness was found.")
-]
-Connect: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--connect",
-        "Run guests on this libvirt connection (default: one of bob's own, no daemon).",
-        metavar="URI",
-        renewable=True,
-    ),
-]
-Jobs: TypeAlias = Annotated[
-    int | None,
-    Option(
-        "--jobs",
-        "Guests side by side, two per processor at most.",
-        Range(1),
-        "N",
-        default="one per processor, as far as memory goes",
-        setting="jobs",
-        renewable=True,
-    ),
-]
-KernelTree: TypeAlias = Annotated[
-    Path | None,
-    Option(
-        "--kernel-tree",
-        "The kernel that `make` built in DIR, with its modules, in place of the image's.",
-        _FOLDER,
-        "DIR",
-    ),
-]
-Guest: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--guest",
-        "A machine of your own, ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the libvirt at --connect, in"
-        " place of guests that bob boots (docs/machines.md).",
-        metavar="ADDRESS",
-    ),
-]
-Scheduler: TypeAlias = Annotated[
-    str | None,
-    Option(
-        "--scheduler",
-        "Do the work on the Dask cluster whose scheduler is there, e.g. tcp://server:8786, or in the file that it"
-        " wrote; --jobs are then guests of each parcel, 1 where it is not given (docs/cluster.md).",
-        metavar="ADDRESS",
-        renewable=True,
-    ),
-]
+IMAGE: Any = option(
+    "--image", "The guest image, and with it the kernel.", values.GUEST_IMAGE, DEFAULT_IMAGE, setting="image"
+)
+OTHER_IMAGE: str | None = option(
+    "--image",
+    "Another guest image than the witness names; its kernel must be of the same series.",
+    values.known("guest image", values.image_names),
+)
+ANY_KERNEL: bool = option("--any-kernel", "Let the kernel be another one than that on which the witness was found.")
+CONNECT: str | None = option(
+    "--connect URI", "Run guests on this libvirt connection (default: one of bob's own, no daemon).", renewable=True
+)
+JOBS: int | None = option(
+    "--jobs N",
+    "Guests side by side, two per processor at most.",
+    Range(1),
+    words="one per processor, as far as memory goes",
+    setting="jobs",
+    renewable=True,
+)
+KERNEL_TREE: Path | None = option(
+    "--kernel-tree DIR",
+    "The kernel that `make` built in DIR, with its modules, in place of the image's.",
+    values.EXISTING_FOLDER,
+)
+GUEST: str | None = option(
+    "--guest ADDRESS",
+    "A machine of your own, ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the libvirt at --connect, in"
+    " place of guests that bob boots (docs/machines.md).",
+)
+SCHEDULER: str | None = option(
+    "--scheduler ADDRESS",
+    "Do the work on the Dask cluster whose scheduler is there, e.g. tcp://server:8786, or in the file that it"
+    " wrote; --jobs are then guests of each parcel, 1 where it is not given (docs/cluster.md).",
+    renewable=True,
+)
 
 
-@dataclass(frozen=True, slots=True)
+@group
 class Guests:
     """Which kernel runs in guests, and where these run."""
 
-    kernel: Annotated[
-        Path | None,
-        Option("--kernel", "A kernel of your own, in place of the image's; needs --modules.", _FILE, metavar="BZIMAGE"),
-    ] = None
-    modules: Annotated[
-        Path | None,
-        Option("--modules", "The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.", _FOLDER, "DIR"),
-    ] = None
-    kernel_tree: KernelTree = None
-    connect: Connect = None
-    jobs: Jobs = None
+    kernel: Path | None = option(
+        "--kernel BZIMAGE",
+        "A kernel of your own, in place of the image's; needs --modules.",
+        values.EXISTING_FILE,
+        None,
+    )
+    modules: Path | None = option(
+        "--modules DIR",
+        "The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.",
+        values.EXISTING_FOLDER,
+        None,
+    )
+    kernel_tree: Path | None = KERNEL_TREE
+    connect: str | None = CONNECT
+    jobs: int | None = JOBS
 
     def host(self, scheduler: str | None = None) -> Host:
         """Return where guests run. Raise UsageError if no ``scheduler`` answers."""
@@ -344,35 +246,36 @@ class Guests:
 
 # What is kept, and what is told
 
-Run: TypeAlias = Annotated[Path, Argument("RUN", _FOLDER, "A run directory.")]
-Runs: TypeAlias = Annotated[tuple[Path, ...], Argument("RUN...", _FOLDER)]
-Out: TypeAlias = Annotated[
-    Path | None,
-    Option("--out", "The run directory.", NEW_FOLDER, "DIR", default="a new one in bob-runs"),
-]
-Resume: TypeAlias = Annotated[
-    Path | None,
-    Option(
-        "--resume",
-        "Go on with a run that was stopped, or lost something; what is finished is not done again.",
-        _FOLDER,
-        "RUN",
-        renewable=True,
-    ),
-]
-Shard: TypeAlias = Annotated[
-    tuple[int, int],
-    Option(
-        "--shard", "Only the Kth of N parts, in a run of its own; bob merge puts them together.", SHARD, default="all"
-    ),
-]
-Json: TypeAlias = Annotated[
-    Path | None, Option("--json", "Write the result as JSON into FILE; - is stdout.", OUTPUT, "FILE", renewable=True)
-]
-Junit: TypeAlias = Annotated[
-    Path | None,
-    Option(
-        "--junit", "Write the result as JUnit XML into FILE, for a CI (docs/ci.md).", NEW_FILE, "FILE", renewable=True
-    ),
-]
-Quiet: TypeAlias = Annotated[bool, Option("--quiet", "Show no progress.", renewable=True)]
+RUN: Path = option("RUN", "A run directory.", values.EXISTING_FOLDER)
+RUNS: tuple[Path, ...] = option("RUN...", "", values.EXISTING_FOLDER)
+OUT: Path | None = option("--out DIR", "The run directory.", values.NEW_FOLDER, words="a new one in bob-runs")
+RESUME: Path | None = option(
+    "--resume RUN",
+    "Go on with a run that was stopped, or lost something; what is finished is not done again.",
+    values.EXISTING_FOLDER,
+    renewable=True,
+)
+SHARD: tuple[int, int] = option(
+    "--shard",
+    "Only the Kth of N parts, in a run of its own; bob merge puts them together.",
+    values.SHARD,
+    WHOLE,
+    words="all",
+)
+JSON: Path | None = option(
+    "--json FILE", "Write the result as JSON into FILE; - is stdout.", values.OUTPUT, renewable=True
+)
+JUNIT: Path | None = option(
+    "--junit FILE", "Write the result as JUnit XML into FILE, for a CI (docs/ci.md).", values.NEW_FILE, renewable=True
+)
+QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
+
+
+@group
+class Kept:
+    """Where a run and its result are kept, and what is told on the way."""
+
+    out: Path | None = OUT
+    json_file: Path | None = JSON
+    junit_file: Path | None = JUNIT
+    quiet: bool = QUIET

@@ -16,7 +16,7 @@ from bob.catalogue.probe_files import Probe
 from bob.catalogue.probe_files import load as load_probe
 from bob.catalogue.sets import Rows, probes_of
 from bob.errors import UsageError, meant
-from bob.options import Words
+from bob.options import Existing, Words
 from bob.program.folder import shipped_programs
 from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
 from bob.subject import file_system, file_systems, is_file, load_set, set_names
@@ -162,6 +162,8 @@ def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
     return str(word)
 
 
+EXISTING_FILE = Existing(folder=False)
+EXISTING_FOLDER = Existing(file=False)
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)

@@ -6,7 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from bob.catalogue.sets import Rows
 from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
 from bob.errors import BobError, PointedError, StoreError, UsageError
-from bob.options import Parameter, parameters
+from bob.options import parameters
 from bob.program.pace import Pace
 from bob.python.arguments import bound
 from bob.python.stub import stub
@@ -32,6 +32,7 @@ from bob.run import prober
 from bob.run.option_table import MOST_WITNESSES
 from bob.run.option_values import property_names
 from bob.run.requests import RECORDED_ON
+from bob.settings import forget
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
 from bob.trace.completion import Completion
 from bob.workload.operations import At
@@ -46,7 +47,7 @@ class Started(Exception):
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty directory, in which nothing can be started."""
 
     def start(*asked: Any, **more: Any) -> Any:
@@ -57,7 +58,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(prober, "resume", start)
     monkeypatch.setattr(bob.run.trial, "try_out", start)
     monkeypatch.setattr(bob.run.programs, "try_program", start)
-    return tmp_path
+    yield tmp_path
+    forget()
 
 
 def asked(call: Callable[[], object]) -> tuple[Any, ...]:
@@ -90,19 +92,13 @@ def test_python_asks_by_the_options_of_the_command_and_with_their_defaults(
     function: Callable[..., object], command: str
 ) -> None:
     [context] = [one for one in contexts() if one.command_path == f"bob {command}"]
-    there = {one.declared.flag: one for one in parameters(inspect.unwrap(context.command.callback)) if one.is_option}
-    here = [one for one in parameters(inspect.unwrap(function)) if one.is_option and one.name != "progress"]
+    there = {one.option.flag: one for one in parameters(inspect.unwrap(context.command.callback))}
+    here = [one for one in parameters(inspect.unwrap(function)) if one.option.flag]
     assert len(here) > 10
     for one in here:
-        other = there[one.declared.flag]
-        assert (one.kind, one.declared) == (other.kind, other.declared)
-        assert one.is_required or _of_one(one) == _of_one(other)
-
-
-def _of_one(parameter: Parameter) -> Any:
-    """The default of one value, where several may be given, too."""
-    several = isinstance(parameter.default, tuple)
-    return next(iter(parameter.default), None) if several else parameter.default or None
+        other = there[one.option.flag]
+        assert (one.kind, one.option) == (other.kind, other.option)
+        assert one.is_required or one.several != other.several or one.default == other.default
 
 
 def test_everything_that_can_be_asked_of_a_probe(elsewhere: Path) -> None:
