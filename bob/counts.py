@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from typing import TYPE_CHECKING
 
 # All digits of a count are exact, and CPython refuses more than 4,300 of them unless it is told.
 sys.set_int_max_str_digits(0)
@@ -19,6 +20,14 @@ MOST_DIGITS = 40
 LARGEST_EXPONENT = 2**24
 """No disk that bob probes has so many sectors; a document that says more is damaged."""
 
+if TYPE_CHECKING:
+    Count = int
+else:
+
+    class Count(int):
+        """The type of a field that is a count in documents (:mod:`bob.schema`); all else takes it for an integer."""
+
+
 _DIGITS = re.compile(r"-?\d+", re.ASCII)
 _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 
@@ -26,7 +35,7 @@ _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 def written(count: int) -> int | str:
     """``count`` as documents have it: an integer, the text of its digits, or that of a sum of powers of two."""
     if abs(count) <= LARGEST_JSON_INTEGER:
-        return count
+        return int(count)
     digits = str(count)
     if len(digits) <= MOST_DIGITS:
         return digits

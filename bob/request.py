@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bob.catalogue.probe_files import Probe, mistakes_in
+from bob.catalogue.probe_files import Probe
 from bob.catalogue.sets import Rows, asked_probes
-from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.vocabulary import row_of_today
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import UsageError
 from bob.fields import MISSHAPEN
 from bob.observe.effort import Effort
 from bob.program.pace import Pace
+from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
 from bob.store.run_directory import RunDirectory, no_probe
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration, declared_by, file_systems
-from bob.subject.stack import Stack
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
+from bob.subject.configuration import ConfigurationDocument
 from bob.trace.completion import Completion
-from bob.typed import array, typed
-from bob.workload.plain import workload_from_json, workload_to_json
+from bob.workload.operations import Workload
+from bob.workload.plain import WorkloadDocument
 
 DEFAULT_IMAGE = "debian-bookworm"
 """The default guest image."""
@@ -86,45 +87,76 @@ class ProbeRequest:
         asked_probes(self.properties, self.probes, self.rows)
 
 
+class ProbeDocument(PropertyDocument, frozen=True):
+    """A probe of the user's, whole: its file may be gone when the run is gone on with."""
+
+    row: int
+    workloads: tuple[WorkloadDocument, ...]
+
+    @property
+    def probe(self) -> Probe:
+        """The probe. Raises UsageError for what says what no probe says."""
+        with mistakes_in("run.json", "see docs/write-a-probe.md"):
+            return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
+
+
+class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
+    """What was asked; where guests ran does not matter later."""
+
+    properties: tuple[str, ...]
+    image: str
+    budget: int
+    seed: int
+    write_cache: str
+    atomic_write_bytes: int
+    completion: Completion = field(default_factory=older(Completion.PROMPT))
+    audit: Number = field(default_factory=older(DEFAULT_AUDIT))
+    recovery_crashes: int = field(default_factory=older(0))
+    rows: Rows = field(default_factory=older(Rows.TABLE1))
+    probes: tuple[ProbeDocument, ...] = field(default_factory=older(()))
+    by_cause: bool = False
+    pace: Pace = Pace.UNDISTURBED
+
+    @classmethod
+    def of_request(cls, request: ProbeRequest) -> RequestDocument:
+        """Return the document of ``request``."""
+        parts = ConfigurationDocument.of(request.configuration), DeviceModelDocument.of(request.model)
+        of_parts = {name: getattr(part, name) for part in parts for name in part.__struct_fields__}
+        probes = tuple(
+            adapt(ProbeDocument, PropertyDocument.of(one.property), row=one.row, workloads=_documents(one.workloads))
+            for one in request.probes
+        )
+        return adapt(cls, request, **of_parts, probes=probes)
+
+    def request(self, host: Host = ANYWHERE) -> ProbeRequest:
+        """Return the request, for guests on ``host``. Raises UsageError for one of a later bob."""
+        return adapt(
+            ProbeRequest,
+            self,
+            configuration=self.configuration,
+            properties=tuple(map(row_of_today, self.properties)),
+            host=host,
+            model=adapt(DeviceModelDocument, self).model,
+            probes=tuple(one.probe for one in self.probes),
+        )
+
+
+def _documents(workloads: Sequence[Workload]) -> tuple[WorkloadDocument, ...]:
+    return tuple(map(WorkloadDocument.of, workloads))
+
+
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:
-    """What was asked, as a plain document; where guests ran does not matter later."""
-    return {
-        **configuration_to_json(request.configuration),
-        "properties": list(request.properties),
-        "image": request.image,
-        "budget": request.budget,
-        "seed": request.seed,
-        **request.model.to_json(),
-        "audit": request.audit,
-        "recovery_crashes": request.recovery_crashes,
-        "rows": request.rows.value,
-        "probes": [_probe_to_json(probe) for probe in request.probes],
-        **({"by_cause": True} if request.by_cause else {}),
-        **({} if request.pace is Pace.UNDISTURBED else {"pace": request.pace.value}),
-    }
+    """Return ``request`` as plain JSON."""
+    plain: dict[str, Any] = encode(RequestDocument.of_request(request))
+    return plain
 
 
-def request_from_json(document: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
-    """The request in a plain document, for guests on ``host``.
+def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
+    """Return the request in plain JSON, for guests on ``host``.
 
-    Raises KeyError for one that is not whole, UsageError for one of a later bob.
+    Raises ShapeError for one that is not whole, UsageError for one of a later bob.
     """
-    found = ProbeRequest(
-        configuration=configuration_from_json(document),
-        properties=tuple(map(row_of_today, array(document["properties"]))),
-        image=document["image"],
-        host=host,
-        budget=document["budget"],
-        seed=document["seed"],
-        model=DeviceModel.from_json(document),
-        audit=document.get("audit", DEFAULT_AUDIT),
-        recovery_crashes=document.get("recovery_crashes", 0),
-        probes=tuple(map(_probe_from_json, document.get("probes", ()))),
-        rows=Rows(document.get("rows", Rows.TABLE1)),
-        by_cause=document.get("by_cause", False),
-        pace=Pace(document.get("pace", Pace.UNDISTURBED)),
-    )
-    return typed(found)
+    return decode(RequestDocument, plain).request(host)
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
@@ -135,39 +167,3 @@ def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
         raise no_probe(run.path, run.about()) from None
     except MISSHAPEN:
         raise no_probe(run.path, run.about()) from None
-
-
-def _probe_to_json(probe: Probe) -> dict[str, Any]:
-    """A probe of the user's, whole: its file may be gone when the run is gone on with."""
-    workloads = [workload_to_json(workload) for workload in probe.workloads]
-    return {**declaration(probe.property), "row": probe.row, "workloads": workloads}
-
-
-def _probe_from_json(document: Mapping[str, Any]) -> Probe:
-    with mistakes_in("run.json"):
-        return Probe(document["row"], declared(document), tuple(map(workload_from_json, document["workloads"])))
-
-
-def configuration_to_json(made: Configuration) -> dict[str, Any]:
-    """A configuration as a plain document; its file system's name, of one of the user's own the declaration."""
-    return {
-        "name": made.name,
-        "fs": made.fs.name,
-        "mkfs_options": made.mkfs_options,
-        "mount_options": made.mount_options,
-        "device": made.device,
-        **({"declaration": made.fs.declaration} if made.fs.declaration else {}),
-        **({} if made.stack is None else {"stack": made.stack.to_json()}),
-    }
-
-
-def configuration_from_json(document: Mapping[str, Any]) -> Configuration:
-    """The configuration in a plain document. Raises UsageError for a file system that this bob does not know."""
-    own = document.get("declaration")
-    fs = declared_by(document["fs"], own) if own is not None else file_systems().get(document["fs"])
-    if fs is None:
-        hint = "it was shipped with another version of bob, or its file was in bob's own folder"
-        raise UsageError(f"this bob knows no file system {document['fs']!r}", hint=hint)
-    stack = Stack.from_json(document["stack"]) if "stack" in document else None
-    options = document["mkfs_options"], document["mount_options"]
-    return configuration(fs, *options, document["device"], document["name"], stack)

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from bob import counts
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States, states_from_json
-from bob.crash.device import DeviceModel
+from bob.crash.coverage import States
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.observe.observed import TroubleKind
+from bob.schema import decode, encode
 from bob.typed import array, typed
 
 T = TypeVar("T")
@@ -200,7 +201,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "schema": SCHEMA,
         "run": plain(asdict(result.run)),
         "environment": plain(asdict(result.environment)),
-        "device_model": result.model.to_json(),
+        "device_model": encode(DeviceModelDocument.of(result.model)),
         "configurations": [_column(column) for column in result.configurations],
     }
 
@@ -249,7 +250,7 @@ def from_json(document: Mapping[str, Any]) -> Result:
         return Result(
             run=run_from_json(document["run"]),
             environment=environment_from_json(document["environment"]),
-            model=DeviceModel.from_json(document["device_model"]),
+            model=decode(DeviceModelDocument, document["device_model"]).model,
             configurations=tuple(map(_configuration, document["configurations"])),
         )
     except UsageError as error:
@@ -282,7 +283,7 @@ def _finding(document: Mapping[str, Any]) -> Finding:
 
 
 def _property(document: Mapping[str, Any], shared: Sequence[Any]) -> PropertyResult:
-    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(document["states"])}
+    found = {**document, "verdict": Verdict(document["verdict"]), "states": decode(States, document["states"])}
     found["workloads"] = tuple(_workload(row, shared) for row in document["workloads"])
     return _made(PropertyResult, found)
 
@@ -293,7 +294,7 @@ def _workload(document: Mapping[str, Any], shared: Sequence[Any]) -> WorkloadRes
         if states < 0:
             raise ValueError(f"there are no states {states}")
         states = shared[states]
-    found = {**document, "verdict": Verdict(document["verdict"]), "states": states_from_json(states)}
+    found = {**document, "verdict": Verdict(document["verdict"]), "states": decode(States, states)}
     return _made(WorkloadResult, {**found, "violations": counts.read(document.get("violations", 0))})
 
 

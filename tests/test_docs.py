@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 import bob
@@ -33,7 +34,7 @@ import bob.result
 import bob.run.matrix
 import bob.run.prober
 import bob.store.matrix_directory
-import bob.store.run_directory
+import bob.store.run_documents
 import bob.witness.document
 from bob.agent.inside import look, observer, recorder, state_session, visit
 from bob.agent.inside import main as agent
@@ -337,14 +338,7 @@ def test_the_operations_are_those_of_the_grammar() -> None:
 
 
 def test_every_key_of_a_probe_file_is_described() -> None:
-    modules = (bob.catalogue.probe_files, bob.claim.property.declaration)
-    keys = set()
-    for node in (node for module in modules for node in ast.walk(ast.parse(inspect.getsource(module)))):
-        match node:
-            case ast.Subscript(slice=ast.Constant(value=str(key))):
-                keys.add(key)
-            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]):
-                keys.add(key)
+    keys = keys_written(bob.catalogue.probe_files, bob.claim.property.declaration)
     assert {"name", "workloads", "judge", "finish", "then_renamed"} <= keys
     assert keys <= words(text("docs/write-a-probe.md"))
 
@@ -454,15 +448,17 @@ def test_every_field_of_a_result_is_described() -> None:
 
 
 def keys_written(*modules: ModuleType) -> set[str]:
-    """The keys of every dictionary that stands in the source of ``modules``."""
+    """The keys of every dictionary that stands in the source of ``modules``, and the fields of their documents."""
     nodes = [node for module in modules for node in ast.walk(ast.parse(inspect.getsource(module)))]
     keys = [key for node in nodes if isinstance(node, ast.Dict) for key in node.keys if isinstance(key, ast.Constant)]
-    return {key.value for key in keys if isinstance(key.value, str)}
+    documents = [found for module in modules for _name, found in inspect.getmembers(module, inspect.isclass)]
+    told = [field for found in documents if issubclass(found, msgspec.Struct) for field in found.__struct_fields__]
+    return {*told, *(key.value for key in keys if isinstance(key.value, str))}
 
 
 def test_every_key_that_is_written_is_described() -> None:
     claims = [sys.modules[reader.__module__] for reader in KINDS.values()]
-    keys = keys_written(bob.store.run_directory, bob.witness.document, bob.story.timeline, bob.witness.recipes, *claims)
+    keys = keys_written(bob.store.run_documents, bob.witness.document, bob.story.timeline, *claims)
     assert {"outcomes", "coverage", "timeline", "inodes_after", "schema", "trouble", "question"} <= keys
     assert keys <= words(text("docs/formats.md"))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bob.claim.verdict import Verdict
 from bob.counts import written
 from bob.crash.caches import CACHES
-from bob.crash.coverage import States, states_from_json, total
+from bob.crash.coverage import NOTHING, States, total
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
 from bob.observe.observed import TroubleKind
@@ -33,6 +33,7 @@ from bob.result import (
     from_json,
     to_json,
 )
+from bob.schema import decode
 from bob.trace.completion import Completion
 
 TEXT = st.text(max_size=20)
@@ -142,7 +143,7 @@ SMALL = Result(
     DeviceModel(),
     (
         ConfigurationResult(
-            "ext4-ordered", "ext4", "", "data=ordered", "rw", (PropertyResult("p", "f", Verdict.HOLDS, States()),)
+            "ext4-ordered", "ext4", "", "data=ordered", "rw", (PropertyResult("p", "f", Verdict.HOLDS, NOTHING),)
         ),
     ),
 )
@@ -154,9 +155,9 @@ def test_counts_beyond_what_json_readers_have_are_digits(count: int) -> None:
     document = to_json(replace(SMALL, configurations=(replace(SMALL.configurations[0], properties=(cell,)),)))
     told = document["configurations"][0]["properties"][0]["states"]["legal_sectors"]
     assert told == (count if count <= 2**53 else written(count))
-    assert states_from_json(
-        {"explored": "1", "legal_writes": told, "legal_sectors": told, "exhaustive": None}
-    ) == States(1, count, count, None, mounted=1), "before there were predictions, all were mounted"
+    assert decode(States, {"explored": "1", "legal_writes": told, "legal_sectors": told, "exhaustive": None}) == States(
+        1, count, count, None, mounted=1
+    ), "before there were predictions, all were mounted"
 
 
 def test_a_result_that_is_older_than_the_choice_of_completion_was_prompt() -> None:
@@ -179,7 +180,7 @@ def test_a_condensed_document_says_the_same(result: Result) -> None:
 
 @pytest.mark.parametrize("place", [1, -1, True, 10**9])
 def test_a_place_in_a_list_that_has_no_such_place(place: int) -> None:
-    row = WorkloadResult("w", "natural", Verdict.HOLDS, States())
+    row = WorkloadResult("w", "natural", Verdict.HOLDS, NOTHING)
     cell = replace(SMALL.configurations[0].properties[0], workloads=(row,))
     document = condensed(
         to_json(replace(SMALL, configurations=(replace(SMALL.configurations[0], properties=(cell,)),)))

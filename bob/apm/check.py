@@ -10,6 +10,7 @@ from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_sh
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Model
 from bob.apm.tightness import Counted, count
+from bob.schema import encode
 
 SCHEMA = "bob.apm-check/1"
 DEFAULT_LIMIT = 2000
@@ -147,7 +148,7 @@ def to_json(check: Check) -> dict[str, Any]:
                 "observed": one.observed,
                 "unsound": [
                     {
-                        "state": counter.sight.state.to_json(),
+                        "state": encode(counter.sight.state),
                         "returned": counter.sight.returned,
                         "clauses": list(counter.clauses),
                         "evidence": counter.evidence,

@@ -39,11 +39,14 @@ from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Finding, Model, Refutation, Status
 from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Tried, how_tried, needed
 from bob.claim.property.vocabulary import Unit, What
+from bob.crash.device import DeviceModelDocument
 from bob.errors import BobError
 from bob.kernel_series import is_same_series
-from bob.request import configuration_from_json, configuration_to_json, request_from_json
+from bob.request import request_from_json
+from bob.schema import ShapeError, decode, encode
 from bob.store.run_directory import RunDirectory
 from bob.subject import Configuration
+from bob.subject.configuration import ConfigurationDocument
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.operations import At, Operation, Workload
 
@@ -104,8 +107,8 @@ def derive(
         "runs": [about["id"] for about in abouts],
         "bob": abouts[0]["bob"],
         "kernels": kernels,
-        "configuration": configuration_to_json(configuration),
-        "device_model": request.model.to_json(),
+        "configuration": encode(ConfigurationDocument.of(configuration)),
+        "device_model": encode(DeviceModelDocument.of(request.model)),
         "trust": trust.value,
         "workloads": len(used),
         **({"refuting": len(refuting)} if refuting else {}),
@@ -123,8 +126,8 @@ def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> b
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
     try:
-        derived = configuration_from_json(of)
-    except (LookupError, TypeError, BobError):  # of a file system that this bob does not know
+        derived = decode(ConfigurationDocument, of).configuration
+    except (ShapeError, BobError):  # of a file system that this bob does not know
         return False
     return (derived.fs, derived.mkfs_options, derived.options) == (
         configuration.fs,
@@ -159,7 +162,7 @@ class _Weakening:
             conflict = forbidding(workload.graph, self.promised, sight.constraints, sight.returned)
             if not conflict.clauses:
                 raise BobError(
-                    f"no model allows a crash state of {workload.folder.name}: {sight.state.to_json()}",
+                    f"no model allows a crash state of {workload.folder.name}: {encode(sight.state)}",
                     hint="bob's own reading of it is wrong: please report it",
                 )
             self._refute(

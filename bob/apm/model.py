@@ -13,6 +13,7 @@ from bob import counts, documents, fields
 from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
+from bob.schema import decode, encode
 from bob.store.files import write_document
 from bob.typed import array, typed
 
@@ -185,7 +186,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
             "workload": refutation.workload,
             "finish": refutation.finish,
             "folder": refutation.folder,
-            "state": refutation.state.to_json(),
+            "state": encode(refutation.state),
             "evidence": refutation.evidence,
             "there": refutation.there,
             "missing": refutation.missing,
@@ -204,7 +205,7 @@ def _finding_from_json(document: Mapping[str, Any]) -> Finding:
         document["workloads"],
         document["exhaustive"],
         counts.read(document["states"]),
-        None if refuted is None else typed(Refutation(**{**refuted, "state": CrashState.from_json(refuted["state"])})),
+        None if refuted is None else typed(Refutation(**{**refuted, "state": decode(CrashState, refuted["state"])})),
         document.get("reason"),
     )
     return typed(found)

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from bob import fields
-from bob.claim.property.declaration import declared
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError, meant
 from bob.resources import shipped
+from bob.schema import Declaration, Line, declared, mistakes_in, toml
 from bob.workload import operations as ops
 from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload
@@ -40,6 +37,39 @@ class Probe:
     row: int
     property: Property
     workloads: tuple[Workload, ...]
+
+
+class TreeDeclaration(Declaration, frozen=True):
+    """An initial tree."""
+
+    about: str
+    setup: tuple[Line, ...]
+
+
+class WorkloadDeclaration(Declaration, frozen=True, kw_only=True):
+    """Workloads, as a probe file has them."""
+
+    name: Line
+    tree: str | None = None
+    setup: tuple[Line, ...] | None = None
+    first: tuple[Line, ...] = ("",)
+    operations: tuple[Line, ...]
+    later: tuple[Line, ...] = ("",)
+    finish: tuple[Line, ...]
+    at: At = At.ANY
+
+
+class WorkloadsDeclaration(Declaration, frozen=True):
+    """A file of workloads."""
+
+    workloads: tuple[WorkloadDeclaration, ...]
+
+
+class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A probe file."""
+
+    row: int = 1000
+    workloads: tuple[WorkloadDeclaration, ...]
 
 
 def probe_names() -> tuple[str, ...]:
@@ -68,10 +98,9 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
     """The workloads of a file that has nothing else."""
-    document = _toml(path)
-    with mistakes_in(path.name):
-        fields.check_keys(document, "workloads")
-        return _workloads(document["workloads"])
+    text = toml(path, _IS_IT)
+    with mistakes_in(path.name, _HINT):
+        return _workloads(declared(WorkloadsDeclaration, text).workloads)
 
 
 def check_own(own: Iterable[Probe]) -> None:
@@ -88,50 +117,32 @@ def check_own(own: Iterable[Probe]) -> None:
 
 def load(path: Path) -> Probe:
     """The probe in the file ``path``."""
-    document = _toml(path)
-    with mistakes_in(path.name):
-        return _probe(document)
+    return parsed(path.name, toml(path, _IS_IT))
 
 
 def parsed(file: str, text: str) -> Probe:
     """The probe in TOML ``text``, which mistakes call ``file``."""
-    with mistakes_in(file):
-        return _probe(tomllib.loads(text))
-
-
-@contextmanager
-def mistakes_in(file: str) -> Iterator[None]:
-    """Whatever is wrong with a probe is a UsageError of one line that names ``file``."""
-    try:
-        yield
-    except KeyError as error:
-        raise UsageError(f"{file}: {error.args[0]!r} is missing", hint=_HINT) from None
-    except (ValueError, TypeError, AttributeError) as error:
-        raise UsageError(f"{file}: {error}", hint=_HINT) from None
-    except UsageError as error:
-        raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
+    with mistakes_in(file, _HINT):
+        return _probe(declared(ProbeDeclaration, text))
 
 
 _HINT = "see docs/write-a-probe.md"
+_IS_IT = "is this the probe file?"
 
 
-def _probe(document: Mapping[str, Any]) -> Probe:
-    fields.check_keys(document, "name", "row", "family", "meaning", "judge", "workloads")
-    check_name(fields.text(document["name"], "name"))
-    prop = declared(document)
-    workloads = _workloads(document["workloads"])
+def _probe(document: ProbeDeclaration) -> Probe:
+    check_name(document.name)
+    prop = document.declared
+    workloads = _workloads(document.workloads)
     histories = [simulate(workload)[0] for workload in workloads]
     if not any(questions(prop, history) for history in histories):
         raise ValueError("no workload has an operation that the property is about")
-    row = document.get("row", 1000)
-    if not isinstance(row, int):
-        raise ValueError(f"row: {row!r} is not an integer")
-    return Probe(row, prop, workloads)
+    return Probe(document.row, prop, workloads)
 
 
-def _workloads(entries: Any) -> tuple[Workload, ...]:
-    trees = _toml(shipped("probes") / TREES)
-    return tuple(workload for entry in fields.tables(entries, "workloads") for workload in _expand(entry, trees))
+def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
+    trees = declared(dict[str, TreeDeclaration], toml(shipped("probes") / TREES, _HINT))
+    return tuple(workload for entry in entries for workload in _expand(entry, trees))
 
 
 def check_name(name: str) -> None:
@@ -142,33 +153,22 @@ def check_name(name: str) -> None:
         raise ValueError(f"the name {name!r} means something else to bob")
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", hint="is this the probe file?") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path.name}: {error}", hint="a probe file is TOML") from None
-
-
-def _expand(entry: Mapping[str, Any], trees: Mapping[str, Any]) -> Iterator[Workload]:
+def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
     """Each of ``first`` (if there are any) before ``operations`` and each of ``later`` after them, with each of
     ``finish``."""
-    fields.check_keys(entry, "name", "tree", "setup", "first", "operations", "later", "finish", "at")
-    if "tree" in entry and "setup" in entry:
+    if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
-    if "tree" in entry and entry["tree"] not in trees:
-        raise UsageError(f"unknown tree {entry['tree']!r}", hint=f"trees: {', '.join(trees)}")
-    setup = trees[entry["tree"]]["setup"] if "tree" in entry else fields.texts(entry.get("setup", ()), "setup")
-    made, at = tuple(map(parse_one, counted(setup))), fields.word(At, entry.get("at", At.ANY))
-    always = tuple(map(parse_one, counted(fields.texts(entry["operations"], "operations"))))
-    firsts, laters = (fields.texts(entry[key], key) if key in entry else [""] for key in ("first", "later"))
-    for first, later, finish in product(firsts, laters, fields.texts(entry["finish"], "finish")):
+    if entry.tree is not None and entry.tree not in trees:
+        raise UsageError(f"unknown tree {entry.tree!r}", hint=f"trees: {', '.join(trees)}")
+    setup = entry.setup or () if entry.tree is None else trees[entry.tree].setup
+    made = tuple(map(parse_one, counted(setup)))
+    always = tuple(map(parse_one, counted(entry.operations)))
+    for first, later, finish in product(entry.first, entry.later, entry.finish):
         operations = (*parse(first), *always, *parse(later))
         if not operations:
             raise ValueError("operations: there are none")
-        name = ": ".join(word for word in (fields.text(entry["name"], "name"), first, later) if word)
-        yield Workload(name, made, operations, parse_finish(finish, operations), at)
+        name = ": ".join(word for word in (entry.name, first, later) if word)
+        yield Workload(name, made, operations, parse_finish(finish, operations), entry.at)
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:

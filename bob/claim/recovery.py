@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 from bob.claim.claim import Context, Known, Refusal, View
 from bob.claim.idempotence import IDEMPOTENT, during_recovery
-from bob.claim.property.declaration import declaration
+from bob.claim.property.declaration import PropertyDocument
 from bob.observe.observation import Observation
+from bob.schema import encode
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
 from bob.workload.operations import Workload
@@ -49,7 +50,7 @@ class Idempotent:
     def to_json(self) -> dict[str, Any]:
         return {
             "property": self.name,
-            "probe": declaration(IDEMPOTENT),
+            "probe": encode(PropertyDocument.of(IDEMPOTENT)),
             "question": {"required": [], "later": None},
         }
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bob import counts
-from bob.typed import typed
+from bob.counts import Count
+
+_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +20,24 @@ class States:
     ``unmountable`` and ``unmountable_writes`` count in the same way states of which it is known that they do not mount:
     nothing is judged on them. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of this kind is
     among the explored (docs/design.md, section 5). ``mounted`` is how many states were really mounted; the outcomes of
-    the others were predicted.
+    the others were predicted. A document without it is older than predictions: all were mounted.
 
     Of a workload that was observed and not judged yet, ``explored`` and ``exhaustive`` speak of all states with a known
     outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.counting.judged` tells them apart).
     """
 
-    explored: int = 0
-    legal_writes: int = 0
-    legal_sectors: int = 0
+    explored: Count
+    legal_writes: Count
+    legal_sectors: Count
     exhaustive: str | None = None
-    mounted: int = 0
-    explored_writes: int | None = None
-    unmountable: int = 0
-    unmountable_writes: int = 0
+    mounted: Count = _ALL
+    explored_writes: Count | None = None
+    unmountable: Count = 0
+    unmountable_writes: Count = 0
+
+    def __post_init__(self) -> None:
+        if self.mounted == _ALL:
+            object.__setattr__(self, "mounted", self.explored)
 
     @property
     def legal_torn(self) -> int:
@@ -44,6 +48,10 @@ class States:
     def explored_torn(self) -> int | None:
         """How many of the explored have a torn write; None where that is not known."""
         return None if self.explored_writes is None else self.explored - self.explored_writes
+
+
+NOTHING = States(0, 0, 0, None)
+"""There is nothing to explore."""
 
 
 def total(parts: Sequence[States]) -> States:
@@ -61,23 +69,3 @@ def total(parts: Sequence[States]) -> States:
         unmountable=sum(part.unmountable for part in parts),
         unmountable_writes=sum(part.unmountable_writes for part in parts),
     )
-
-
-def states_from_json(document: Mapping[str, Any]) -> States:
-    """The states in a plain document, where counts may be text (:mod:`bob.counts`).
-
-    One without ``mounted`` is older than predictions: all of its states were mounted. One without ``explored_writes``
-    does not tell whole states from torn ones, nor those that do not mount from the others.
-    """
-    known = {name: counts.read(document[name]) for name in ("explored", "legal_writes", "legal_sectors")}
-    more = {name: counts.read(document.get(name, 0)) for name in ("unmountable", "unmountable_writes")}
-    mounted = counts.read(document.get("mounted", known["explored"]))
-    whole = document.get("explored_writes")
-    found = States(
-        **known,
-        **more,
-        exhaustive=document["exhaustive"],
-        mounted=mounted,
-        explored_writes=None if whole is None else counts.read(whole),
-    )
-    return typed(found)

@@ -5,12 +5,11 @@ The parameters of docs/design.md, section 3. Everything else about legality foll
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from bob.crash.caches import CACHES, VOLATILE, WriteCache
 from bob.errors import UsageError
+from bob.schema import Document, adapt, field, older
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES, Write
 
@@ -43,25 +42,6 @@ class DeviceModel:
                 hint=f"give a power of two, {SMALLEST_ATOMIC_BYTES} or more: 8, 512, 4096, 16384",
             )
 
-    def to_json(self) -> dict[str, Any]:
-        """As documents have it (docs/formats.md)."""
-        return {
-            "write_cache": self.write_cache.name,
-            "atomic_write_bytes": self.atomic_write_bytes,
-            "completion": self.completion.value,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> DeviceModel:
-        """The model in a document that may have other keys, too. One without ``completion`` is older than the choice.
-
-        Raises KeyError, ValueError or UsageError for what is none.
-        """
-        completion = Completion(document.get("completion", Completion.PROMPT))
-        if (name := document["write_cache"]) not in CACHES:
-            raise UsageError(f"this bob does not know the write cache {name!r}", hint=f"it knows {', '.join(CACHES)}")
-        return cls(CACHES[name], document["atomic_write_bytes"], completion)
-
     @property
     def words(self) -> str:
         """The model for people; that writes were done at once goes without saying."""
@@ -82,3 +62,24 @@ class DeviceModel:
         start = max(begin, aligned + first * self.atomic_write_bytes)
         end = min(begin + len(write.data), aligned + stop * self.atomic_write_bytes)
         return start - begin, end - begin
+
+
+class DeviceModelDocument(Document, frozen=True):
+    """A device model. One without ``completion`` is older than the choice."""
+
+    write_cache: str
+    atomic_write_bytes: int
+    completion: Completion = field(default_factory=older(Completion.PROMPT))
+
+    @classmethod
+    def of(cls, model: DeviceModel) -> DeviceModelDocument:
+        """Return the document of ``model``."""
+        return adapt(cls, model, write_cache=model.write_cache.name)
+
+    @property
+    def model(self) -> DeviceModel:
+        """The model. Raises UsageError for what this bob does not know."""
+        if self.write_cache not in CACHES:
+            hint = f"it knows {', '.join(CACHES)}"
+            raise UsageError(f"this bob does not know the write cache {self.write_cache!r}", hint=hint)
+        return adapt(DeviceModel, self, write_cache=CACHES[self.write_cache])

@@ -33,22 +33,6 @@ class CrashState:
     kept: tuple[int, ...] = ()
     torn: Torn = ()
 
-    def to_json(self) -> dict[str, object]:
-        """As plain JSON: ``{"point": 3, "kept": [4, 5], "torn": [[7, [[0, 2]]]]}``."""
-        return {
-            "point": self.point,
-            "kept": list(self.kept),
-            "torn": [[index, [list(pair) for pair in ranges]] for index, ranges in self.torn],
-        }
-
-    @classmethod
-    def from_json(cls, document: object) -> CrashState:
-        """The state that ``to_json`` wrote; :class:`MalformedError` if it is none (see also ``check_state``)."""
-        match document:
-            case {"point": point, "kept": [*kept], "torn": [*torn]}:
-                return cls(_whole(point), tuple(_whole(index) for index in kept), tuple(_torn(entry) for entry in torn))
-        raise MalformedError("a crash state has the fields point, kept and torn")
-
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -102,23 +86,3 @@ def replay(trace: Trace, pieces: Sequence[Piece], image: bytearray | memoryview)
     for piece in pieces:
         begin = trace.address(piece.write) * SECTOR_BYTES
         image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]
-
-
-def _whole(number: object) -> int:
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise MalformedError(f"{number!r} in a crash state is not a whole number")
-    return number
-
-
-def _torn(entry: object) -> tuple[int, Ranges]:
-    match entry:
-        case [index, [*ranges]]:
-            return _whole(index), tuple(_range(pair) for pair in ranges)
-    raise MalformedError(f"{entry!r} in a crash state is not a torn write")
-
-
-def _range(pair: object) -> tuple[int, int]:
-    match pair:
-        case [first, stop]:
-            return _whole(first), _whole(stop)
-    raise MalformedError(f"{pair!r} in a crash state is not a range of units")

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from bob.counts import read, written
-from bob.crash.coverage import States, states_from_json
+from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.fields import MISSHAPEN, said
@@ -19,6 +19,7 @@ from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import Protocol
 from bob.protocol.diagram import from_json as protocol_from_json
 from bob.protocol.diagram import to_json as protocol_to_json
+from bob.schema import decode
 from bob.typed import array, typed
 
 SCHEMA = "bob.app/1"
@@ -301,7 +302,7 @@ def _result_from_json(document: Mapping[str, Any]) -> ProgramResult:
         configuration=document["name"],
         mount=document["mounted"],
         safety=Safety(document["safety"]),
-        states=states_from_json({**document, "mounted": document["mounted_states"]}),
+        states=decode(States, {**document, "mounted": document["mounted_states"]}),
         windows=document["windows"],
         trees=document["trees"],
         checks=document["checks"],

@@ -10,6 +10,7 @@ from typing import Any
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observed import Observed
+from bob.schema import decode, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,12 @@ class Recovered:
 
     def to_json(self) -> dict[str, Any]:
         """As run.json keeps it."""
-        return {"workload": self.number, "state": self.state.to_json(), "outcome": self.outcome}
+        return {"workload": self.number, "state": encode(self.state), "outcome": self.outcome}
 
     @staticmethod
     def from_json(document: Any) -> Recovered:
         """What :meth:`to_json` made."""
-        return Recovered(document["workload"], CrashState.from_json(document["state"]), document["outcome"])
+        return Recovered(document["workload"], decode(CrashState, document["state"]), document["outcome"])
 
 
 def chosen(runs: Iterable[tuple[int, Observed]], count: int, seed: int) -> list[Recovered]:

@@ -11,14 +11,16 @@ from bob.agent.loss import Loss
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States, states_from_json
-from bob.crash.device import DeviceModel
+from bob.crash.coverage import States
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.judge.answers import Answer, Way
-from bob.request import ProbeRequest, configuration_from_json, configuration_to_json
+from bob.request import ProbeRequest
 from bob.result import Environment, Run, Unmountable, environment_from_json, plain, run_from_json, unmountable_from_json
+from bob.schema import decode, encode
 from bob.subject import Configuration
+from bob.subject.configuration import ConfigurationDocument
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.plain import finish_from_json, finish_to_json, workload_from_json, workload_to_json
 
@@ -92,8 +94,8 @@ def to_json(tried: Tried) -> dict[str, Any]:
             "schema": SCHEMA,
             "run": asdict(tried.run),
             "environment": asdict(tried.environment),
-            "device_model": tried.model.to_json(),
-            "configuration": configuration_to_json(tried.configuration),
+            "device_model": encode(DeviceModelDocument.of(tried.model)),
+            "configuration": encode(ConfigurationDocument.of(tried.configuration)),
             "effective_mount_options": tried.mount,
             "workload": workload_to_json(tried.workload),
             "at": tried.at,
@@ -128,12 +130,12 @@ def from_json(document: Mapping[str, Any]) -> Tried:
         raise MalformedError(f"schema {schema!r} is not {SCHEMA!r}", hint="is it the result of bob try?")
     try:
         workload = workload_from_json(document["workload"])
-        states, unmountable = states_from_json(document["states"]), unmountable_from_json(document["unmountable"])
+        states, unmountable = decode(States, document["states"]), unmountable_from_json(document["unmountable"])
         found = [_answer_from_json(one) for one in document["expectations"]]
         finishes = tuple(
             Finished(
                 finish_from_json(one),
-                states_from_json(one["states"]),
+                decode(States, one["states"]),
                 unmountable_from_json(one["unmountable"]),
                 one["refused"],
                 None if one.get("fall") is None else Loss.from_json(one["fall"]),
@@ -143,8 +145,8 @@ def from_json(document: Mapping[str, Any]) -> Tried:
         return Tried(
             run=run_from_json(document["run"]),
             environment=environment_from_json(document["environment"]),
-            model=DeviceModel.from_json(document["device_model"]),
-            configuration=configuration_from_json(document["configuration"]),
+            model=decode(DeviceModelDocument, document["device_model"]).model,
+            configuration=decode(ConfigurationDocument, document["configuration"]).configuration,
             mount=document["effective_mount_options"],
             workload=workload,
             at=At(document["at"]),

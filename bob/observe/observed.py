@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from bob.counts import Count
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
@@ -45,8 +46,8 @@ class Seen(NamedTuple):
 
     state: CrashState
     outcome: int | None
-    states: int = 1
-    whole: int | None = None
+    states: Count = Count(1)
+    whole: Count | None = None
 
     @property
     def whole_states(self) -> int:

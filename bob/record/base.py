@@ -7,6 +7,7 @@ import json
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from bob import schema
 from bob.agent.client import Agent
 from bob.program.program import Program
 from bob.record.encode import encode
@@ -28,7 +29,7 @@ def base_name(configuration: Configuration, setup: tuple[Operation, ...], patter
     """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``, whose
     data is written by a ``pattern``."""
     words = [*configuration.mkfs, configuration.fs.driver, configuration.mount_options, str(configuration.device_bytes)]
-    words += [] if configuration.stack is None else [json.dumps(configuration.stack.to_json(), sort_keys=True)]
+    words += [] if configuration.stack is None else [json.dumps(schema.encode(configuration.stack), sort_keys=True)]
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
     text = "\n".join([*words, "", *map(write_one, setup), *written])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

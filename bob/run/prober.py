@@ -14,7 +14,7 @@ import bob
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import questions
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given import NO_ACCELERATOR, GivenMachine
@@ -258,7 +258,7 @@ def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
     """Return the result of a column that could not be tested, for this ``reason``; ``run`` keeps it."""
     made, environment = request.configuration, environment_from_json(run.about()["environment"])
     cells = [
-        PropertyResult(one.name, one.family, Verdict.SKIPPED, States(), reason=reason, meaning=one.meaning)
+        PropertyResult(one.name, one.family, Verdict.SKIPPED, NOTHING, reason=reason, meaning=one.meaning)
         for one in (probe.property for probe in request.asked)
     ]
     column = ConfigurationResult(

@@ -14,6 +14,7 @@ from shutil import copytree, ignore_patterns
 from bob.apm.model import Model
 from bob.apm.model import from_json as model_from_json
 from bob.apm.model import to_json as model_to_json
+from bob.crash.device import DeviceModelDocument
 from bob.errors import GuestError, UsageError
 from bob.judge.modelled import crossed
 from bob.judge.program_result import ProgramResult, Programs, from_json, to_json
@@ -23,6 +24,7 @@ from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.run.cluster import workers
 from bob.run.parts import Doer, Ended, Part
 from bob.run.prober import now
+from bob.schema import encode
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory
 
@@ -125,7 +127,7 @@ class _ProgramParts:
         found, about = self.together(), self._run.about()
         times = {"id": about["id"], "started": about["started"], "finished": now()}
         document = to_json(self._program, found.results, times, found.models, found.protocols)
-        self._run.save_result({**document, "environment": about["environment"], **self._model.to_json()})
+        self._run.save_result({**document, "environment": about["environment"], **encode(DeviceModelDocument.of(self._model))})
 
     def together(self) -> Programs:
         """The answers so far, as one; those of models beside those of all file systems."""

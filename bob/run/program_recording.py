@@ -34,13 +34,15 @@ from bob.protocol.arguments import MAPPED
 from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
-from bob.request import ProbeRequest, configuration_to_json
+from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import each_in_a_guest
+from bob.schema import encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
 from bob.subject import Configuration
+from bob.subject.configuration import ConfigurationDocument
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 from bob.workload.operations import Workload
@@ -262,7 +264,7 @@ def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: Recorded
     write_whole(folder / "calls", recorded.calls.encode())
     more = {
         "checksums": {"calls": documents.checksum(recorded.calls.encode())},
-        "configuration": configuration_to_json(done.request.configuration),
+        "configuration": encode(ConfigurationDocument.of(done.request.configuration)),
         "told": [[output.at.time, output.data.decode("latin-1")] for output in done.outputs],
     }
     write_document(folder / "told.json", more)

@@ -19,7 +19,8 @@ from bob.agent.inside.mounts import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.crash.case import Case
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING
+from bob.crash.device import DeviceModelDocument
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
@@ -48,6 +49,7 @@ from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, un
 from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, trust
 from bob.run.program_windows import look
+from bob.schema import encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
@@ -150,7 +152,9 @@ def _tried(
         def save() -> None:
             about = {"id": identity, "started": started, "finished": now()}
             document = to_json(program, _in_order(results), about, answers, _protocols(every.values()))
-            run.save_result({**document, "environment": asdict(environment), **first.model.to_json()})
+            run.save_result(
+                {**document, "environment": asdict(environment), **encode(DeviceModelDocument.of(first.model))}
+            )
 
         if answers:
             save()
@@ -260,7 +264,7 @@ def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResu
     """The answer where the program can be run, and not at this pace: it may give up waiting."""
     name = request.pace.of(request.configuration.name)
     reason = f"cannot be explored at this pace: {refused.message}"
-    return ProgramResult(name, "", Safety.UNKNOWN, States(), 0, 0, 0, reason=reason)
+    return ProgramResult(name, "", Safety.UNKNOWN, NOTHING, 0, 0, 0, reason=reason)
 
 
 def _protocols(every: Iterable[TakenProgram]) -> tuple[Protocol, ...]:

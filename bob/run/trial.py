@@ -18,7 +18,7 @@ from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
 from bob.claim.property.bench import Bench
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States, total
+from bob.crash.coverage import NOTHING, total
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState
 from bob.errors import RecordingError
@@ -28,15 +28,16 @@ from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.easiest import easiest
 from bob.observe.observed import Observed, Troubled, TroubleKind, alike
 from bob.progress import Progress
-from bob.request import configuration_to_json
 from bob.result import Environment, Run, Unmountable
 from bob.run.agents import check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import Pipeline
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.tasks import Task
+from bob.schema import encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
+from bob.subject.configuration import ConfigurationDocument
 from bob.timings import Work, timed
 from bob.witness import document as witness
 from bob.witness.document import Showing
@@ -60,7 +61,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
         "id": identity,
         "started": started,
         "bob": bob.__version__,
-        "configuration": configuration_to_json(request.configuration),
+        "configuration": encode(ConfigurationDocument.of(request.configuration)),
         "workloads": [workload_to_json(workload) for workload in trial.workloads],
         "expectations": [expectation.text for expectation in trial.expectations],
         "at": trial.at.value,
@@ -171,7 +172,7 @@ class _Kept:
         self.refused = None if refusal is None else refusal.reason
         self.fall = None if refusal is None else refusal.fall
         self.taken = refusal is None
-        self.states, self.unmountable = States(), Unmountable()
+        self.states, self.unmountable = NOTHING, Unmountable()
         self.refusing: CrashState | None = None
         self.mount = self.earlier_loss = ""
         self.troubles: tuple[str, ...] = ()

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, product
 from pathlib import Path
-from typing import Any
 
-from bob import fields
 from bob.catalogue.durability import properties
-from bob.catalogue.probe_files import counted, mistakes_in
+from bob.catalogue.probe_files import counted
 from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
 from bob.resources import shipped
+from bob.schema import Declaration, Line, adapt, declared, mistakes_in, toml
 from bob.workload import operations as ops
 from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
@@ -74,26 +72,16 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     """
     known = shipped_bounds()
     path = known.get(name, Path(name))
-    try:
-        return path.stem, path.read_text()
-    except OSError as error:
-        if "/" in name or path.suffix:
-            raise UsageError(f"{path}: {error.strerror}", hint="is this the file with the bounds?") from None
-        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, (*known, *others), "bob ships")) from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name}: {error}", hint="bounds are a TOML file") from None
+    if not path.exists() and not ("/" in name or path.suffix):
+        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, (*known, *others), "bob ships"))
+    return path.stem, toml(path, "is this the file with the bounds?")
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
     """The bounds ``name`` in TOML ``text``; the file that fills the device is given ``filler`` bytes. Raises UsageError
     for a mistake in them."""
-    file = f"{name}.toml"
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: {error}", hint="bounds are a TOML file") from None
-    with mistakes_in(file):
-        made = read(name, document)
+    with mistakes_in(f"{name}.toml", "see docs/search.md"):
+        made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):
         return made
     return replace(made, setup=(*made.setup, *filling(filler)))
@@ -104,53 +92,53 @@ def filling(length: int) -> tuple[Operation, ...]:
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
-def read(name: str, document: Mapping[str, Any]) -> Bounds:
-    """The bounds in a ``document``. Raises what :func:`bob.catalogue.probe_files.mistakes_in` makes a UsageError of."""
-    fields.check_keys(
-        document,
-        "about",
-        "setup",
-        "begin",
-        "files",
-        "directories",
-        "operations",
-        "calls",
-        "between",
-        "promises",
-        "leave",
-    )
-    files = tuple(map(path_in, fields.texts(document["files"], "files")))
-    directories = tuple(map(path_in, fields.texts(document.get("directories", ()), "directories")))
-    setup = tuple(map(parse_one, counted(fields.texts(document["setup"], "setup"))))
-    begin = tuple(map(parse_one, fields.texts(document.get("begin", ()), "begin")))
-    leave = bytes_in(fields.text(document["leave"], "leave")) if "leave" in document else 0
-    simulate(Workload("setup", (*setup, *(filling(leave) if leave else ())), begin))
+class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
+    """A file of bounds."""
 
-    def filled(key: str) -> tuple[tuple[Operation, ...], ...]:
-        texts = fields.texts(document.get(key, ()), key)
-        return tuple(dict.fromkeys(one for text in texts for one in _filled(text, files, directories)))
+    about: Line
+    files: tuple[Line, ...]
+    setup: tuple[Line, ...]
+    begin: tuple[Line, ...] = ()
+    directories: tuple[Line, ...] = ()
+    operations: tuple[Line, ...] = ()
+    calls: tuple[Line, ...] = ()
+    between: tuple[Line, ...] = ()
+    promises: tuple[Line, ...]
+    leave: Line | None = None
 
-    calls, between = (tuple(chain.from_iterable(filled(key))) for key in ("calls", "between"))
-    if wrong := [one for one in (*calls, *between) if not isinstance(one, ops.SYNC_OPERATIONS)]:
-        raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
-    if not calls:
-        raise ValueError("without 'calls', nothing is promised")
-    operations = filled("operations")
-    if not operations:
-        raise ValueError("there is no operation: is there a name for each place, and two for two?")
-    return Bounds(
-        name=name,
-        about=fields.text(document["about"], "about"),
-        setup=setup,
-        begin=begin,
-        files=files,
-        directories=directories,
-        operations=operations,
-        calls=calls,
-        between=between,
-        promises=promised(fields.texts(document["promises"], "promises")),
-        leave=leave,
-    )
+    def bounds(self, name: str) -> Bounds:
+        """Return the bounds, which are called ``name``. Raises ValueError or UsageError where they cannot be."""
+        files, directories = tuple(map(path_in, self.files)), tuple(map(path_in, self.directories))
+        setup = tuple(map(parse_one, counted(self.setup)))
+        begin = tuple(map(parse_one, self.begin))
+        leave = 0 if self.leave is None else bytes_in(self.leave)
+        simulate(Workload("setup", (*setup, *(filling(leave) if leave else ())), begin))
+
+        def filled(texts: Sequence[str]) -> tuple[tuple[Operation, ...], ...]:
+            return tuple(dict.fromkeys(one for text in texts for one in _filled(text, files, directories)))
+
+        calls, between = (tuple(chain.from_iterable(filled(texts))) for texts in (self.calls, self.between))
+        if wrong := [one for one in (*calls, *between) if not isinstance(one, ops.SYNC_OPERATIONS)]:
+            raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
+        if not calls:
+            raise ValueError("without 'calls', nothing is promised")
+        operations = filled(self.operations)
+        if not operations:
+            raise ValueError("there is no operation: is there a name for each place, and two for two?")
+        return adapt(
+            Bounds,
+            self,
+            name=name,
+            setup=setup,
+            begin=begin,
+            files=files,
+            directories=directories,
+            operations=operations,
+            calls=calls,
+            between=between,
+            promises=promised(self.promises),
+            leave=leave,
+        )
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:

@@ -18,13 +18,12 @@ and the base, observed.json of recorded.json. So a file that was changed is told
 
 from __future__ import annotations
 
-import base64
 import re
 import shlex
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -32,12 +31,10 @@ from typing import Any
 
 from bob import documents
 from bob.crash.case import Case
-from bob.crash.coverage import states_from_json
 from bob.crash.device import DeviceModel
-from bob.crash.state import CrashState
 from bob.errors import StoreError
-from bob.observe.observation import Findings
-from bob.observe.observed import Observed, Seen, Troubled
+from bob.observe.observed import Observed
+from bob.schema import adapt, decode, encode
 from bob.store.files import (
     changed,
     checksum_in,
@@ -49,11 +46,11 @@ from bob.store.files import (
     write_whole,
 )
 from bob.store.refused import Refused
+from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
 from bob.trace.base import Base
-from bob.trace.completion import Completion
-from bob.trace.recording import RecordedDisk, Recording, statuses_from_json
+from bob.trace.recording import Recording
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json, workload_to_json
+from bob.workload.plain import WorkloadDocument
 
 RUNS = Path("bob-runs")
 """Where runs are kept by default: in the current directory."""
@@ -104,7 +101,7 @@ class RunDirectory:
         """The workloads that run.json says are asked, in their order; StoreError where it does not say."""
         about = self.about()
         with reading(self.path / "run.json"):
-            return [workload_from_json(one) for one in about["workloads"]]
+            return [decode(WorkloadDocument, one).workload for one in about["workloads"]]
 
     def note(self, **more: Any) -> None:
         """Add to run.json."""
@@ -112,7 +109,8 @@ class RunDirectory:
 
     def save_base(self, base: Base) -> None:
         """Keep a base image."""
-        write_document(self._base(base.name), base_to_json(base), compact=True)
+        document = BaseDocument.of(base, zlib.compress(zlib.decompress(base.packed), 9))
+        write_document(self._base(base.name), encode(document), compact=True)
 
     def has_base(self, name: str) -> bool:
         """Whether a base image of this name was kept."""
@@ -122,7 +120,8 @@ class RunDirectory:
         """A kept base image."""
         path = self._base(name)
         with reading(path):
-            return base_from_json(self._document(path))
+            document = decode(BaseDocument, self._document(path))
+            return document.base(document.image)
 
     def _base(self, name: str) -> Path:
         return self.path / "bases" / f"{name}.json"
@@ -151,22 +150,17 @@ class RunDirectory:
         files["timeline"] = recording.timeline.encode()
         for name, data in files.items():
             write_whole(folder / name, data)
-        document = {
-            "run": self._id,
-            "workload": workload_to_json(workload),
-            "base": base.name,
-            "base_checksum": checksum_in(self._base(base.name)),
-            "checksums": {name: documents.checksum(data) for name, data in files.items()},
-            "devices": [list(disk.device) for disk in recording.disks],
-            "effective_options": recording.effective_options,
-            "inodes_before": recording.inodes_before,
-            "inodes_after": recording.inodes_after,
-            "status_before": recording.status_before,
-            "status_after": recording.status_after,
-            "completion": recording.completion.value,
-            "final": _packed(recording.final),
-        }
-        write_document(folder / "recorded.json", document, compact=True)
+        document = adapt(
+            RecordedDocument,
+            recording,
+            run=self._id,
+            workload=WorkloadDocument.of(workload),
+            base=base.name,
+            base_checksum=checksum_in(self._base(base.name)),
+            checksums={name: documents.checksum(data) for name, data in files.items()},
+            devices=tuple(disk.device for disk in recording.disks),
+        )
+        write_document(folder / "recorded.json", encode(document), compact=True)
 
     def save_refusal(self, folder: Path, refused: Refused) -> None:
         """Keep that, and why, a workload could not be recorded."""
@@ -222,27 +216,16 @@ class RunDirectory:
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
         with reading(folder / "recorded.json"):
-            document = self._document(folder / "recorded.json")
-            if document.get("run") not in (None, self._id):
+            document = decode(RecordedDocument, self._document(folder / "recorded.json"))
+            if document.run not in (None, self._id):
                 raise changed(folder / "recorded.json", "it is of another run than the run.json of this one")
-            known, base = document.get("checksums", {}), self._base(document["base"])
-            if base.is_file() and document.get("base_checksum") not in (None, checksum_in(base)):
+            base = self._base(document.base)
+            if base.is_file() and document.base_checksum not in (None, checksum_in(base)):
                 raise changed(base, f"{folder.name} was recorded on another one")
-            recording = Recording(
-                disks=tuple(
-                    RecordedDisk(read_raw(folder / _log_name(number), known), (major, minor))
-                    for number, (major, minor) in enumerate(document.get("devices") or [document["device"]])
-                ),
-                timeline=read_raw(folder / "timeline", known).decode(),
-                final=base64.b64decode(document["final"]),
-                effective_options=document["effective_options"],
-                inodes_before=document["inodes_before"],
-                inodes_after=document["inodes_after"],
-                status_before=statuses_from_json(document.get("status_before", {})),
-                status_after=statuses_from_json(document.get("status_after", {})),
-                completion=Completion(document.get("completion", Completion.PROMPT)),
-            )
-            return workload_from_json(document["workload"]), document["base"], recording
+            known = document.checksums
+            logs = [read_raw(folder / _log_name(number), known) for number in range(len(document.disks))]
+            timeline = read_raw(folder / "timeline", known).decode()
+            return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, model: DeviceModel) -> Case:
         """A kept recording as a case. Raises RecordingError where it is not to be believed."""
@@ -251,31 +234,8 @@ class RunDirectory:
 
     def save_observed(self, folder: Path, observed: Observed) -> None:
         """Keep what was seen of a workload."""
-        coverage = observed.coverage
-        document = {
-            "recorded_checksum": checksum_in(folder / "recorded.json"),
-            "states": [
-                [
-                    seen.state.to_json(),
-                    seen.outcome,
-                    str(seen.states),
-                    *([] if seen.whole is None else [str(seen.whole)]),
-                ]
-                for seen in observed.states
-            ],
-            "outcomes": observed.findings.found,
-            "chunks": [len(chunk) for chunk in observed.findings.chunks],
-            "contents": _packed(zlib.compress(b"".join(observed.findings.chunks))),
-            "coverage": {name: None if value is None else str(value) for name, value in asdict(coverage).items()},
-            "lost": observed.lost,
-            "earlier_loss": observed.earlier_loss,
-            "predicted": sorted(observed.predicted),
-            "troubles": observed.troubles,
-            "normal": observed.normal,
-            "passing": observed.passing,
-            "examined_outcomes": observed.examined,
-        }
-        write_document(folder / "observed.json", document, compact=True)
+        document = ObservedDocument.of(observed, checksum_in(folder / "recorded.json"))
+        write_document(folder / "observed.json", encode(document), compact=True)
 
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observed, first_loss: str | None = None
@@ -314,28 +274,10 @@ class RunDirectory:
     def observed(self, folder: Path) -> Observed:
         """What was kept of a workload's observations."""
         with reading(folder / "observed.json"):
-            document = self._document(folder / "observed.json")
-            if document.get("recorded_checksum") not in (None, checksum_in(folder / "recorded.json")):
+            document = decode(ObservedDocument, self._document(folder / "observed.json"))
+            if document.recorded_checksum not in (None, checksum_in(folder / "recorded.json")):
                 raise changed(folder / "observed.json", "it is of another recording than the one beside it")
-            contents = zlib.decompress(base64.b64decode(document["contents"]))
-            if sum(document["chunks"]) != len(contents):
-                raise ValueError("its contents are not as long as they should be")
-            findings = Findings()
-            findings.add(document["outcomes"], document["chunks"], contents)
-            return Observed(
-                states=tuple(
-                    Seen(CrashState.from_json(one[0]), *one[1:2], *map(int, one[2:])) for one in document["states"]
-                ),
-                findings=findings,
-                coverage=states_from_json(document["coverage"]),
-                lost=document["lost"],
-                predicted=frozenset(document.get("predicted", ())),
-                earlier_loss=document.get("earlier_loss"),
-                troubles=tuple(Troubled(int(one[0]), *map(str, one[1:])) for one in document.get("troubles", ())),
-                normal=tuple(document.get("normal", ())),
-                passing=tuple(document.get("passing", ())),
-                examined=tuple(map(int, document.get("examined_outcomes", ()))),
-            )
+            return document.observed
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:
         """Keep a witness; its path within the run."""
@@ -353,31 +295,6 @@ class RunDirectory:
 
 def _log_name(disk: int) -> str:
     return "log" if disk == 0 else f"log-{disk}"
-
-
-def base_to_json(base: Base) -> dict[str, Any]:
-    """A base image as a plain document."""
-    return {
-        "name": base.name,
-        "length": base.length,
-        "image": _packed(zlib.compress(zlib.decompress(base.packed), 9)),
-        "effective_options": base.effective_options,
-        "mkfs": base.mkfs,
-        **({} if len(base.disks) == 1 else {"disks": list(base.disks)}),
-    }
-
-
-def base_from_json(document: Mapping[str, Any]) -> Base:
-    """The base image in a plain document."""
-    image = base64.b64decode(document["image"])
-    return Base(
-        document["name"],
-        document["length"],
-        image,
-        document["effective_options"],
-        document["mkfs"],
-        tuple(document.get("disks", ())),
-    )
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
@@ -412,7 +329,3 @@ def empty_folder(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another directory with --out") from None
-
-
-def _packed(data: bytes) -> str:
-    return base64.b64encode(data).decode()

@@ -6,17 +6,18 @@ those of one kind and fate that follow each other on the disk and in time.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+
+from msgspec.structs import replace
 
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
-from bob.errors import MalformedError
+from bob.schema import Document
 from bob.trace.model import Moment, Trace, Write
-from bob.typed import array, typed
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
@@ -38,17 +39,15 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
     """Operation ``number`` of the workload, from when it was called until it returned (``end``; None: it had not)."""
 
     seconds: float
-    end: float | None
+    end: float | None = None
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Document, frozen=True, tag_field="event", tag="asked"):
     """A system call of a program under test, or what it told, in ``words``. ``there`` says how much of its effect the
     crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or it cannot be told."""
 
@@ -57,17 +56,15 @@ class Asked:
     there: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Flushed:
+class Flushed(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
     """A cache flush, from when it was sent until it was done (``end``; None: it was under way)."""
 
     seconds: float
-    end: float | None
-    task: str
+    end: float | None = None
+    task: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """One write, or ``count`` of them told together, sent at ``seconds`` and done at ``end`` (None: it was under way).
 
     ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
@@ -77,17 +74,17 @@ class Written:
     """
 
     seconds: float
-    end: float | None
+    end: float | None = None
     first: int
     count: int
     sector: int
     sectors: int
-    task: str
+    task: str = ""
     fua: bool
     fate: Fate
-    kind: str
-    what: str
-    operations: tuple[int, ...]
+    kind: str = ""
+    what: str = ""
+    operations: tuple[int, ...] = ()
     kept: str = ""
     decides: bool = False
 
@@ -95,14 +92,14 @@ class Written:
 Event = Called | Asked | Flushed | Written
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts the writes before
     all of these that were durable and are not told of."""
 
-    events: tuple[Event, ...]
     crash: float
     left_out: int = 0
+    events: tuple[Event, ...]
 
     @property
     def causes(self) -> frozenset[int]:
@@ -154,34 +151,36 @@ def timeline(
             (
                 write.submitted.time,
                 Written(
-                    _seconds(write.submitted.seconds - start),
-                    ended(write.completed),
-                    index,
-                    1,
-                    write.sector,
-                    write.sectors,
-                    write.task,
-                    write.fua,
-                    fate,
-                    kind,
-                    what,
-                    _operations(write),
-                    _units(torn.get(index, ())),
-                    index in causes,
+                    seconds=_seconds(write.submitted.seconds - start),
+                    end=ended(write.completed),
+                    first=index,
+                    count=1,
+                    sector=write.sector,
+                    sectors=write.sectors,
+                    task=write.task,
+                    fua=write.fua,
+                    fate=fate,
+                    kind=kind,
+                    what=what,
+                    operations=_operations(write),
+                    kept=_units(torn.get(index, ())),
+                    decides=index in causes,
                 ),
             )
         )
     for flush in trace.flushes:
         if trace.start.time <= flush.submitted.time <= time:
             began = _seconds(flush.submitted.seconds - start)
-            events.append((flush.submitted.time, Flushed(began, ended(flush.completed), flush.task)))
+            flushed = Flushed(seconds=began, end=ended(flush.completed), task=flush.task)
+            events.append((flush.submitted.time, flushed))
     events += _calls(trace, time)
     events.sort(key=lambda pair: pair[0])
     known = [at.seconds for at in _moments(trace) if at.time <= time]
     few, left_out = _fewer(list(_together(event for _time, event in events)))
     if len(few) > MOST_EVENTS:
         few = list(_by_kind(few))
-    return Timeline(tuple(few), _seconds(max(known, default=start) - start), left_out)
+    crash = _seconds(max(known, default=start) - start)
+    return Timeline(events=tuple(few), crash=crash, left_out=left_out)
 
 
 def with_calls(line: Timeline, calls: Iterable[Asked]) -> Timeline:
@@ -192,7 +191,7 @@ def with_calls(line: Timeline, calls: Iterable[Asked]) -> Timeline:
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
     told = [call for call in before if call not in early]
     events = sorted([*told, *line.events], key=lambda event: event.seconds)
-    return replace(line, events=tuple(events))
+    return dataclasses.replace(line, events=tuple(events))
 
 
 def alike(one: Timeline, other: Timeline) -> bool:
@@ -235,7 +234,7 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, Event]]:
             done[number] = seconds
     for number, (at, seconds) in began.items():
         if number:  # those of the finish have the number 0
-            yield at, Called(seconds, done.get(number), number)
+            yield at, Called(seconds=seconds, end=done.get(number), number=number)
 
 
 def _together(events: Iterable[Event]) -> Iterator[Event]:
@@ -319,47 +318,3 @@ def _units(ranges: Sequence[tuple[int, int]]) -> str:
 
 def _seconds(value: float) -> float:
     return round(value, 6)
-
-
-_EVENTS = {"called": Called, "asked": Asked, "flushed": Flushed, "written": Written}
-
-
-def to_json(line: Timeline) -> dict[str, Any]:
-    """The time line as plain JSON: each event with its ``event``, and without what is empty."""
-    return {
-        "crash": line.crash,
-        "left_out": line.left_out,
-        "events": [
-            {"event": name, **{key: value for key, value in asdict(event).items() if _is_told(key, value)}}
-            for event in line.events
-            for name, kind in _EVENTS.items()
-            if isinstance(event, kind)
-        ],
-    }
-
-
-def _is_told(key: str, value: object) -> bool:
-    return value not in ("", (), None) and (key != "decides" or value is True)
-
-
-def from_json(document: Any) -> Timeline:
-    """What :func:`to_json` wrote; raises MalformedError for anything else."""
-    try:
-        events = tuple(_event(dict(event)) for event in document["events"])
-        return typed(Timeline(events, document["crash"], document["left_out"]))
-    except (KeyError, TypeError, ValueError) as error:
-        raise MalformedError(f"its time line is damaged: {error}", hint="was it truncated?") from None
-
-
-def _event(fields: dict[str, Any]) -> Event:
-    kind = fields.pop("event")
-    if kind == "asked":
-        return typed(Asked(**fields))
-    fields.setdefault("end", None)
-    if kind != "called":
-        fields.setdefault("task", "")
-    if kind == "written":
-        fields["fate"] = Fate(fields["fate"])
-        fields["operations"] = array(fields.get("operations", ()))
-    event: Event = typed(_EVENTS[kind](**fields))
-    return event

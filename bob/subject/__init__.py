@@ -3,7 +3,7 @@
 A file system is one file in file-systems/, a set one in sets/ (or either anywhere, by its path).
 """
 
-from bob.subject.configuration import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
+from bob.subject.configuration import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, ConfigurationDocument, configuration
 from bob.subject.file_system import DEVICE, MIB, FileSystem, declared_by, file_system, file_systems, is_file
 from bob.subject.sets import ConfigurationSet, load_set, set_names
 from bob.subject.stack import Stack
@@ -14,6 +14,7 @@ __all__ = [
     "DEVICE",
     "MIB",
     "Configuration",
+    "ConfigurationDocument",
     "ConfigurationSet",
     "FileSystem",
     "Stack",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.errors import UsageError
-from bob.subject.file_system import MIB, FileSystem, file_system
+from bob.schema import Document, adapt
+from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
 from bob.subject.stack import Stack
 
 DEFAULT_BUDGET = 100
@@ -97,3 +98,29 @@ def configuration(
     on = "" if stack is None else f"on {stack.name}"
     name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, on) if part)
     return Configuration(name, known, mkfs_options, mount_options, device, stack)
+
+
+class ConfigurationDocument(Document, frozen=True, kw_only=True):
+    """A configuration: its file system by its name; of one of the user's own, the ``declaration``."""
+
+    name: str
+    fs: str
+    mkfs_options: str
+    mount_options: str
+    device: int
+    declaration: str | None = None
+    stack: Stack | None = None
+
+    @classmethod
+    def of(cls, made: Configuration) -> ConfigurationDocument:
+        """Return the document of a configuration."""
+        return adapt(cls, made, fs=made.fs.name, declaration=made.fs.declaration or None)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration. Raises UsageError for a file system that this bob does not know."""
+        fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
+        if fs is None:
+            hint = "it was shipped with another version of bob, or its file was in bob's own folder"
+            raise UsageError(f"this bob knows no file system {self.fs!r}", hint=hint)
+        return configuration(fs, self.mkfs_options, self.mount_options, self.device, self.name, self.stack)

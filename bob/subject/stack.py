@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from bob.errors import MalformedError
 
 Command = tuple[str, ...]
 """A program of the guest's with its arguments. In each, ``DISK0`` stands for the path of the first disk, and so on."""
@@ -30,29 +27,11 @@ class Stack:
     release: tuple[Command, ...]
     device: str
 
-    def to_json(self) -> dict[str, Any]:
-        """As documents have it."""
-        return {
-            "name": self.name,
-            "disks": list(self.disks),
-            "assemble": [list(command) for command in self.assemble],
-            "release": [list(command) for command in self.release],
-            "device": self.device,
-        }
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Stack:
-        """The stack in a document. Raises KeyError or MalformedError for what is none."""
-        assemble, release = (
-            tuple(tuple(map(str, command)) for command in document[name]) for name in ("assemble", "release")
-        )
-        disks = tuple(document["disks"])
-        if not disks or not all(type(length) is int and length > 0 for length in disks):
-            raise MalformedError(f"a stack has disks of {document['disks']!r} bytes")
-        return cls(str(document["name"]), disks, assemble, release, str(document["device"]))
+    def __post_init__(self) -> None:
+        if not self.disks or min(self.disks) <= 0:
+            raise ValueError(f"a stack has disks of {self.disks!r} bytes")
 
     @property
     def for_agent(self) -> dict[str, Any]:
         """What the agent is told of it, beside the disks."""
-        document = self.to_json()
-        return {name: document[name] for name in ("assemble", "release", "device")}
+        return {name: getattr(self, name) for name in ("assemble", "release", "device")}

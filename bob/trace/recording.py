@@ -56,8 +56,3 @@ class Recording:
     def log_bytes(self) -> int:
         """How long the logs are together (bytes)."""
         return sum(len(disk.log) for disk in self.disks)
-
-
-def statuses_from_json(document: Mapping[str, list[int]]) -> dict[str, Status]:
-    """What a document has of them: an array for each path. TypeError or ValueError where it is none."""
-    return {path: Status(*map(int, numbers)) for path, numbers in document.items()}

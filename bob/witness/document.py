@@ -6,11 +6,10 @@ the state breaks. docs/formats.md describes each field.
 
 from __future__ import annotations
 
-import base64
 import lzma
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,26 +22,25 @@ from bob.claim.kinds import claim_of
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.departures import distance
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Observation
-from bob.request import configuration_from_json, configuration_to_json
-from bob.store.run_directory import base_from_json
+from bob.schema import Document, adapt, decode, encode, field, older
+from bob.store.run_documents import BaseDocument
 from bob.story import timeline
 from bob.story.timeline import Timeline
-from bob.subject import Configuration
+from bob.subject.configuration import Configuration, ConfigurationDocument
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Statuses, statuses_from_json
-from bob.typed import typed
+from bob.trace.recording import Statuses
 from bob.witness import bundle
-from bob.witness.found import found_from_json, found_to_json
-from bob.witness.recipes import from_recipe, to_recipe
+from bob.witness.found import FoundDocument
+from bob.witness.recipes import Recipe, from_recipe, to_recipe
 from bob.workload.language import write_one
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json, workload_to_json
+from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.witness/1"
 
@@ -127,6 +125,36 @@ class Witness:
         return self.claim.sentence(self.timeline, self.context, self.found)
 
 
+class CrashDocument(Document, frozen=True):
+    """The crash, for people: its ``state`` as a recipe, and what happened up to it."""
+
+    state: CrashState
+    departure: int
+    timeline: Timeline
+    all_lost: bool | None = None
+
+
+class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
+    """A witness but for the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are (sector, sectors)."""
+
+    claim: str
+    evidence: str
+    environment: Mapping[str, str]
+    configuration: ConfigurationDocument
+    device_model: DeviceModelDocument
+    workload: WorkloadDocument
+    inodes_before: Mapping[str, int]
+    inodes_after: Mapping[str, int]
+    status_before: Statuses = field(default_factory=older({}))
+    status_after: Statuses = field(default_factory=older({}))
+    crash: CrashDocument
+    shrunk_from: Size | None = None
+    found: FoundDocument | None = None
+    base: BaseDocument
+    runs: tuple[tuple[int, int], ...]
+    data: Recipe
+
+
 def write(
     showing: Showing,
     *,
@@ -141,40 +169,26 @@ def write(
     ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
-    image = b"".join(data for _sector, data in runs)
     line = timeline.with_calls(told(configuration.fs.driver, case, state, showing.causes, writes), calls)
-    return {
-        "schema": SCHEMA,
-        "claim": showing.claim.kind,
-        **showing.claim.to_json(),
-        "evidence": showing.evidence,
-        "environment": dict(environment),
-        "configuration": configuration_to_json(configuration),
-        "device_model": replace(model, completion=recording.completion).to_json(),
-        "workload": workload_to_json(case.workload),
-        "inodes_before": dict(recording.inodes_before),
-        "inodes_after": dict(recording.inodes_after),
-        "status_before": recording.status_before,
-        "status_after": recording.status_after,
-        "crash": {
-            "state": state.to_json(),
-            "departure": showing.size.departure,
-            "timeline": timeline.to_json(line),
-            **({} if showing.all_lost is None else {"all_lost": showing.all_lost}),
-        },
-        **({} if shrunk_from is None else {"shrunk_from": asdict(shrunk_from)}),
-        **({} if showing.found is None else {"found": found_to_json(showing.found, environment["kernel"])}),
-        "base": {
-            "name": base.name,
-            "length": base.length,
-            "effective_options": base.effective_options,
-            "mkfs": base.mkfs,
-            **({} if len(base.disks) == 1 else {"disks": list(base.disks)}),
-            "image": _image(base.packed),
-        },
-        "runs": [[sector, len(data) // SECTOR_BYTES] for sector, data in runs],
-        "data": to_recipe(image),
-    }
+    found = None if showing.found is None else FoundDocument.of(showing.found, environment["kernel"])
+    document = adapt(
+        WitnessDocument,
+        recording,
+        claim=showing.claim.kind,
+        evidence=showing.evidence,
+        environment=dict(environment),
+        configuration=ConfigurationDocument.of(configuration),
+        device_model=DeviceModelDocument.of(replace(model, completion=recording.completion)),
+        workload=WorkloadDocument.of(case.workload),
+        crash=CrashDocument(state, showing.size.departure, line, showing.all_lost),
+        shrunk_from=shrunk_from,
+        found=found,
+        base=BaseDocument.of(base, _image(base.packed)),
+        runs=tuple((sector, len(data) // SECTOR_BYTES) for sector, data in runs),
+        data=to_recipe(b"".join(data for _sector, data in runs)),
+    )
+    plain = encode(document)
+    return {"schema": plain["schema"], "claim": plain["claim"], **showing.claim.to_json(), **plain}
 
 
 def named(driver: str, case: Case) -> tuple[Name, ...]:
@@ -204,9 +218,9 @@ def told(
 
 
 @lru_cache(maxsize=2)
-def _image(packed: bytes) -> str:
+def _image(packed: bytes) -> bytes:
     """The runs of a base image as witnesses have them: many witnesses of a run have one base."""
-    return base64.b64encode(lzma.compress(zlib.decompress(packed))).decode()
+    return lzma.compress(zlib.decompress(packed))
 
 
 def read(path: Path) -> Witness:
@@ -237,7 +251,7 @@ def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
-    return {**document, "evidence": evidence, "found": found_to_json(found, kernel)}
+    return {**document, "evidence": evidence, "found": encode(FoundDocument.of(found, kernel))}
 
 
 def _instead(schema: Any, path: Path) -> str:
@@ -261,52 +275,39 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _read(document: Mapping[str, Any]) -> Witness:
-    if not isinstance(document["base"]["name"], str):
-        raise TypeError("the name of its base is no text")
-    if not all(isinstance(value, str) for value in document["environment"].values()):
-        raise TypeError("its environment is not of texts")
-    image = from_recipe(document["data"])
+def _read(plain: Mapping[str, Any]) -> Witness:
+    document = decode(WitnessDocument, {"claim": "", **plain})
+    image = from_recipe(document.data)
     runs, position = [], 0
-    for sector, count in document["runs"]:
+    for sector, count in document.runs:
         runs.append((sector, image[position : position + count * SECTOR_BYTES]))
         position += count * SECTOR_BYTES
     if position != len(image):
         raise ValueError(f"its runs have {position:,} bytes, their data {len(image):,}")
-    made = document["configuration"]
-    packed = zlib.compress(lzma.decompress(base64.b64decode(document["base"]["image"], validate=True)), 1)
+    packed = zlib.compress(lzma.decompress(document.base.image), 1)
     for sector, data in [*differences.runs(packed), *runs]:
-        if not 0 <= sector * SECTOR_BYTES <= document["base"]["length"] - len(data) or not data:
+        if not 0 <= sector * SECTOR_BYTES <= document.base.length - len(data) or not data:
             raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
-    workload = workload_from_json(document["workload"])
-    base = {**document["base"], "image": base64.b64encode(packed).decode()}
-    return Witness(
-        claim=claim_of(document, workload, _shipped),
-        evidence=document["evidence"],
-        kernel=document["environment"]["kernel"],
-        environment=dict(document["environment"]),
-        configuration=configuration_from_json(made),
-        model=DeviceModel.from_json(document["device_model"]),
+    workload = document.workload.workload
+    return adapt(
+        Witness,
+        document,
+        claim=claim_of(plain, workload, _shipped),
+        kernel=document.environment["kernel"],
+        configuration=document.configuration.configuration,
+        model=document.device_model.model,
         workload=workload,
-        base=base_from_json(base),
+        base=document.base.base(packed),
         runs=tuple(runs),
-        inodes=(_inodes(document["inodes_before"]), _inodes(document["inodes_after"])),
-        statuses=(
-            statuses_from_json(document.get("status_before", {})),
-            statuses_from_json(document.get("status_after", {})),
-        ),
-        state=CrashState.from_json(document["crash"]["state"]),
-        timeline=timeline.from_json(document["crash"]["timeline"]),
-        size=Size(len(workload.operations), len(workload.setup), int(document["crash"]["departure"])),
-        shrunk_from=typed(Size(**document["shrunk_from"])) if "shrunk_from" in document else None,
-        all_lost=document["crash"].get("all_lost"),
-        found=found_from_json(document["found"]) if "found" in document else None,
+        inodes=(document.inodes_before, document.inodes_after),
+        statuses=(document.status_before, document.status_after),
+        state=document.crash.state,
+        timeline=document.crash.timeline,
+        size=Size(len(workload.operations), len(workload.setup), document.crash.departure),
+        all_lost=document.crash.all_lost,
+        found=None if document.found is None else document.found.observation,
     )
 
 
 def _shipped(name: str) -> Property | None:
     return next((probe.property for probe in shipped_probes() if probe.property.name == name), None)
-
-
-def _inodes(document: Mapping[str, Any]) -> dict[str, int]:
-    return {path: int(number) for path, number in document.items()}

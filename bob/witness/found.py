@@ -1,4 +1,4 @@
-"""What was found after the crash of a witness, as plain JSON: with it, the witness can be judged without a guest.
+"""What was found after the crash of a witness: with it, the witness can be judged without a guest.
 
 The contents of all files are one recipe (:mod:`bob.witness.recipes`), each padded to whole sectors, in the order of the
 names; of several names of one file, each has its contents.
@@ -6,67 +6,65 @@ names; of several names of one file, each has its contents.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
-from typing import Any
 
 from bob.observe.observation import Node, Observation
+from bob.schema import Document, adapt, field
 from bob.trace.model import SECTOR_BYTES
-from bob.witness.recipes import from_recipe, to_recipe
-
-_PLAIN = {"inode": 0, "links": 1, "size": 0, "target": "", "fault": None, "mode": None, "uid": None, "gid": None}
-"""The fields of a node that are left out where they say nothing, and what they are then."""
+from bob.witness.recipes import Recipe, from_recipe, to_recipe
 
 
-def found_to_json(found: Observation, kernel: str) -> dict[str, Any]:
-    """``found``, as it was seen on ``kernel``."""
-    tree, data = None, b""
-    if found.tree is not None:
-        ordered = sorted(found.tree.items())
-        tree = {path: _node_to_json(node) for path, node in ordered}
-        data = b"".join(_padded(node.content) for _path, node in ordered)
-    return {
-        "kernel": kernel,
-        "mounted": found.mounted,
-        "error": found.error,
-        "repaired": found.repaired,
-        "tree": tree,
-        "data": to_recipe(data),
-    }
+class NodeDocument(Document, frozen=True):
+    """One name in the tree, as :class:`Node` has it, with the ``length`` of its content."""
+
+    kind: str
+    inode: int = 0
+    links: int = 1
+    size: int = 0
+    target: str = ""
+    fault: str | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    length: int = 0
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+    mtime: int | None = None
 
 
-def found_from_json(document: Mapping[str, Any]) -> Observation:
-    """What :func:`found_to_json` wrote. Raises KeyError, TypeError, ValueError or LZMAError for what is none."""
-    data, position = from_recipe(document["data"]), 0
-    tree: dict[str, Node] | None = None
-    if document["tree"] is not None:
-        tree = {}
-        for path, entry in document["tree"].items():
-            length = int(entry.get("length", 0))
-            tree[path] = _node(entry, data[position : position + length])
-            position += len(_padded(tree[path].content))
-    if position != len(data):
-        raise ValueError("what was found has more data than files")
-    return Observation(bool(document["mounted"]), document["error"], tree, bool(document["repaired"]))
+class FoundDocument(Document, frozen=True):
+    """What was found on ``kernel``; ``data`` are the contents."""
 
+    kernel: str
+    mounted: bool
+    error: str | None
+    repaired: bool
+    tree: Mapping[str, NodeDocument] | None
+    data: Recipe
 
-def _node_to_json(node: Node) -> dict[str, Any]:
-    said = {name: getattr(node, name) for name, plain in _PLAIN.items() if getattr(node, name) != plain}
-    if node.content:
-        said["length"] = len(node.content)
-    if node.xattrs:
-        said["xattrs"] = {name: base64.b64encode(value).decode() for name, value in node.xattrs.items()}
-    if node.mtime is not None:
-        said["mtime"] = node.mtime
-    return {"kind": node.kind, **said}
+    @classmethod
+    def of(cls, found: Observation, kernel: str) -> FoundDocument:
+        """Return the document of what was ``found`` on ``kernel``."""
+        tree, data = None, b""
+        if found.tree is not None:
+            ordered = sorted(found.tree.items())
+            tree = {path: adapt(NodeDocument, node, length=len(node.content)) for path, node in ordered}
+            data = b"".join(_padded(node.content) for _path, node in ordered)
+        return adapt(cls, found, kernel=kernel, tree=tree, data=to_recipe(data))
 
-
-def _node(entry: Mapping[str, Any], content: bytes) -> Node:
-    if len(content) != int(entry.get("length", 0)):
-        raise ValueError("what was found has less data than files")
-    said = {name: entry.get(name, plain) for name, plain in _PLAIN.items()}
-    xattrs = {name: base64.b64decode(value, validate=True) for name, value in entry.get("xattrs", {}).items()}
-    return Node(entry["kind"], content=content, xattrs=xattrs, mtime=entry.get("mtime"), **said)
+    @property
+    def observation(self) -> Observation:
+        """What was found. Raises ValueError or LZMAError where the data is not that of the tree."""
+        data, position = from_recipe(self.data), 0
+        tree: dict[str, Node] = {}
+        for path, entry in (self.tree or {}).items():
+            content = data[position : position + entry.length]
+            if len(content) != entry.length:
+                raise ValueError("what was found has less data than files")
+            tree[path] = adapt(Node, entry, content=content)
+            position += len(_padded(content))
+        if position != len(data):
+            raise ValueError("what was found has more data than files")
+        return adapt(Observation, self, tree=None if self.tree is None else tree)
 
 
 def _padded(content: bytes) -> bytes:

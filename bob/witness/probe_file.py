@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from bob.catalogue.probe_files import parsed
-from bob.claim.property.declaration import declaration
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.of_property import OfProperty
 from bob.errors import UsageError
 from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL
+from bob.schema import encode
 from bob.witness.document import Witness
 from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
@@ -37,7 +38,7 @@ def to_probe(witness: Witness) -> str:
     name = (PREFIX + re.sub("[^A-Za-z0-9_-]+", "-", claim.name))[:80].rstrip("-")
     prop = replace(claim.resolved, name=name)
     workload = replace(claim.asking(witness.workload), pattern=PATTERN)
-    text = "\n".join([*_told(witness), *_property(declaration(prop)), "", *_workload(workload), ""])
+    text = "\n".join([*_told(witness), *_property(encode(PropertyDocument.of(prop))), "", *_workload(workload), ""])
     probe = parsed("the probe file", text)
     asked = replace(workload, finish=replace(workload.finish, name=_finish(workload.finish)))
     if (probe.property, probe.workloads) != (prop, (asked,)):
@@ -78,7 +79,7 @@ def _property(declared: dict[str, Any]) -> Iterator[str]:
         yield f"{key} = {_value(declared[key])}"
     yield from ("", "[judge]")
     for key, value in declared["judge"].items():
-        if value not in ([], False):
+        if value not in ((), False):
             yield f"{key} = {_value(value)}"
 
 
@@ -104,11 +105,11 @@ def _finish(finish: Finish) -> str:
     return f"natural {finish.phase}" if finish.phase else "natural"
 
 
-def _value(value: str | bool | list[str]) -> str:
+def _value(value: str | bool | tuple[str, ...]) -> str:
     """A value as TOML has it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     return '"' + "".join(map(_letter, value)) + '"'
 

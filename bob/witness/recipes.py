@@ -6,19 +6,36 @@ are kept as they are, compressed. 2 MiB of an append are a line.
 
 from __future__ import annotations
 
-import base64
 import lzma
-from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
+from bob.schema import Document
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import UNSHADED, contents, place
 
 
-def to_recipe(data: bytes) -> dict[str, Any]:
-    """The recipe of ``data``, whole sectors, as plain JSON: ``patterns`` are (sector of the data, sectors, operation,
-    offset in the file, shade), ascending, ``rest`` all other sectors (lzma, base64)."""
-    patterns: list[list[int]] = []
+class Pattern(NamedTuple):
+    """From ``sector`` of the data on, ``sectors`` that ``operation`` wrote, from ``offset`` of its file on (bytes). One
+    without a ``shade`` is of before there were any."""
+
+    sector: int
+    sectors: int
+    operation: int
+    offset: int
+    shade: int = UNSHADED
+
+
+class Recipe(Document, frozen=True):
+    """Data of so many ``sectors``: ``patterns`` ascending, and the ``rest``, all other sectors (lzma)."""
+
+    sectors: int
+    patterns: tuple[Pattern, ...]
+    rest: bytes
+
+
+def to_recipe(data: bytes) -> Recipe:
+    """Return the recipe of ``data``, whole sectors."""
+    patterns: list[Pattern] = []
     rest = bytearray()
     for sector in range(len(data) // SECTOR_BYTES):
         piece = data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
@@ -29,22 +46,15 @@ def to_recipe(data: bytes) -> dict[str, Any]:
         if patterns:
             first, count, same, start, shade = patterns[-1]
             if (first + count, same, start + count * SECTOR_BYTES, shade) == (sector, *found):
-                patterns[-1][1] += 1
+                patterns[-1] = Pattern(first, count + 1, same, start, shade)
                 continue
-        patterns.append([sector, 1, *found])
-    return {
-        "sectors": len(data) // SECTOR_BYTES,
-        "patterns": patterns,
-        "rest": base64.b64encode(lzma.compress(bytes(rest))).decode(),
-    }
+        patterns.append(Pattern(sector, 1, *found))
+    return Recipe(len(data) // SECTOR_BYTES, tuple(patterns), lzma.compress(bytes(rest)))
 
 
-def from_recipe(recipe: Mapping[str, Any]) -> bytes:
-    """The data of a recipe; patterns without a shade are of before there were any.
-
-    Raises KeyError, TypeError, ValueError or LZMAError for what is none.
-    """
-    rest = lzma.decompress(base64.b64decode(recipe["rest"], validate=True))
+def from_recipe(recipe: Recipe) -> bytes:
+    """Return the data of a recipe. Raises ValueError or LZMAError for what is none."""
+    rest = lzma.decompress(recipe.rest)
     data, used = bytearray(), 0
 
     def take(sectors: int) -> None:
@@ -55,10 +65,10 @@ def from_recipe(recipe: Mapping[str, Any]) -> bytes:
         data.extend(piece)
         used += len(piece)
 
-    for sector, count, operation, offset, *shade in recipe["patterns"]:
+    for sector, count, operation, offset, shade in recipe.patterns:
         take(sector - len(data) // SECTOR_BYTES)
-        data += contents(operation, offset, count * SECTOR_BYTES, *(shade or [UNSHADED]))
-    take(recipe["sectors"] - len(data) // SECTOR_BYTES)
+        data += contents(operation, offset, count * SECTOR_BYTES, shade)
+    take(recipe.sectors - len(data) // SECTOR_BYTES)
     if used != len(rest):
         raise ValueError("a recipe has more sectors than it says")
     return bytes(data)

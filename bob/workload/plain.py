@@ -1,53 +1,85 @@
-"""Workloads and finishes as plain documents, as run directories and witnesses have them (docs/formats.md)."""
+"""Workloads and finishes as run directories and witnesses have them (docs/formats.md): operations in the one-line
+language."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from bob.schema import Document, Number, adapt, decode, encode
 from bob.workload.language import parse_one, write_one
-from bob.workload.operations import At, Finish, Workload
+from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
 
 
-def workload_to_json(workload: Workload) -> dict[str, Any]:
-    """A workload as a plain document, its operations in the one-line language."""
-    return {
-        "name": workload.name,
-        "setup": [write_one(operation) for operation in workload.setup],
-        "operations": [write_one(operation) for operation in workload.operations],
-        "finish": finish_to_json(workload.finish),
-        **({} if workload.at is At.ANY else {"at": workload.at.value}),
-        **({} if workload.pattern == UNSHADED_PATTERN else {"pattern": workload.pattern}),
-    }
+class FinishDocument(Document, frozen=True, kw_only=True):
+    """How a recording ended."""
+
+    name: str
+    operations: tuple[str, ...]
+    natural: bool
+    phase: Number
+
+    @classmethod
+    def of(cls, finish: Finish) -> FinishDocument:
+        """Return the document of ``finish``."""
+        return adapt(cls, finish, operations=_texts(finish.operations))
+
+    @property
+    def finish(self) -> Finish:
+        """The finish. Raises UsageError for what is no operation."""
+        return adapt(Finish, self, operations=_operations(self.operations))
 
 
-def workload_from_json(document: Mapping[str, Any]) -> Workload:
-    """The workload in a plain document; one that names no pattern is of before there were several."""
-    pattern = document.get("pattern", UNSHADED_PATTERN)
-    if pattern not in (UNSHADED_PATTERN, PATTERN):
-        raise ValueError(f"its data has pattern {pattern!r}, which this bob does not know")
-    return Workload(
-        document["name"],
-        tuple(map(parse_one, document["setup"])),
-        tuple(map(parse_one, document["operations"])),
-        finish_from_json(document["finish"]),
-        At(document.get("at", At.ANY)),
-        pattern,
-    )
+class WorkloadDocument(Document, frozen=True, kw_only=True):
+    """A workload. One that names no ``pattern`` is of before there were several."""
+
+    name: str
+    setup: tuple[str, ...]
+    operations: tuple[str, ...]
+    finish: FinishDocument
+    at: At = At.ANY
+    pattern: int = UNSHADED_PATTERN
+
+    def __post_init__(self) -> None:
+        if self.pattern not in (UNSHADED_PATTERN, PATTERN):
+            raise ValueError(f"its data has pattern {self.pattern!r}, which this bob does not know")
+
+    @classmethod
+    def of(cls, workload: Workload) -> WorkloadDocument:
+        """Return the document of ``workload``."""
+        setup, operations = _texts(workload.setup), _texts(workload.operations)
+        return adapt(cls, workload, setup=setup, operations=operations, finish=FinishDocument.of(workload.finish))
+
+    @property
+    def workload(self) -> Workload:
+        """The workload. Raises UsageError for what is no operation."""
+        setup, operations = _operations(self.setup), _operations(self.operations)
+        return adapt(Workload, self, setup=setup, operations=operations, finish=self.finish.finish)
 
 
-def finish_to_json(finish: Finish) -> dict[str, Any]:
-    """A finish as a plain document."""
-    return {
-        "name": finish.name,
-        "operations": [write_one(operation) for operation in finish.operations],
-        "natural": finish.natural,
-        "phase": finish.phase,
-    }
+def _texts(operations: tuple[Operation, ...]) -> tuple[str, ...]:
+    return tuple(map(write_one, operations))
 
 
-def finish_from_json(document: Mapping[str, Any]) -> Finish:
-    """The finish in a plain document."""
-    operations = tuple(map(parse_one, document["operations"]))
-    return Finish(document["name"], operations, document["natural"], document["phase"])
+def _operations(texts: tuple[str, ...]) -> tuple[Operation, ...]:
+    return tuple(map(parse_one, texts))
+
+
+def workload_to_json(workload: Workload) -> Any:
+    """Return ``workload`` as plain JSON."""
+    return encode(WorkloadDocument.of(workload))
+
+
+def workload_from_json(plain: Any) -> Workload:
+    """Return the workload in plain JSON. Raises ShapeError or UsageError for what is none."""
+    return decode(WorkloadDocument, plain).workload
+
+
+def finish_to_json(finish: Finish) -> Any:
+    """Return ``finish`` as plain JSON."""
+    return encode(FinishDocument.of(finish))
+
+
+def finish_from_json(plain: Any) -> Finish:
+    """Return the finish in plain JSON. Raises ShapeError or UsageError for what is none."""
+    return decode(FinishDocument, plain).finish

@@ -77,7 +77,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
         assert str(refused.value) == snapshot("it asks about several operations at once")
     elif question.required or question.beside:
         assert read(document, workload, {}.get) == claim
-        assert claim.sentence(Timeline((), 1.0), Context(workload, ({}, {}), ({}, {})), None)
+        assert claim.sentence(Timeline(events=(), crash=1.0), Context(workload, ({}, {}), ({}, {})), None)
         assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
     document["question"]["whatever"] = True
     with pytest.raises(MalformedError) as refused:

@@ -18,7 +18,7 @@ from bob.catalogue.sets import Rows, probes_of
 from bob.claim.counting import judged
 from bob.claim.kinds import KINDS, claim_of
 from bob.claim.mounting import Mountable
-from bob.claim.property.declaration import declaration
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.property.vocabulary import clause_of_today, row_of_today
@@ -31,6 +31,7 @@ from bob.observe.observed import Seen, TroubleKind
 from bob.report.saved import read_result
 from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.result import to_json
+from bob.schema import encode
 from bob.witness import document as witness
 from bob.workload.operations import At, Workload
 from report.samples import finer
@@ -106,9 +107,9 @@ def test_a_witness_of_before_is_of_the_row_of_today(tmp_path: Path) -> None:
     "call", ["return", "o-sync-write", "fsync-fiel", "fsync", "", "Sync", 5, None, [], {}, ["sync"]]
 )
 def test_a_witness_of_an_unknown_call_is_refused_in_a_line(tmp_path: Path, call: object) -> None:
-    probe = declaration(ENTRY)
+    probe = encode(PropertyDocument.of(ENTRY))
     made = {**written(ENTRY.name), "probe": {**probe, "judge": {**probe["judge"], "call": call}}}
-    with pytest.raises(MalformedError, match="fsync-file, ") as caught:
+    with pytest.raises(MalformedError, match=r"is none of fsync-file, |needs a 'call'") as caught:
         witness.read(stored(tmp_path, made))
     assert "\n" not in caught.value.message
 

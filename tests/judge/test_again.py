@@ -16,7 +16,7 @@ from bob.claim.property.bench import Bench
 from bob.claim.recovery import Idempotent
 from bob.claim.verdict import Verdict
 from bob.crash import case
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import StoreError
@@ -28,6 +28,7 @@ from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.result import Result, from_json, to_json
+from bob.schema import decode
 from bob.search.spaces import search
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
@@ -195,7 +196,7 @@ def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path
     unmountable = judge_again(run.path).configurations[0].unmountable
     assert (unmountable.states, unmountable.witness) == (2, "witnesses/unmountable.json")
     witness = json.loads((run.path / "witnesses" / "unmountable.json").read_text())
-    assert witness["crash"]["state"] == samples.LAST.to_json()
+    assert decode(CrashState, witness["crash"]["state"]) == samples.LAST
 
 
 # A search, whose lots are judged again by cause
@@ -325,7 +326,7 @@ def observed(lost: str | None = None) -> Observed:
         Seen(CrashState(2, (4,)), 2),
         Seen(CrashState(3), None),
     )
-    return Observed(states, Findings(OUTCOMES), States(), lost)
+    return Observed(states, Findings(OUTCOMES), NOTHING, lost)
 
 
 def test_the_easiest_state_of_each_outcome_that_mounts() -> None:

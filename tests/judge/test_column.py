@@ -16,6 +16,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
 from bob.observe.observed import Observed, Seen, Troubled
+from bob.schema import decode
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 
@@ -70,7 +71,7 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
     def of_witness(name: str) -> tuple[int, ...] | None:
         if name not in kept:
             return None
-        return rank(kept[name]["workload"]["operations"], CrashState.from_json(kept[name]["crash"]["state"]))
+        return rank(kept[name]["workload"]["operations"], decode(CrashState, kept[name]["crash"]["state"]))
 
     refused, wrong = all_with(3), all_with(2)
     assert result.unmountable.states == sum(one.states for _workload, one in refused)

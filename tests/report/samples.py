@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.crash.device import DeviceModel
 from bob.report.rows import FAMILIES
 from bob.result import (
@@ -81,7 +81,7 @@ def _like(name: str, verdict: Verdict | None) -> PropertyResult:
         case Verdict.UNKNOWN:
             return cell(name, verdict, some, reason="the guest was lost (hung) in 4 of 12 workloads")
         case Verdict.SKIPPED:
-            return cell(name, verdict, States(), workloads=0, reason="the guest's kernel has no such file system")
+            return cell(name, verdict, NOTHING, workloads=0, reason="the guest's kernel has no such file system")
     return cell(name, Verdict.HOLDS, some)
 
 
@@ -112,7 +112,7 @@ def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
             "multi-block-append", Verdict.UNKNOWN, some, reason="the guest was lost (hung) in 4 of 12 workloads"
         ),
         "trunc-append-any": cell(
-            "trunc-append-any", Verdict.SKIPPED, States(), workloads=0, reason="the file system has no truncation"
+            "trunc-append-any", Verdict.SKIPPED, NOTHING, workloads=0, reason="the file system has no truncation"
         ),
     }
     held = cell("directory-op", Verdict.HOLDS, some)

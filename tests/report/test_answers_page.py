@@ -10,7 +10,7 @@ import pytest
 
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Finished, Tried
 from bob.report.answers_page import pages, to_html
@@ -42,7 +42,7 @@ def tried(folder: Path) -> Tried:
         (folder / path).write_text(json.dumps(documents()[name]))
     unmountable = Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning")
     finishes = (Finished(Finish("natural", natural=True), STATES, unmountable),)
-    finishes += (Finished(Finish("sync"), States(), Unmountable(), "the recording is not believed"),)
+    finishes += (Finished(Finish("sync"), NOTHING, Unmountable(), "the recording is not believed"),)
     return Tried(
         run=result().run,
         environment=ENVIRONMENT,

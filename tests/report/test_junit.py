@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.observe.observed import TroubleKind
 from bob.program.answer import Consequence
@@ -80,7 +80,7 @@ def test_each_verdict_is_what_a_ci_takes_it_for() -> None:
             cell(ROW, FAILS, SOME, evidence=EVIDENCE, witness="witnesses/append-any.json"),
             cell("overwrite-any", HOLDS, SOME),
             cell("directory-op", UNKNOWN, SOME, reason="the guest was lost: it hung"),
-            cell("directory-op-any", SKIPPED, States(), 0, reason="mkfs refused it"),
+            cell("directory-op-any", SKIPPED, NOTHING, 0, reason="mkfs refused it"),
         )
     )
     assert {name: [inner.tag for inner in case] for name, case in found.items()} == {

@@ -20,7 +20,7 @@ from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.output import THEME
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
 from bob.report.counts import compact, explored, plural, share, size, torn_states, whole_states
 from bob.report.grids import finishes, grids, listed
@@ -156,7 +156,7 @@ HUGE = 2**12321
             States(0, 16, 64, None, 0, 0),
             *("0 of 16", "none", "0 of 16 whole states, none of the torn ones"),
         ),
-        (States(), "", "", ""),
+        (NOTHING, "", "", ""),
         # Results that are older than the count.
         (States(812, 4096, 2**88), "some of 4,096", "", "some of 4,096 whole states"),
         (
@@ -282,10 +282,10 @@ def test_the_page_has_a_mark_for_each_cell_that_leads_to_its_evidence() -> None:
 def test_which_finishes_fail(verdicts: str, said: str) -> None:
     words = {"f": Verdict.FAILS, "h": Verdict.HOLDS, "u": Verdict.UNKNOWN}
     asked = [
-        WorkloadResult("w", finish, words[letter], States())
+        WorkloadResult("w", finish, words[letter], NOTHING)
         for finish, letter in zip(("natural", "sync"), verdicts, strict=True)
     ]
-    assert finishes(PropertyResult("x", "ordering", Verdict.FAILS, States(), tuple(asked))) == said
+    assert finishes(PropertyResult("x", "ordering", Verdict.FAILS, NOTHING, tuple(asked))) == said
 
 
 # Results as several pages: every link leads somewhere, and every page can be reached

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
@@ -121,7 +121,7 @@ def _article(one: Element | None) -> Element | None:
 
 
 def test_a_workload_that_is_unknown_says_why() -> None:
-    asked = WorkloadResult("lost", "natural", Verdict.UNKNOWN, States(), reason="the guest hung")
+    asked = WorkloadResult("lost", "natural", Verdict.UNKNOWN, NOTHING, reason="the guest hung")
     shown = replace(ONE.configurations[0], properties=(replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), 3)),))
     shown = replace(
         shown, properties=(replace(shown.properties[0], workloads=(*shown.properties[0].workloads, asked)),)

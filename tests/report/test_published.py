@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.apm.builtin import builtin, names
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING
 from bob.errors import MalformedError
 from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Programs, Safety
 from bob.judge.reliance import CallWords, ReliedOn
@@ -252,7 +252,7 @@ def test_answers_of_several_runs_stand_together_in_whichever_order() -> None:
 
 def test_each_file_system_has_its_paces_side_by_side_whichever_program_was_recorded_at_them() -> None:
     def of(program: str, *names: str) -> Programs:
-        return Programs(program, "", tuple(ProgramResult(name, "", Safety.SAFE, States(), 1, 1, 1) for name in names))
+        return Programs(program, "", tuple(ProgramResult(name, "", Safety.SAFE, NOTHING, 1, 1, 1) for name in names))
 
     paces = by_file_system(
         [of("a", "xfs", "xfs-busy", "ext4"), of("b", "ext4-slow"), of("c", "xfs-slow", "xfs-slower")]
@@ -266,7 +266,7 @@ def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
     def crossed(harm: Predicted, **said: Cross) -> Predicted:
         return replace(harm, crossed=said)
 
-    real = ProgramResult("ext4", "", Safety.SAFE, States(), 1, 1, 1)
+    real = ProgramResult("ext4", "", Safety.SAFE, NOTHING, 1, 1, 1)
     confirmed = crossed(APPEND, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN, busy=Cross.CONFIRMED)
     unreachable = crossed(RENAME, ext4=Cross.NOT_REACHABLE, slow=Cross.NOT_REACHABLE)
     left_open = crossed(CUT, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN)

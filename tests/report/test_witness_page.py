@@ -120,7 +120,21 @@ def nasty(found: Witness, text: str) -> Witness:
     workload = Workload(
         text, operations(f"create {name}"), operations(f"write {name} 0 9; create /n"), Finish(text, operations("sync"))
     )
-    event = Written(0.1, None, 0, 1, 0, 8, text, False, Fate.TORN, text, text, (1,), text)
+    event = Written(
+        seconds=0.1,
+        end=None,
+        first=0,
+        count=1,
+        sector=0,
+        sectors=8,
+        task=text,
+        fua=False,
+        fate=Fate.TORN,
+        kind=text,
+        what=text,
+        operations=(1,),
+        kept=text,
+    )
     return replace(
         found,
         claim=OfProperty(text, Question((1,), 2)),
@@ -130,7 +144,7 @@ def nasty(found: Witness, text: str) -> Witness:
         configuration=replace(found.configuration, name=text, mkfs_options=text, mount_options=text),
         workload=workload,
         base=replace(found.base, effective_options=text),
-        timeline=Timeline((event,), 2.0),
+        timeline=Timeline(events=(event,), crash=2.0),
     )
 
 
@@ -234,17 +248,43 @@ def test_it_can_be_printed_and_read_in_the_dark(tmp_path: Path) -> None:
 
 OPERATIONS = operations("write /a 0 4096; rename /a /b")
 LINE = Timeline(
-    (
-        Called(0.0001, 0.2, 1),
-        Written(0.3, 0.4, 4, 1, 96, 8, "jbd2/<dm-0>", True, Fate.DURABLE, "journal", "journal commit block", ()),
-        Flushed(0.5, None, "jbd2"),
+    events=(
+        Called(seconds=0.0001, end=0.2, number=1),
+        Written(
+            seconds=0.3,
+            end=0.4,
+            first=4,
+            count=1,
+            sector=96,
+            sectors=8,
+            task="jbd2/<dm-0>",
+            fua=True,
+            fate=Fate.DURABLE,
+            kind="journal",
+            what="journal commit block",
+            operations=(),
+        ),
+        Flushed(seconds=0.5, end=None, task="jbd2"),
         *(
-            Written(1.0, None, 5, 3, 200, 24, "kworker", False, fate, "data", "data of operation 1", (1,))
+            Written(
+                seconds=1.0,
+                end=None,
+                first=5,
+                count=3,
+                sector=200,
+                sectors=24,
+                task="kworker",
+                fua=False,
+                fate=fate,
+                kind="data",
+                what="data of operation 1",
+                operations=(1,),
+            )
             for fate in (Fate.KEPT, Fate.TORN, Fate.LOST)
         ),
     ),
-    2.0,
-    7,
+    crash=2.0,
+    left_out=7,
 )
 ORDERED = OfProperty("mine", Question((1,), 2))
 SVG = "{http://www.w3.org/2000/svg}"
@@ -263,9 +303,24 @@ def test_every_event_is_there() -> None:
 
 def test_a_time_in_which_nothing_comes_is_seen() -> None:
     def write(seconds: float, *, decides: bool = False) -> Written:
-        return Written(seconds, None, 0, 1, 0, 8, "", False, Fate.KEPT, "x", f"at {seconds}", (), "", decides)
+        return Written(
+            seconds=seconds,
+            end=None,
+            first=0,
+            count=1,
+            sector=0,
+            sectors=8,
+            task="",
+            fua=False,
+            fate=Fate.KEPT,
+            kind="x",
+            what=f"at {seconds}",
+            operations=(),
+            kept="",
+            decides=decides,
+        )
 
-    line = Timeline((write(0.1), write(1.0), write(31.5, decides=True)), 32.4)
+    line = Timeline(events=(write(0.1), write(1.0), write(31.5, decides=True)), crash=32.4)
     root = Xml.fromstring(svg(line, ()))
     said = [(text.text or "", text.get("class")) for text in root.iter(f"{SVG}text")]
     assert [text for text, _style in said if text.startswith("nothing for")] == snapshot(["nothing for 30.5 s"])
@@ -287,23 +342,36 @@ def test_what_made_durable_what_is_there_is_as_bold_as_what_was_lost() -> None:
     def write(
         seconds: float, sector: int, end: float | None, fate: Fate = Fate.DURABLE, *, fua: bool = False
     ) -> Written:
-        return Written(seconds, end, 0, 1, sector, 8, "", fua, fate, "x", "x", ())
+        return Written(
+            seconds=seconds,
+            end=end,
+            first=0,
+            count=1,
+            sector=sector,
+            sectors=8,
+            task="",
+            fua=fua,
+            fate=fate,
+            kind="x",
+            what="x",
+            operations=(),
+        )
 
     line = Timeline(
-        (
+        events=(
             write(0.1, 1, 0.15, fua=True),
-            Flushed(0.2, 0.21, ""),
-            Called(1.0, 1.1, 1),
-            Flushed(1.2, 1.21, ""),
+            Flushed(seconds=0.2, end=0.21, task=""),
+            Called(seconds=1.0, end=1.1, number=1),
+            Flushed(seconds=1.2, end=1.21, task=""),
             write(1.3, 2, 1.4),
-            Flushed(1.35, 1.36, ""),
-            Flushed(1.4, 1.5, ""),
+            Flushed(seconds=1.35, end=1.36, task=""),
+            Flushed(seconds=1.4, end=1.5, task=""),
             write(1.6, 3, 1.7, fua=True),
             write(1.8, 4, None, Fate.LOST),
             write(1.9, 5, 1.91, Fate.KEPT),
-            Flushed(1.95, None, ""),
+            Flushed(seconds=1.95, end=None, task=""),
         ),
-        2.0,
+        crash=2.0,
     )
     called = replace(line, events=tuple(one for one in line.events if not isinstance(one, Called)))
     assert bold(line) == snapshot(["flush, done at 1.500 s", "3", "4"])
@@ -320,7 +388,25 @@ def test_without_a_legend_there_is_none() -> None:
 def test_marks_differ_in_shape() -> None:
     shapes = {}
     for fate in Fate:
-        line = Timeline((Written(1.0, None, 0, 1, 0, 8, "", False, fate, "data", "x", ()),), 2.0)
+        line = Timeline(
+            events=(
+                Written(
+                    seconds=1.0,
+                    end=None,
+                    first=0,
+                    count=1,
+                    sector=0,
+                    sectors=8,
+                    task="",
+                    fua=False,
+                    fate=fate,
+                    kind="data",
+                    what="x",
+                    operations=(),
+                ),
+            ),
+            crash=2.0,
+        )
         root = Xml.fromstring(svg(line, OPERATIONS))
         shapes[fate] = tuple(sorted((e.tag, e.get("fill", ""), e.get("stroke-dasharray", "")) for e in root.iter()))
     assert len({tuple(kind for kind, *_ in shape) + shape for shape in shapes.values()}) == len(Fate)
@@ -329,7 +415,25 @@ def test_marks_differ_in_shape() -> None:
 
 def drawn(what: str) -> Xml.Element:
     """The picture of one write of ``what``."""
-    line = Timeline((Written(1.0, None, 0, 1, 0, 8, "", False, Fate.LOST, "data", what, ()),), 2.0)
+    line = Timeline(
+        events=(
+            Written(
+                seconds=1.0,
+                end=None,
+                first=0,
+                count=1,
+                sector=0,
+                sectors=8,
+                task="",
+                fua=False,
+                fate=Fate.LOST,
+                kind="data",
+                what=what,
+                operations=(),
+            ),
+        ),
+        crash=2.0,
+    )
     return Xml.fromstring(svg(line, OPERATIONS))
 
 

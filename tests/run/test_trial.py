@@ -28,13 +28,15 @@ from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answers_page import to_html
 from bob.report.points import Outcome, suites_of_tried
-from bob.request import ProbeRequest, configuration_to_json
+from bob.request import ProbeRequest
 from bob.result import Environment, Run
 from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
+from bob.schema import encode
 from bob.store.new_folder import check_new_folder
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
+from bob.subject.configuration import ConfigurationDocument
 from bob.workload.operations import At, Finish, Fsync, Workload
 from bob.workload.plain import workload_to_json
 
@@ -71,7 +73,7 @@ def judged(
 
 
 def about(workloads: Sequence[Workload]) -> dict[str, Any]:
-    made = configuration_to_json(samples.CONFIGURATION)
+    made = encode(ConfigurationDocument.of(samples.CONFIGURATION))
     return {"configuration": made, "workloads": [workload_to_json(workload) for workload in workloads]}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from bob.claim.property.rules import questions
 from bob.errors import UsageError
+from bob.schema import decode
 from bob.search.ace import VERBS, Ace, Core, performed
 from bob.search.bounds import load, read, shipped_bounds
 from bob.search.space import Part
@@ -36,6 +37,10 @@ SMALL: dict[str, Any] = {
 def test_what_is_shipped_can_be_read(name: str) -> None:
     bounds = load(name)
     assert bounds.operations and bounds.calls and bounds.promises and bounds.name == name
+
+
+def read(name: str, document: Any) -> Bounds:
+    return decode(BoundsDeclaration, document).bounds(name)
 
 
 def test_names_may_have_spaces() -> None:

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import questions
-from bob.search.bounds import Bounds, load, read, shipped_bounds
+from bob.schema import decode
+from bob.search.bounds import Bounds, BoundsDeclaration, load, shipped_bounds
 from bob.search.space import MOST_PASSED, Part, is_asked, possible, probes, still_asking
 from bob.search.within import Asking, Promising
 from bob.workload import operations as ops
@@ -35,6 +36,10 @@ OPERATIONS = [
     "create FILE; append FILE 100",
 ]  # fmt: skip
 OPEN = ["append f 100", "unlink FILE; append f 100", "link f FILE"]
+
+
+def read(name: str, document: Any) -> Bounds:
+    return decode(BoundsDeclaration, document).bounds(name)
 
 
 def bounds(
@@ -310,7 +315,7 @@ def test_operations_of_several_changes_are_asked_for_where_all_of_it_is_promised
     assert asking == ["write /f 50 100; fsync /f", "append /n 100; fsync /n"]
     less = Promising(read("made-up", {**document, "promises": ["fsync-file.size"]}))
     assert [one.name for one in less.every(1)] == ["append /f 100; fsync /f"]
-    assert declared(declaration(several)) == several
+    assert PropertyDocument.of(several).declared == several
     no_data = Promising(read("made-up", {**document, "promises": ["fsync-file.size", "fsync-file.entry"]}))
     [several] = [one for one in no_data.asked if one.several]
     assert [one.name for one in no_data.every(1) if is_asked([several], one)] == ["append /n 100; fsync /n"]

@@ -32,7 +32,7 @@ from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.refused import Refused
-from bob.store.run_directory import RunDirectory, base_from_json, base_to_json
+from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
@@ -105,8 +105,8 @@ def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:
     assert run.recording(folder)[2] == late
     again = run.base(base)
     assert again.image() == samples.BASE.image()
-    assert base_to_json(again) == base_to_json(samples.BASE)
-    assert base_from_json(base_to_json(again)).image() == samples.BASE.image()
+    run.save_base(again)
+    assert run.base(base) == again
     assert not run.is_observed(folder)
     assert run.refusal(folder) is None
 
@@ -176,7 +176,7 @@ def test_what_is_missing(run: RunDirectory, name: str) -> None:
         lambda text: text.replace('"point"', '"pint"'),
         lambda text: text.replace('"chunks": [4096', '"chunks": [4095'),
         lambda text: text.replace('"contents": "eJ', '"contents": "eK'),
-        lambda text: text.replace('"explored": "6"', '"explored": "six"'),
+        lambda text: text.replace('"explored": 6', '"explored": "six"'),
         lambda _text: "\udcff",
     ],
 )

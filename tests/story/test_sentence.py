@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
+from msgspec import structs
 
 import samples_of_runs as samples
 from bob.claim.claim import Claim, Context
@@ -23,9 +24,9 @@ from bob.crash.cubes import Cube
 from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
 from bob.crash.units import Parts
-from bob.errors import MalformedError
 from bob.observe.observation import Observation
 from bob.observe.observed import TroubleKind
+from bob.schema import ShapeError, decode, encode
 from bob.story.timeline import (
     MOST_EVENTS,
     Asked,
@@ -35,9 +36,7 @@ from bob.story.timeline import (
     Flushed,
     Timeline,
     Written,
-    from_json,
     timeline,
-    to_json,
     with_calls,
 )
 from bob.trace.model import Mark, Write
@@ -57,7 +56,21 @@ COMMIT = "journal commit block of transaction 5"
 
 
 def written(seconds: float, fate: Fate, what: str, kind: str, *operations: int, kept: str = "") -> Written:
-    return Written(seconds, seconds + 0.001, 0, 1, 8, 1, "kworker/0:1", False, fate, kind, what, operations, kept)
+    return Written(
+        seconds=seconds,
+        end=seconds + 0.001,
+        first=0,
+        count=1,
+        sector=8,
+        sectors=1,
+        task="kworker/0:1",
+        fua=False,
+        fate=fate,
+        kind=kind,
+        what=what,
+        operations=operations,
+        kept=kept,
+    )
 
 
 def told(
@@ -67,9 +80,9 @@ def told(
     context: Context = CONTEXT,
     found: Observation | None = None,
 ) -> str:
-    calls = (Called(0.001, 0.002, 1), Called(0.003, 0.004, 2))
+    calls = (Called(seconds=0.001, end=0.002, number=1), Called(seconds=0.003, end=0.004, number=2))
     asked = claim or OfProperty("mine", question)
-    return asked.sentence(Timeline((*calls, *events), 40.0), context, found)
+    return asked.sentence(Timeline(events=(*calls, *events), crash=40.0), context, found)
 
 
 def data(seconds: float, fate: Fate, kept: str = "") -> Written:
@@ -143,7 +156,7 @@ def test_what_does_not_mount_and_what_recovery_does() -> None:
 
 
 def decisive(one: Written) -> Written:
-    return replace(one, decides=True)
+    return structs.replace(one, decides=True)
 
 
 TABLE = "inode table (inode 12: /d/n)"
@@ -152,7 +165,7 @@ TABLE = "inode table (inode 12: /d/n)"
 def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
     """Once: "The superblock of 30.8 s was lost"."""
     superblock = written(30.8, Fate.LOST, "superblock", "superblock")
-    line = Timeline((superblock, decisive(data(30.9, Fate.LOST))), 40.0)
+    line = Timeline(events=(superblock, decisive(data(30.9, Fate.LOST))), crash=40.0)
     assert Expected("exists  /a").sentence(line, CONTEXT, None) == (
         "The data of operation 1 in /a of 30.9 s was lost, and «exists /a» does not hold."
     )
@@ -270,7 +283,7 @@ def test_each_write_before_the_crash_is_told_with_its_fate(case: Case, seed: int
             assert (one.fate is Fate.KEPT) == (index in state.kept)
             assert (one.fate is Fate.TORN) == (index in dict(state.torn))
     assert [event.seconds for event in line.events] == sorted(event.seconds for event in line.events)
-    assert from_json(json.loads(json.dumps(to_json(line)))) == line
+    assert decode(Timeline, json.loads(json.dumps(encode(line)))) == line
 
 
 def test_operations_and_flushes_are_told_too() -> None:
@@ -291,7 +304,7 @@ def test_the_calls_of_a_program_are_told_up_to_the_crash() -> None:
     assert said == [*(f"early {number}" for number in range(20, 30)), "lost", "late"]
     assert [event.seconds for event in told.events] == sorted(event.seconds for event in told.events)
     assert [event for event in told.events if not isinstance(event, Asked)] == list(line.events)
-    assert from_json(json.loads(json.dumps(to_json(told)))) == told
+    assert decode(Timeline, json.loads(json.dumps(encode(told)))) == told
 
 
 def test_many_events_are_not_all_told_and_none_that_was_pending_is_left_out() -> None:
@@ -339,8 +352,8 @@ def test_writes_that_decide_are_told_by_themselves(case: Case, seed: int, wanted
     line = timeline(case.trace, points[state.point], state, NAMES, causes)
     assert line.causes == causes
     assert all(one.count == 1 for one in line.writes if one.decides)
-    document = to_json(line)
-    assert from_json(json.loads(json.dumps(document))) == line
+    document = encode(line)
+    assert decode(Timeline, json.loads(json.dumps(document))) == line
     assert sum("decides" in event for event in document["events"]) == len(causes)
 
 
@@ -367,8 +380,8 @@ def test_of_many_writes_of_one_kind_those_that_decide_stand_alone() -> None:
     "damaged", [None, {}, {"events": [{"event": "written"}], "crash": 1, "left_out": 0}, {"events": 3, "crash": 1}]
 )
 def test_damage(damaged: object) -> None:
-    with pytest.raises(MalformedError):
-        from_json(damaged)
+    with pytest.raises(ShapeError):
+        decode(Timeline, damaged)
 
 
 def test_a_sentence_says_no_more_than_what_was_found() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bob.errors import UsageError
-from bob.request import configuration_from_json, configuration_to_json
+from bob.schema import decode, encode
 from bob.subject import (
     MIB,
     Configuration,
@@ -20,6 +20,7 @@ from bob.subject import (
     load_set,
     set_names,
 )
+from bob.subject.configuration import ConfigurationDocument
 from bob.subject.declarations import read
 from bob.subject.file_system import _file_system
 
@@ -180,19 +181,19 @@ def test_a_file_system_of_ones_own(tmp_path: Path) -> None:
 def test_what_was_asked_of_it_is_read_without_its_file(tmp_path: Path) -> None:
     (tmp_path / "ext5.toml").write_text(MINE)
     made = configuration(str(tmp_path / "ext5.toml"), "-I 512", device=64 * MIB)
-    document = json.loads(json.dumps(configuration_to_json(made)))
+    document = json.loads(json.dumps(encode(ConfigurationDocument.of(made))))
     (tmp_path / "ext5.toml").unlink()
-    assert configuration_from_json(document) == made
+    assert decode(ConfigurationDocument, document).configuration == made
     del document["declaration"]
     with pytest.raises(UsageError, match="this bob knows no file system 'ext5'"):
-        configuration_from_json(document)
-    assert "declaration" not in configuration_to_json(configuration("ext4"))
+        _ = decode(ConfigurationDocument, document).configuration
+    assert "declaration" not in encode(ConfigurationDocument.of(configuration("ext4")))
 
 
 def test_a_run_keeps_its_declaration_where_bob_has_one_of_this_name_now() -> None:
     older = declared_by("ext4", MINE.replace("quiet = 36", "quiet = 99"))
     assert older.quiet == 99
-    assert configuration_from_json(configuration_to_json(configuration(older))).fs == older
+    assert ConfigurationDocument.of(configuration(older)).configuration.fs == older
 
 
 def test_a_set_finds_file_systems_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

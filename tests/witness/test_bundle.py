@@ -18,9 +18,10 @@ from bob.cli.main import run
 from bob.documents import opened
 from bob.errors import MalformedError, StoreError
 from bob.guest.hypervisor import Hypervisor
+from bob.schema import decode, encode
 from bob.witness import bundle
 from bob.witness.document import files_in, read
-from bob.witness.recipes import from_recipe, to_recipe
+from bob.witness.recipes import Recipe, from_recipe, to_recipe
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
 from report.witnesses import documents
 from witness.test_witness import document as one_document
@@ -187,25 +188,26 @@ SECTOR = st.one_of(
 @given(st.lists(SECTOR, max_size=12))
 def test_round_trip(sectors: list[bytes]) -> None:
     data = b"".join(sectors)
-    assert from_recipe(json.loads(json.dumps(to_recipe(data)))) == data
+    assert from_recipe(decode(Recipe, json.loads(json.dumps(encode(to_recipe(data)))))) == data
 
 
 def test_a_long_write_is_a_line() -> None:
     data = contents(7, 4096, 2 * 1024 * 1024)
     recipe = to_recipe(data + bytes(512))
-    assert recipe["patterns"] == [[0, 4096, 7, 4096, 0]]
-    assert len(json.dumps(recipe)) < 200
+    assert recipe.patterns == ((0, 4096, 7, 4096, 0),)
+    assert len(json.dumps(encode(recipe))) < 200
 
 
 def test_patterns_without_a_shade_are_of_before_there_were_any() -> None:
-    recipe = {**to_recipe(b""), "sectors": 4, "patterns": [[1, 2, 3, 512]], "rest": to_recipe(bytes(1024))["rest"]}
+    rest = encode(to_recipe(bytes(1024)))["rest"]
+    recipe = decode(Recipe, {"sectors": 4, "patterns": [[1, 2, 3, 512]], "rest": rest})
     assert from_recipe(recipe) == bytes(512) + contents(3, 512, 1024, UNSHADED) + bytes(512)
-    assert to_recipe(from_recipe(recipe))["patterns"] == [[1, 2, 3, 512, UNSHADED]]
+    assert to_recipe(from_recipe(recipe)).patterns == ((1, 2, 3, 512, UNSHADED),)
 
 
 @pytest.mark.parametrize("sectors", [0, 1, 3])
 def test_too_few_or_too_many_sectors(sectors: int) -> None:
-    recipe = {**to_recipe(b"?" * 1024), "sectors": sectors}
+    recipe = Recipe(sectors, (), to_recipe(b"?" * 1024).rest)
     with pytest.raises(ValueError, match="sectors"):
         from_recipe(recipe)
 
@@ -310,7 +312,7 @@ def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None
     stored(tmp_path, made)
     code, lines = refused(VERBS["export"])
     assert code == 8
-    assert lines[0] == "bob: witness.json: a crash state has the fields point, kept and torn"
+    assert lines[0] == "bob: witness.json is damaged: crash.state.kept: expected array, got str"
 
 
 def test_one_of_a_crash_during_recovery(refused: Refused, tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ from bob.documents import opened
 from bob.observe.observation import Findings, Node, Observation
 from bob.result import Environment, Result, Run, condensed, to_json
 from bob.run.replay import Replayed
+from bob.schema import decode, encode
 from bob.witness import bundle
 from bob.witness.document import read
-from bob.witness.found import found_from_json, found_to_json
+from bob.witness.found import FoundDocument
 from bob.workload.pattern import contents, stale
 from witness.test_witness import LOST, filled
 
@@ -59,8 +60,8 @@ NODES = st.builds(
     )
 )
 def test_what_was_found_reads_as_it_was(found: Observation) -> None:
-    document = json.loads(json.dumps(found_to_json(found, "6.1.0")))
-    assert found_from_json(document) == found
+    document = json.loads(json.dumps(encode(FoundDocument.of(found, "6.1.0"))))
+    assert decode(FoundDocument, document).observation == found
     assert document["kernel"] == "6.1.0"
 
 
@@ -115,7 +116,7 @@ def test_a_reference_whose_witness_breaks_nothing_by_this_bob_is_refused_and_sta
 ) -> None:
     path = reference / "witnesses" / "overwrite-any.json"
     whole = Findings([samples.ALL], [samples.INITIAL, samples.OVERWRITTEN]).observation(0)
-    bundle.save({path: {**bundle.load(path), "found": found_to_json(whole, "6.1.0")}})
+    bundle.save({path: {**bundle.load(path), "found": encode(FoundDocument.of(whole, "6.1.0"))}})
     before = (reference / "result.json.xz").read_bytes()
     assert run(["judge", "--quiet", str(reference)]) == 8
     assert "overwrite-any" in capsys.readouterr().err

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import samples_of_runs as samples
 from bob.catalogue.durability import properties
@@ -360,12 +361,12 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
 
     def with_fates(*fates: Fate, **more: Any) -> Witness:
         events = tuple(
-            replace(one, fate=fate)
+            structs.replace(one, fate=fate)
             for one, fate in zip(
                 [event for event in line.writes if event.fate is not Fate.DURABLE], fates, strict=False
             )
         )
-        returned = Called(0.0, 9.0, 1)
+        returned = Called(seconds=0.0, end=9.0, number=1)
         return replace(made, timeline=replace(line, events=(returned, *events)), **more)
 
     assert loss(with_fates(Fate.KEPT, Fate.DURABLE)) is Loss.NOTHING
@@ -375,7 +376,7 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
     assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=True)) is Loss.ALL
     assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=False)) is Loss.SOME
     writes = with_fates(Fate.LOST, Fate.LOST).timeline.writes
-    sent_later = replace(line, events=(Called(0.0, 0.1, 1), *writes))
+    sent_later = replace(line, events=(Called(seconds=0.0, end=0.1, number=1), *writes))
     assert loss(replace(made, timeline=sent_later)) is Loss.NOTHING, "the disk was sent nothing before the return"
 
 

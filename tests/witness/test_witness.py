@@ -28,7 +28,8 @@ from bob.judge.column import Column
 from bob.observe.observation import Observation
 from bob.observe.observed import Troubled, TroubleKind
 from bob.run.replay import lines
-from bob.story.timeline import Fate, Timeline, from_json
+from bob.schema import decode
+from bob.story.timeline import Fate, Timeline
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
@@ -175,7 +176,7 @@ def test_the_witness_is_of_the_simplest_workload_and_state() -> None:
     ]:
         made.add(samples.case(), samples.observed(*states, found=found))  # type: ignore[arg-type]
     made.cells()
-    assert keep["overwrite-any"]["crash"]["state"] == CrashState(0, (1, 2)).to_json()
+    assert decode(CrashState, keep["overwrite-any"]["crash"]["state"]) == CrashState(0, (1, 2))
 
 
 def document(name: str = "overwrite-any") -> dict[str, Any]:
@@ -238,7 +239,7 @@ def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_what_people_read_in_it() -> None:
-    line = from_json(document()["crash"]["timeline"])
+    line = decode(Timeline, document()["crash"]["timeline"])
     assert [(one.first, one.fate, one.operations) for one in line.writes if one.fate is not Fate.DURABLE] == [
         (1, Fate.KEPT, (1,)),
         (2, Fate.TORN, ()),

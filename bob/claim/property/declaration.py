@@ -1,93 +1,67 @@
-"""A property as a plain document, with the keys of a probe file (docs/write-a-probe.md)."""
+"""A property as a document, with the keys of a probe file (docs/write-a-probe.md)."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
-from bob import fields
 from bob.claim.property.rules import ONLY_FOR, Later, Property, Rule
 from bob.claim.property.subjects import Effect, Span
 from bob.claim.property.vocabulary import Call
+from bob.schema import Declaration, Document, Line, adapt, field, older
 from bob.workload.kinds import ChangeKind, Relation
 
 
-def declared(document: Mapping[str, Any]) -> Property:
-    """The property that a probe file declares, or :func:`declaration` wrote down.
+class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
+    """How a property is judged."""
 
-    Raises KeyError, ValueError, TypeError, AttributeError or UsageError for what is none.
-    """
-    name = fields.text(document["name"], "name")
-    (judge,) = fields.tables([document["judge"]], "judge")
-    fields.check_keys(
-        judge,
-        "rule",
-        "subject",
-        "spans",
-        "then_renamed",
-        "later",
-        "kinds",
-        "later_kinds",
-        "relations",
-        "call",
-        "several",
-    )
-    of_all = judge.get("rule") == Rule.COLLATERAL
-    subject = judge.get("subject", ()) if "kinds" in judge or of_all else judge["subject"]
-    prop = Property(
-        name=name,
-        family=fields.text(document["family"], "family"),
-        meaning=fields.text(document["meaning"], "meaning"),
-        rule=fields.word(Rule, judge["rule"]),
-        subjects=tuple(
-            fields.word(Effect, name)
-            for name in ([subject] if isinstance(subject, str) else fields.texts(subject, "subject"))
-        ),
-        spans=tuple(fields.word(Span, name) for name in fields.texts(judge.get("spans", ()), "spans")),
-        then_renamed=judge.get("then_renamed", False),
-        later=fields.word(Later, judge.get("later", Later.ANY)),
-        kinds=fields.words(ChangeKind, judge, "kinds"),
-        later_kinds=fields.words(ChangeKind, judge, "later_kinds"),
-        relations=fields.words(Relation, judge, "relations"),
-        call=fields.word(Call, judge["call"]) if "call" in judge else None,
-        several=judge.get("several", False),
-    )
-    if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
-        raise ValueError("the rule 'prefix' is about appends only")
-    if not isinstance(prop.then_renamed, bool):
-        raise ValueError(f"then_renamed: {prop.then_renamed!r} is neither true nor false")
-    if not isinstance(prop.several, bool):
-        raise ValueError(f"several: {prop.several!r} is neither true nor false")
-    unset = {field.name: field.default for field in dataclasses.fields(Property)}
-    for key, rules in ONLY_FOR.items():
-        if getattr(prop, key) != unset[key] and prop.rule not in rules:
-            names = " and ".join(f"'{rule.value}'" for rule in rules)
-            raise ValueError(f"'{key}' is for the {'rules' if len(rules) > 1 else 'rule'} {names} only")
-    if (prop.rule is Rule.DURABLE) != (prop.call is not None):
-        raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
-    if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):
-        raise ValueError("the rule 'collateral' is about all that no operation was to change: it has no 'subject'")
-    if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
-        raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
-    return prop
+    rule: Rule
+    subject: Effect | tuple[Effect, ...] | None = field(default_factory=older(None))
+    spans: tuple[Span, ...] = field(default_factory=older(()))
+    then_renamed: bool = field(default_factory=older(False))
+    later: Later = field(default_factory=older(Later.ANY))
+    kinds: tuple[ChangeKind, ...] = ()
+    later_kinds: tuple[ChangeKind, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    call: Call | None = None
+    several: bool = False
+
+    @property
+    def subjects(self) -> tuple[Effect, ...]:
+        """The subjects. Raises ValueError where they are needed, and not there."""
+        if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
+            raise ValueError("judge: 'subject' is missing")
+        return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()
 
 
-def declaration(prop: Property) -> dict[str, Any]:
-    """``prop`` as a plain document, with the keys of a probe file; it needs no other file to be understood."""
-    finer = {"kinds": prop.kinds, "later_kinds": prop.later_kinds, "relations": prop.relations}
-    return {
-        "name": prop.name,
-        "family": prop.family,
-        "meaning": prop.meaning,
-        "judge": {
-            "rule": prop.rule.value,
-            "subject": [subject.value for subject in prop.subjects],
-            "spans": [span.value for span in prop.spans],
-            "then_renamed": prop.then_renamed,
-            "later": prop.later.value,
-            **{name: [one.value for one in words] for name, words in finer.items() if words},
-            **({} if prop.call is None else {"call": prop.call.value}),
-            **({"several": True} if prop.several else {}),
-        },
-    }
+class PropertyDocument(Document, frozen=True):
+    """A property; it needs no other file to be understood."""
+
+    name: Line
+    family: Line
+    meaning: Line
+    judge: JudgeDeclaration
+
+    @classmethod
+    def of(cls, prop: Property) -> PropertyDocument:
+        """Return the document of ``prop``."""
+        return adapt(cls, prop, judge=adapt(JudgeDeclaration, prop, subject=prop.subjects))
+
+    @property
+    def declared(self) -> Property:
+        """The property. Raises ValueError for what says what no property says."""
+        own = {"name": self.name, "family": self.family, "meaning": self.meaning}
+        prop = adapt(Property, self.judge, **own)
+        if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):
+            raise ValueError("the rule 'prefix' is about appends only")
+        unset = {field.name: field.default for field in dataclasses.fields(Property)}
+        for key, rules in ONLY_FOR.items():
+            if getattr(prop, key) != unset[key] and prop.rule not in rules:
+                names = " and ".join(f"'{rule.value}'" for rule in rules)
+                raise ValueError(f"'{key}' is for the {'rules' if len(rules) > 1 else 'rule'} {names} only")
+        if (prop.rule is Rule.DURABLE) != (prop.call is not None):
+            raise ValueError("the rule 'durable' needs a 'call', and no other rule has one")
+        if prop.rule is Rule.COLLATERAL and (prop.subjects or prop.spans or prop.kinds):
+            raise ValueError("the rule 'collateral' is about all that no operation was to change: it has no 'subject'")
+        if prop.rule is Rule.DURABLE and (prop.subjects or prop.spans or not prop.kinds):
+            raise ValueError("the rule 'durable' is about 'kinds', and has neither 'subject' nor 'spans'")
+        return prop

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bob.claim.claim import NEWER, Context, Known, Refusal, Shown, View
 from bob.claim.property.bench import Bench, inodes_of_things
-from bob.claim.property.declaration import declaration, declared
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import Property, Question, Violation, violation
 from bob.claim.property.sentence import of_question
@@ -16,6 +16,7 @@ from bob.claim.property.vocabulary import row_of_today
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.observe.observation import Observation
+from bob.schema import Document, adapt, decode, encode
 from bob.story.timeline import Timeline
 from bob.workload.history import History
 from bob.workload.operations import At, Finish, Workload
@@ -115,8 +116,8 @@ class OfProperty:
         return "is there too early" if number == question.later else f"must come before operation {question.later}"
 
     def to_json(self) -> dict[str, Any]:
-        asked = _question_to_json(self.question)
-        return {"property": self.name, "probe": declaration(self.resolved), "question": asked}
+        asked = encode(adapt(QuestionDocument, self.question))
+        return {"property": self.name, "probe": encode(PropertyDocument.of(self.resolved)), "question": asked}
 
 
 def _oracle(context: Context) -> tuple[History, Oracle]:
@@ -124,27 +125,14 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
     return history, Oracle(history, inodes_of_things(history, *context.inodes), context.statuses)
 
 
-def _question_to_json(question: Question) -> dict[str, Any]:
-    """Every field by its name: whatever tells the questions of two rules apart is in a witness. Those that say nothing
-    are left out, but for the oldest two."""
-    told = {one.name: getattr(question, one.name) for one in fields(question)}
-    more = {one.name: told[one.name] for one in _MORE_FIELDS if told[one.name] != one.default}
-    return {"required": list(question.required), "later": question.later, **more}
+class QuestionDocument(Document, frozen=True):
+    """A question. Whatever tells the questions of two rules apart is in a witness: a field that this bob does not know
+    asks in a way that it does not know."""
 
-
-def _question_of(asked: Mapping[str, Any]) -> Question:
-    """Raises KeyError or TypeError for what is none, MalformedError where it asks in a way that this bob does not
-    know."""
-    more = {one.name: asked[one.name] for one in _MORE_FIELDS if one.name in asked}
-    if unknown := asked.keys() - {"required", "later", *more}:
-        raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
-    for one in _MORE_FIELDS:
-        if isinstance(one.default, bool) and not isinstance(more.get(one.name, False), bool):
-            raise TypeError(f"{one.name!r} is neither true nor false")
-    return Question(tuple(asked["required"]), asked["later"], **more)
-
-
-_MORE_FIELDS = tuple(one for one in fields(Question) if one.name not in ("required", "later"))
+    required: tuple[int, ...]
+    later: int | None
+    returned: int | None = None
+    beside: bool = False
 
 
 def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfProperty | None:
@@ -155,7 +143,9 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfPro
         return None
     if not isinstance(name, str):
         raise TypeError("its names are no text")
-    question = _question_of(asked)
+    if unknown := asked.keys() - set(QuestionDocument.__struct_fields__):
+        raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
+    question = adapt(Question, decode(QuestionDocument, asked))
     if not question.required and not question.beside:
         raise ValueError("it asks about no operation")
     if len(question.required) > 1 and question.later is None:
@@ -163,7 +153,7 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfPro
     if not all(0 < number <= len(workload.operations) for number in question.operations):
         raise ValueError("it asks about operations that its workload does not have")
     probe = document.get("probe")
-    found = known(name) if probe is None else declared(probe)
+    found = known(name) if probe is None else decode(PropertyDocument, probe).declared
     if found is not None and found.name != name:
         raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
     if found is not None and found.call is None and question.returned is not None:

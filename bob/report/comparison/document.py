@@ -6,11 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 from bob.claim.verdict import Verdict
+from bob.crash.device import DeviceModelDocument
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Answer, Side
 from bob.report.comparison.words import command, settings
 from bob.report.published import Reason
 from bob.result import plain
+from bob.schema import encode
 
 SCHEMA = "bob.comparison/1"
 
@@ -37,7 +39,7 @@ def _side(side: Side) -> dict[str, Any]:
     if result is None:
         return {"name": side.name, "published": side.source, "run": None, "environment": None, "device_model": None}
     run, environment = plain(asdict(result.run)), plain(asdict(result.environment))
-    model = result.model.to_json()
+    model = encode(DeviceModelDocument.of(result.model))
     return {"name": side.name, "published": None, "run": run, "environment": environment, "device_model": model}
 
 

@@ -19,7 +19,7 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import States
+from bob.crash.coverage import NOTHING, States
 from bob.report.comparison.compare import Comparison, Kind, compare
 from bob.report.comparison.document import to_document
 from bob.report.comparison.html_page import html_page
@@ -188,7 +188,7 @@ def test_no_mark_becomes_another_one_in_ascii() -> None:
                 "holds: nothing found in 1 workload finished by natural; explored in vain: some of 4,096 whole states"
             ),
         ),
-        (cell(states=States()), snapshot("holds: nothing found in 1 workload finished by natural")),
+        (cell(states=NOTHING), snapshot("holds: nothing found in 1 workload finished by natural")),
         (cell(workloads=()), "holds"),
         (cell(verdict=Verdict.UNKNOWN), snapshot("unknown: the guest was lost")),
         (cell(verdict=Verdict.SKIPPED), "skipped"),

@@ -1,0 +1,111 @@
+"""The documents of a run directory: base images, recordings, what was seen, and why nothing was (docs/formats.md)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+
+from bob.crash.coverage import States
+from bob.observe.observation import Findings
+from bob.observe.observed import Observed, Seen, Troubled
+from bob.schema import Document, adapt, field, older
+from bob.trace.base import Base
+from bob.trace.completion import Completion
+from bob.trace.recording import RecordedDisk, Recording, Statuses
+from bob.workload.plain import WorkloadDocument
+
+
+class BaseDocument(Document, frozen=True, kw_only=True):
+    """A base image; ``image`` is packed. Several ``disks`` are named."""
+
+    name: str
+    length: int
+    effective_options: str
+    mkfs: str
+    disks: tuple[int, ...] = ()
+    image: bytes
+
+    @classmethod
+    def of(cls, base: Base, image: bytes) -> BaseDocument:
+        """Return the document of ``base``, whose ``image`` is packed in some way."""
+        return adapt(cls, base, image=image, disks=() if len(base.disks) == 1 else base.disks)
+
+    def base(self, packed: bytes) -> Base:
+        """Return the base image, of which ``packed`` is the image as a Base has it."""
+        return adapt(Base, self, packed=packed)
+
+
+class RecordedDocument(Document, frozen=True, kw_only=True):
+    """What else a recording needs than its logs and its timeline, which are files beside it.
+
+    ``checksums`` are those of these files by name. Older ones have one ``device``.
+    """
+
+    run: str | None = None
+    workload: WorkloadDocument
+    base: str
+    base_checksum: str | None = None
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    devices: tuple[tuple[int, int], ...] = ()
+    device: tuple[int, int] | None = None
+    effective_options: str
+    inodes_before: dict[str, int]
+    inodes_after: dict[str, int]
+    status_before: Statuses = field(default_factory=older({}))
+    status_after: Statuses = field(default_factory=older({}))
+    completion: Completion = field(default_factory=older(Completion.PROMPT))
+    final: bytes
+
+    def recording(self, logs: Sequence[bytes], timeline: str) -> Recording:
+        """Return the recording with these files: the log of each disk, and the timeline."""
+        disks = tuple(RecordedDisk(log, device) for log, device in zip(logs, self.disks, strict=True))
+        return adapt(Recording, self, disks=disks, timeline=timeline)
+
+    @property
+    def disks(self) -> tuple[tuple[int, int], ...]:
+        """The numbers (major, minor) of each disk's device."""
+        return self.devices or (() if self.device is None else (self.device,))
+
+
+class ObservedDocument(Document, frozen=True, kw_only=True):
+    """What was seen of a workload. ``contents`` are all ``chunks`` (lengths) end to end, packed."""
+
+    recorded_checksum: str | None = None
+    states: tuple[Seen, ...]
+    outcomes: list[str]
+    chunks: list[int]
+    contents: bytes
+    coverage: States
+    lost: str | None = None
+    earlier_loss: str | None = None
+    predicted: tuple[int, ...] = ()
+    troubles: tuple[Troubled, ...] = ()
+    normal: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    examined_outcomes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, observed: Observed, recorded_checksum: str | None) -> ObservedDocument:
+        """Return the document of what was ``observed`` of the recording with this checksum."""
+        found = observed.findings
+        return adapt(
+            cls,
+            observed,
+            recorded_checksum=recorded_checksum,
+            outcomes=found.found,
+            chunks=[len(chunk) for chunk in found.chunks],
+            contents=zlib.compress(b"".join(found.chunks)),
+            predicted=tuple(sorted(observed.predicted)),
+            examined_outcomes=observed.examined,
+        )
+
+    @property
+    def observed(self) -> Observed:
+        """What was observed. Raises ValueError where its contents are not those of its chunks."""
+        contents = zlib.decompress(self.contents)
+        if sum(self.chunks) != len(contents):
+            raise ValueError("its contents are not as long as they should be")
+        findings = Findings()
+        findings.add(self.outcomes, self.chunks, contents)
+        predicted = frozenset(self.predicted)
+        return adapt(Observed, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)
