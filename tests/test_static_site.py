@@ -25,10 +25,11 @@ from bob.apm.model import load as load_model
 from bob.catalogue.sets import Rows
 from bob.claim.property.vocabulary import Call, What
 from bob.claim.verdict import Verdict
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import Exit, MalformedError, StoreError
 from bob.request import DEFAULT_MODEL
 from bob.result import to_json
+from bob.schema import encode
 from bob.site.build import MARKER, build
 from bob.site.links import faults
 from bob.site.rely import Word, answered
@@ -462,8 +463,8 @@ def test_the_filter_and_the_search_work_from_a_file_system(site: Path, tmp_path:
     ("source", "question", "word"),
     [
         ({}, "sync-all", Word.WEAKER),
-        ({"device_model": DeviceModel().to_json()}, "sync-all", Word.WEAKER),
-        ({"device_model": DEFAULT_MODEL.to_json()}, "sync-all", Word.YES),
+        ({"device_model": encode(DeviceModelDocument.of(DeviceModel()))}, "sync-all", Word.WEAKER),
+        ({"device_model": encode(DeviceModelDocument.of(DEFAULT_MODEL))}, "sync-all", Word.YES),
         ({}, "append-stale", Word.YES),
     ],
 )
