@@ -127,7 +127,9 @@ class _ProgramParts:
         found, about = self.together(), self._run.about()
         times = {"id": about["id"], "started": about["started"], "finished": now()}
         document = to_json(self._program, found.results, times, found.models, found.protocols)
-        self._run.save_result({**document, "environment": about["environment"], **encode(DeviceModelDocument.of(self._model))})
+        self._run.save_result(
+            {**document, "environment": about["environment"], **encode(DeviceModelDocument.of(self._model))}
+        )
 
     def together(self) -> Programs:
         """The answers so far, as one; those of models beside those of all file systems."""

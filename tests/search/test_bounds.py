@@ -14,7 +14,7 @@ from bob.claim.property.rules import questions
 from bob.errors import UsageError
 from bob.schema import decode
 from bob.search.ace import VERBS, Ace, Core, performed
-from bob.search.bounds import load, read, shipped_bounds
+from bob.search.bounds import Bounds, BoundsDeclaration, load, shipped_bounds
 from bob.search.space import Part
 from bob.search.spaces import Search, search
 from bob.workload import operations as ops
