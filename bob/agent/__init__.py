@@ -1,6 +1,7 @@
 """bob's agent: what runs inside a guest, and the host's end of it.
 
 client    packs the agent, and asks it things
+documents what it is told of a recording
 loss      what it is to lose a guest, and why it was lost
 inside/   the agent itself: standard library only, packed into one file
 

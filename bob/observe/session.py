@@ -15,6 +15,7 @@ from bob.observe.observation import Findings
 from bob.observe.sights import Gathering, Sight
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
+from bob.record.encode import encode_subject
 from bob.subject import Configuration
 from bob.trace.base import Base
 
@@ -94,29 +95,17 @@ class Session:
         self._complaints: list[Complaint] = []
         self._sent = len(payload)
         put_base(agent, base)
-        fs = configuration.fs
-        recovery = {
-            "fs": fs.driver,
-            "options": configuration.mount_options,
-            "check": list(fs.check),
-            "repair": list(fs.repair),
-            "lasting_inodes": fs.lasting_inodes,
-            "checker": list(fs.checker),
-            "clean": list(fs.clean),
-            "expected": list(fs.expected_messages),
-            **({"closely": True} if closely else {}),
-        }
         prepared, _ = agent.ask(
             "observe_prepare",
             timeout=PREPARE_TIMEOUT,
             base=base.name,
-            recovery=recovery,
+            subject=encode_subject(configuration),
             floor=_flat(floor),
             reads=watched is not None,
             stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],
             exempt=_exempt(stretches),
+            closely=closely,
             blob=payload,
-            **configuration.for_agent,
         )
         self._decoder = Decoder(prepared["events"])
 

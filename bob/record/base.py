@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from bob import schema
 from bob.agent.client import Agent
 from bob.program.program import Program
-from bob.record.encode import encode
+from bob.record.encode import encode, encode_subject
 from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.workload.language import write_one
@@ -98,15 +98,12 @@ def _ask_for_base(
         "make_base",
         timeout=BASE_TIMEOUT + more.get("setup_seconds", 0.0),
         base=name,
-        length=configuration.device_bytes,
+        disks=configuration.disks,
         cell=STALE_CELL.decode(),
-        mkfs=list(configuration.mkfs),
-        fs=configuration.fs.driver,
-        options=configuration.mount_options,
+        subject=encode_subject(configuration),
         setup=setup,
         blob=blob,
         **more,
-        **configuration.for_agent,
     )
 
 
@@ -120,7 +117,7 @@ def put_base(agent: Agent, base: Base) -> None:
             "put_base",
             timeout=BASE_TIMEOUT,
             base=base.name,
-            length=base.length,
+            disks=base.disks,
             cell=STALE_CELL.decode(),
             blob=base.packed,
         )

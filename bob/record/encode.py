@@ -1,13 +1,50 @@
-"""Operations in the form in which the agent takes them."""
+"""Subjects and operations in the form in which the agent takes them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from bob.agent.documents import OperationsDocument, StackDocument, SubjectDocument
+from bob.subject import Configuration, Stack
 from bob.workload import operations as ops
 from bob.workload.history import Performed
-from bob.workload.operations import How
+from bob.workload.operations import How, Workload
+from bob.workload.simulation import simulate
+
+
+def encode_subject(configuration: Configuration) -> SubjectDocument:
+    """What is crashed, as the agent takes it."""
+    fs, stack = configuration.fs, configuration.stack
+    return SubjectDocument(
+        driver=fs.driver,
+        options=configuration.mount_options,
+        mkfs=list(configuration.mkfs),
+        check=list(fs.check),
+        repair=list(fs.repair),
+        checker=list(fs.checker),
+        clean=list(fs.clean),
+        expected_messages=list(fs.expected_messages),
+        lasting_inodes=fs.lasting_inodes,
+        quiet=fs.quiet,
+        enough=fs.enough,
+        keeps_commits=fs.keeps_commits,
+        stack=None if stack is None else _encode_stack(stack),
+    )
+
+
+def _encode_stack(stack: Stack) -> StackDocument:
+    assemble, release = ([list(command) for command in commands] for commands in (stack.assemble, stack.release))
+    return StackDocument(assemble, release, stack.device)
+
+
+def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
+    """What is done, as the agent takes it, and the data of its operations in one piece."""
+    history, _setup, performed = simulate(workload)
+    operations, blob = encode(performed)
+    finish, _ = encode([Performed(operation, 0) for operation in workload.finish.operations])
+    paths = sorted({name for thing in history.things for name in thing.names})
+    return OperationsDocument(operations, finish, workload.finish.natural, workload.finish.phase, paths), blob
 
 
 def encode(performed: Sequence[Performed]) -> tuple[list[list[Any]], bytes]:

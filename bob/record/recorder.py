@@ -8,18 +8,17 @@ from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
+from bob.agent.documents import Manner, ScriptsDocument
 from bob.program.functions import files_with_names, without_wrong_names
 from bob.program.program import Program
-from bob.record.encode import encode
+from bob.record.encode import encode_subject, encode_workload
 from bob.subject import Configuration
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import RecordedDisk, Recording, Status
-from bob.workload.history import Performed
 from bob.workload.operations import Workload
-from bob.workload.simulation import simulate
 
 RECORD_TIMEOUT = 300.0
 """How long a recording may take on the host (seconds)."""
@@ -47,32 +46,18 @@ def record(
 
     Raises UsageError in the kernel's words when it refuses to mount or to perform an operation.
     """
-    fs = configuration.fs
-    history, _setup, performed = simulate(workload)
-    encoded, blob = encode(performed)
-    finish, _ = encode([Performed(operation, 0) for operation in workload.finish.operations])
+    work, blob = encode_workload(workload)
+    timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
     header, pieces = agent.ask(
         "record",
-        timeout=REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT,
+        timeout=timeout,
         base=base.name,
-        fs=fs.driver,
-        options=configuration.mount_options,
-        paths=sorted({name for thing in history.things for name in thing.names}),
-        operations=encoded,
-        finish=finish,
-        natural=workload.finish.natural,
-        phase=workload.finish.phase,
-        quiet=fs.quiet,
-        enough=fs.enough,
-        sync_when_quiet=fs.keeps_commits,
-        deadline=QUIET_DEADLINE,
-        virtual=not agent.real_time,
-        completion=completion.value,
-        narrates=narrates,
+        subject=encode_subject(configuration),
+        work=work,
+        manner=_manner(agent, completion, narrates=narrates),
         blob=blob,
-        **configuration.for_agent,
     )
-    return _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
+    return _recording(header, pieces, completion, lasting_inodes=configuration.fs.lasting_inodes)
 
 
 def record_recovery(
@@ -90,12 +75,8 @@ def record_recovery(
         "record_recovery",
         timeout=RECORD_TIMEOUT,
         base=base.name,
-        fs=configuration.fs.driver,
-        options=configuration.mount_options,
-        check=list(configuration.fs.check),
-        virtual=not agent.real_time,
-        completion=completion.value,
-        **configuration.for_agent,
+        subject=encode_subject(configuration),
+        manner=_manner(agent, completion),
     )
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
 
@@ -130,17 +111,9 @@ def record_program(
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
-    return _recorded_program(
-        agent,
-        configuration,
-        base,
-        completion,
-        RECORD_TIMEOUT + program.seconds,
-        seconds=program.seconds * program.pace.patience(configuration.fs.commit),
-        delay=program.pace.delay(configuration.fs.commit),
-        neighbour=program.pace.has_neighbour,
-        stores=stores,
-    )
+    pace, commit = program.pace, configuration.fs.commit
+    work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
+    return _recorded_program(agent, configuration, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
 def trace_frames(agent: Agent, configuration: Configuration, base: Base, program: Program) -> str:
@@ -151,7 +124,8 @@ def trace_frames(agent: Agent, configuration: Configuration, base: Base, program
     Raises UsageError as :func:`record_program` does, but for a workload that fails.
     """
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
-    run = _recorded_program(agent, configuration, base, Completion.PROMPT, timeout, seconds=FRAMES_SECONDS, stacks=True)
+    work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
+    run = _recorded_program(agent, configuration, base, work, Completion.PROMPT, timeout)
     files: dict[str, bytes] = {}
     for path in files_with_names(run.calls):  # one at a time: all of them may be more than the guest's memory holds
         _header, files[path] = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=[path])
@@ -159,28 +133,30 @@ def trace_frames(agent: Agent, configuration: Configuration, base: Base, program
 
 
 def _recorded_program(
-    agent: Agent, configuration: Configuration, base: Base, completion: Completion, timeout: float, **how: Any
+    agent: Agent,
+    configuration: Configuration,
+    base: Base,
+    work: ScriptsDocument,
+    completion: Completion,
+    timeout: float,
 ) -> RecordedProgram:
-    fs = configuration.fs
     header, pieces = agent.ask(
         "record_program",
         timeout=timeout,
         base=base.name,
-        fs=fs.driver,
-        options=configuration.mount_options,
-        quiet=fs.quiet,
-        enough=fs.enough,
-        sync_when_quiet=fs.keeps_commits,
-        deadline=QUIET_DEADLINE,
-        virtual=True,
-        completion=completion.value,
-        **how,
-        **configuration.for_agent,
+        subject=encode_subject(configuration),
+        work=work,
+        manner=_manner(agent, completion),
     )
     calls = pieces[len(pieces) - header["calls"] :]
     told = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
-    recording = _recording(header, pieces, completion, lasting_inodes=fs.lasting_inodes)
+    recording = _recording(header, pieces, completion, lasting_inodes=configuration.fs.lasting_inodes)
     return RecordedProgram(recording, told, calls.decode(errors="replace"), header["pipe"])
+
+
+def _manner(agent: Agent, completion: Completion, *, narrates: bool = False) -> Manner:
+    """How the agent is to record."""
+    return Manner(completion.value, QUIET_DEADLINE, virtual=not agent.real_time, narrates=narrates)
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:

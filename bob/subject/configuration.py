@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import shlex
 from dataclasses import dataclass
-from typing import Any
 
 from bob.errors import UsageError
 from bob.schema import Document, adapt
@@ -47,11 +46,6 @@ class Configuration:
     def forgets(self) -> bool:
         """Whether recovery forgets (:class:`FileSystem`), and the places of its log on the disk can be told."""
         return self.fs.forgets and self.stack is None
-
-    @property
-    def for_agent(self) -> dict[str, Any]:
-        """What the agent is told of the disks and of what is made of them; nothing where there is one disk alone."""
-        return {} if self.stack is None else {"disks": list(self.disks), "stack": self.stack.for_agent}
 
     @property
     def mkfs(self) -> tuple[str, ...]:

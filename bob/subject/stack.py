@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 Command = tuple[str, ...]
 """A program of the guest's with its arguments. In each, ``DISK0`` stands for the path of the first disk, and so on."""
@@ -30,8 +29,3 @@ class Stack:
     def __post_init__(self) -> None:
         if not self.disks or min(self.disks) <= 0:
             raise ValueError(f"a stack has disks of {self.disks!r} bytes")
-
-    @property
-    def for_agent(self) -> dict[str, Any]:
-        """What the agent is told of it, beside the disks."""
-        return {name: getattr(self, name) for name in ("assemble", "release", "device")}

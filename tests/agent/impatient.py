@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, "/tmp/bob-agent.pyz")
 
+from bob.agent.inside.documents import LOG_BYTES, TIMELINE_KIB
 from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.recorded_disks import Recorded
-from bob.agent.inside.recorder import LOG_BYTES, TIMELINE_KIB
 
 IO_SETUP, IO_GETEVENTS, IO_SUBMIT = 206, 208, 209
 PWRITE = 1

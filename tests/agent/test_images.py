@@ -144,7 +144,7 @@ def base(*changed: Change) -> medium.Base:
         image.put(sector, data)
     packed = pack(image, differing(image, Pattern(STALE_CELL).address))
     image.close()
-    return medium.Base(LENGTH, STALE_CELL, packed)
+    return medium.Base((LENGTH,), STALE_CELL, packed)
 
 
 def blocks(runs: list[tuple[int, int]]) -> list[int]:
@@ -190,7 +190,7 @@ def test_what_was_made_is_adopted_as_a_base(here: None) -> None:
     made = medium.medium_of(LENGTH, STALE_CELL)
     made.work.put(9, b"9" * SECTOR)
     runs = made.adopt("new")
-    medium.bases["new"] = medium.Base(LENGTH, STALE_CELL, pack(made.work, runs))
+    medium.bases["new"] = medium.Base((LENGTH,), STALE_CELL, pack(made.work, runs))
     medium.bases["other"] = base()
     after = bytes(made.work.data)
     assert made.pristine.data == after

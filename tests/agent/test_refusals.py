@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from bob.agent.client import AgentBroken
+from bob.agent.documents import Manner
 from bob.agent.inside.mounts import ROOT
 from bob.errors import BobError, UsageError
 from bob.record.base import base_name, drop_base, make_base, put_base
-from bob.record.encode import encode
+from bob.record.encode import encode_subject, encode_workload
 from bob.subject import Configuration
 from bob.workload.language import parse
-from bob.workload.simulation import simulate
 
 from .conftest import Inhabited
 from .workloads import EXT4, WRITES, expected, found, observe, take
@@ -32,13 +32,13 @@ def config(mkfs: str | tuple[str, ...] = "", mount: str = "", device: int = 0, d
 
 def request(**changes: Any) -> dict[str, Any]:
     """A request to record :data:`WRITES`, as the host makes it, with ``changes``."""
-    _, _, performed = simulate(WRITES)
-    operations, blob = encode(performed)
-    arguments: dict[str, Any] = {
-        "fs": "ext4", "options": "data=ordered", "paths": [], "operations": operations, "finish": [], "natural": True,
-        "phase": 0.0, "quiet": 36.0, "enough": 0.0, "deadline": 600.0, "virtual": True, "blob": blob,
-    }  # fmt: skip
-    return {**arguments, **changes}
+    work, blob = encode_workload(WRITES)
+    parts = {"subject": encode_subject(EXT4), "work": work, "manner": Manner("prompt", 600.0, virtual=True)}
+    changed = {
+        name: part._replace(**{field: changes[field] for field in part._fields if field in changes})
+        for name, part in parts.items()
+    }
+    return {"base": changes["base"], "blob": blob, **changed}
 
 
 def assert_usable(guest: Inhabited) -> None:
@@ -88,8 +88,8 @@ def test_a_device_that_is_too_small_is_refused_by_mkfs(recording: Inhabited) -> 
     ("changes", "words"),
     [
         ({"options": "nosuchoption"}, r"mount refused \(EINVAL\): ext4: Unknown parameter 'nosuchoption'"),
-        ({"fs": "xfs", "options": ""}, r"mount refused \(EINVAL\): XFS \(dm-0\): Invalid superblock magic number"),
-        ({"fs": "nosuchfs"}, r"has no file system 'nosuchfs'"),
+        ({"driver": "xfs", "options": ""}, r"mount refused \(EINVAL\): XFS \(dm-0\): Invalid superblock magic number"),
+        ({"driver": "nosuchfs"}, r"has no file system 'nosuchfs'"),
         (
             {"operations": [[1, "rename", ["/nothing", "/d/x"], 0, 0]]},
             r"operation 1 \(rename /nothing /d/x\) failed: No su",

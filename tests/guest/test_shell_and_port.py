@@ -28,7 +28,9 @@ from bob.guest.port import PortStream
 from bob.guest.shell import Address, Shell
 from bob.guest.spec import GuestSpec
 from bob.guest.stream import ConnectionLost, Stream, connection_lost
+from bob.record.encode import encode_subject
 from bob.run.agents import agent_stream
+from bob.subject import configuration
 
 WORD = b"abab-word"
 
@@ -166,11 +168,9 @@ def test_agents_of_a_guest_one_after_the_other(guest: Guest) -> None:
 
 MAKE_BASE = {
     "base": "b",
-    "length": 16 * 1024 * 1024,
+    "disks": [16 * 1024 * 1024],
     "cell": "<stale--medium!>",
-    "mkfs": ["sh", "-c", "sleep 2; mkfs.ext4 -q -F DEVICE"],
-    "fs": "ext4",
-    "options": "",
+    "subject": encode_subject(configuration("ext4"))._replace(mkfs=["sh", "-c", "sleep 2; mkfs.ext4 -q -F DEVICE"]),
     "setup": [],
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
+from bob.agent.inside.documents import subject_from
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.crash.coverage import States
 from bob.crash.neighbours import Neighbours
@@ -76,8 +77,8 @@ class FakeAgent:
     def has_base(self, _blob: bytes, base: str) -> tuple[dict[str, Any], bytes]:
         return {"has": base in self.bases}, b""
 
-    def put_base(self, blob: bytes, base: str, length: int, cell: str) -> tuple[dict[str, Any], bytes]:
-        assert (blob, length, cell) == (samples.BASE.packed, samples.BASE.length, "<stale--medium!>")
+    def put_base(self, blob: bytes, base: str, disks: list[int], cell: str) -> tuple[dict[str, Any], bytes]:
+        assert (blob, disks, cell) == (samples.BASE.packed, [samples.BASE.length], "<stale--medium!>")
         self.bases.add(base)
         return {}, b""
 
@@ -85,18 +86,19 @@ class FakeAgent:
         self,
         blob: bytes,
         base: str,
-        recovery: dict[str, Any],
+        subject: list[Any],
         floor: list[int],
         reads: bool,
         stretches: list[int],
         exempt: list[int] | None,
+        closely: bool,
     ) -> tuple[dict[str, Any], bytes]:
         assert base in self.bases
         assert not stretches
         assert exempt in (None, []), "no log was declared"
         self.tells_left = exempt is not None
-        assert recovery["fs"] == "ext4"
-        assert recovery["options"] == "data=ordered"
+        assert subject_from(subject).driver == "ext4"
+        assert subject_from(subject).options == "data=ordered"
         self.payload = blob
         self.reads = reads
         self.image = bytearray(samples.BASE.image())

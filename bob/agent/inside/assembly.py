@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from bob.agent.inside import mapper
 from bob.agent.inside.devices import PART, Loop, forget_file_systems, run, write_text
+from bob.agent.inside.documents import StackDocument
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR
 
@@ -19,22 +19,21 @@ DISK = "DISK"
 class Assembly:
     """What is mounted of ``disks``, which are paths: the only one itself, or else what the commands of ``stack`` make.
 
-    ``stack`` has the commands that ``assemble`` and ``release``, lists of words, and the path of the ``device`` that
-    there is in between. Without one there must be one disk. ``with`` assembles, and releases.
+    Without a stack there must be one disk. ``with`` assembles, and releases.
     """
 
-    def __init__(self, stack: dict[str, Any] | None, disks: Sequence[str]) -> None:
+    def __init__(self, stack: StackDocument | None, disks: Sequence[str]) -> None:
         self._stack = stack
         self._disks = disks
         if stack is None and len(disks) != 1:
             raise Refused(f"nothing says how {len(disks)} disks are assembled")
-        self.path: str = disks[0] if stack is None else stack["device"]
+        self.path: str = disks[0] if stack is None else stack.device
 
     def assemble(self) -> None:
         """Have the device at ``path``; refuse in the words of the command that failed."""
         if self._stack is None:
             return
-        self._run(self._stack["assemble"])
+        self._run(self._stack.assemble)
         forget_file_systems()
         if not os.path.exists(self.path):
             raise Refused(f"the commands that assemble the disks made no {self.path}")
@@ -42,7 +41,7 @@ class Assembly:
     def release(self) -> None:
         """Have the disks alone again: what the layers above them held in memory is gone."""
         if self._stack is not None:
-            self._run(self._stack["release"])
+            self._run(self._stack.release)
 
     def __enter__(self) -> Assembly:
         self.assemble()

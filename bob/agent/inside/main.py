@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from bob.agent.inside import built, medium, observer, program_recorder, recorder
+from bob.agent.inside import bases, built, medium, observer, recorder
 from bob.agent.inside.binaries import read_files
 from bob.agent.inside.bounds import bound_scratch, spare_agent
 from bob.agent.inside.devices import WORK, clear_devices, write_text
@@ -104,12 +104,12 @@ def at_work(function: Handler, *, observes: bool = False) -> Handler:
 
 HANDLERS: dict[str, Handler] = {
     "hello": hello,
-    "make_base": at_work(recorder.make_base),
-    "put_base": at_work(recorder.put_base, observes=True),
-    "has_base": recorder.has_base,
-    "drop_base": recorder.drop_base,
+    "make_base": at_work(bases.make_base),
+    "put_base": at_work(bases.put_base, observes=True),
+    "has_base": bases.has_base,
+    "drop_base": bases.drop_base,
     "record": at_work(recorder.record),
-    "record_program": at_work(program_recorder.record_program),
+    "record_program": at_work(recorder.record_program),
     "record_recovery": at_work(recorder.record_recovery),
     "observe_prepare": at_work(observer.observe_prepare, observes=True),
     "observe": at_work(observer.observe, observes=True),

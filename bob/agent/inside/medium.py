@@ -24,11 +24,17 @@ what was written, where that is known."""
 
 @dataclass(frozen=True)
 class Base:
-    """A base image, packed as its difference from a device of ``length`` bytes that is full of ``cell``."""
+    """A base image of ``disks`` of these lengths (bytes), laid end to end, packed as its difference from a device that
+    is full of ``cell``."""
 
-    length: int
+    disks: tuple[int, ...]
     cell: bytes
     packed: bytes
+
+    @property
+    def length(self) -> int:
+        """How long all disks are together (bytes)."""
+        return sum(self.disks)
 
 
 class Medium:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from bob.agent.inside import medium
+from bob.agent.inside.documents import subject_from
 from bob.agent.inside.frames import Refused, Reply
 from bob.agent.inside.images import differing, pack
 from bob.agent.inside.scratch import Scratch
@@ -35,30 +36,29 @@ def end_scratch() -> None:
 
 def observe_prepare(
     base: str,
-    recovery: dict[str, Any],
+    subject: list[Any],
     floor: list[int],
     reads: bool,
     stretches: list[int],
     exempt: list[int] | None,
+    closely: bool,
     blob: bytes,
-    disks: list[int] | None = None,
-    stack: dict[str, Any] | None = None,
 ) -> Reply:
     """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
 
     ``blob`` is the payload. ``reads`` says that the host wants to know what is read. Where ``exempt`` is not None, it
     wants to know how each of the ``stretches`` was left, and what was written outside of these and of what is
-    ``exempt`` (flat lists). ``disks`` are lengths (bytes), of which ``stack`` makes what is mounted, anew for each
-    state.
+    ``exempt`` (flat lists). ``closely`` is as in :class:`bob.agent.inside.look.Look`. What the ``subject`` makes of the
+    disks is made anew for each state.
     """
     global session, scratch
     end_session()
-    over = medium.medium_with(base, in_memory=True)
-    lengths = disks or [over.length]
-    if scratch is not None and (scratch.medium, scratch.reads, scratch.made_of) != (over, reads, (lengths, stack)):
+    over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
+    made_of = medium.bases[base].disks, crashed.stack
+    if scratch is not None and (scratch.medium, scratch.reads, scratch.made_of) != (over, reads, made_of):
         end_scratch()
-    scratch = scratch or Scratch(over, reads, lengths, stack)
-    session = Session(scratch, recovery, blob, floor, stretches, exempt)
+    scratch = scratch or Scratch(over, reads, *made_of)
+    session = Session(scratch, crashed, blob, floor, stretches, exempt, closely=closely)
     return {"events": scratch.layouts}, b""
 
 

@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from bob.agent.inside.assembly import Assembly, spans
 from bob.agent.inside.block_log import read_log, writes
@@ -20,6 +19,7 @@ from bob.agent.inside.devices import (
     remove_log_writes,
     write_text,
 )
+from bob.agent.inside.documents import StackDocument
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.late_disk import LateDisk, late_disks
@@ -95,10 +95,10 @@ class Recorded:
     def __init__(
         self,
         work: str,
-        lengths: list[int],
+        lengths: Sequence[int],
         log_bytes: int,
         completion: str = PROMPT,
-        stack: dict[str, Any] | None = None,
+        stack: StackDocument | None = None,
     ) -> None:
         below: Sequence[Loop | LateDisk]
         if completion == PROMPT:

@@ -1,92 +1,35 @@
-"""Makes base images, and records workloads and recoveries on recorded disks (recorded_disks.py)."""
+"""Records operations, programs and recoveries on recorded disks (recorded_disks.py)."""
 
 from __future__ import annotations
 
-import errno
 import os
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from bob.agent.inside import medium
-from bob.agent.inside.assembly import Assembly, Parts
-from bob.agent.inside.devices import BASE_EPOCH, EPOCH, run, run_anyhow, write_text
+from bob.agent.inside.devices import EPOCH, run_anyhow, write_text
+from bob.agent.inside.documents import Manner, OperationsDocument, ScriptsDocument, subject_from
 from bob.agent.inside.frames import Reply
-from bob.agent.inside.images import pack
-from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
+from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.operations import Operations, perform_all
-from bob.agent.inside.programs import run_setup
-from bob.agent.inside.recorded_disks import PROMPT, Recorded
+from bob.agent.inside.programs import run_workload
+from bob.agent.inside.recorded_disks import Recorded
 
 CLOCK_FILE = "/.bob-clock"
-LOG_BYTES = 512 * 1024 * 1024
-TIMELINE_KIB = 8 * 1024
 ALIGNMENT_SECONDS = 20
-FILLED_IN = 65536
-"""A device is filled by a multiple of so many bytes: whole blocks of every file system."""
+TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
+"""The system calls by which a program can tell something through a pipe: write, writev, sendfile and splice
+(arch/x86/entry/syscalls/syscall_64.tbl)."""
 
 
 def set_clock(seconds: int = EPOCH) -> None:
     """Set the wall clock, to the epoch of recordings unless another one is given."""
     time.clock_settime(time.CLOCK_REALTIME, seconds)
-
-
-def make_base(
-    base: str,
-    length: int,
-    cell: str,
-    mkfs: list[str],
-    fs: str,
-    options: str,
-    setup: list[list[Any]],
-    blob: bytes,
-    disks: list[int] | None = None,
-    stack: dict[str, Any] | None = None,
-    setup_seconds: float = 0.0,
-    fill: str = "",
-    narrates: bool = False,
-) -> Reply:
-    """A device of ``length`` bytes full of ``cell``, mkfs, the initial tree made durable, unmounted. Where there are
-    ``disks``, several lengths (bytes), it is all of them, and the file system is on what ``stack`` makes of them. Where
-    ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long at most. The file
-    ``fill``, where one is named, takes all the room that is left. ``narrates`` as in :func:`record`.
-
-    Replies with what mkfs printed, the effective mount options, how many bytes that file has taken and, as blob, the
-    image as its differences from a device full of ``cell``.
-    """
-    clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
-    device = medium.medium_of(length, cell.encode())
-    with Parts(device.work_path, disks or [length]) as parts, Assembly(stack, parts.paths) as whole:
-        set_clock(BASE_EPOCH)
-        narrate = say if narrates else _say_nothing
-        narrate("mkfs")
-        printed = run(*[whole.path if word == "DEVICE" else word for word in mkfs])
-        narrate("mount")
-        mount_or_refuse(whole.path, fs, options)
-        effective = effective_options()
-        if not setup_seconds:  # a program would see it
-            os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
-        with Operations(ROOT) as performer:
-            perform_all(performer, setup, blob, narrate)
-            filled = take_all(performer, fill) if fill else 0
-        before = mounts()
-        if setup_seconds:
-            run_setup(setup_seconds)
-        narrate("sync")
-        os.sync()
-        narrate("unmount")
-        if setup_seconds:
-            unmount_after_scripts(before)
-        else:
-            unmount()
-    set_clock()
-    runs = device.adopt(base)
-    packed = pack(device.pristine, runs)
-    medium.bases[base] = medium.Base(length, cell.encode(), packed)
-    return {"mkfs": printed, "effective_options": effective, "filled": filled}, packed
 
 
 CONSOLE = "/dev/console"
@@ -102,75 +45,29 @@ def say(step: str) -> None:
         console.write(f"bob: at {step}\n".encode())
 
 
-def _say_nothing(step: str) -> None:
-    """In place of :func:`say`: to print a line takes time, and would move what is recorded."""
-
-
-def take_all(performer: Operations, path: str) -> int:
-    """Give the new file ``path`` all the room there is, a multiple of :data:`FILLED_IN`; how many bytes that are.
-
-    It is tried: what statvfs(2) tells counts room that a file cannot have, or leaves out some that root can.
-    """
-    performer.do_create(path)
-    room = os.statvfs(ROOT)
-    taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()
-    while step >= FILLED_IN:
-        try:
-            performer.do_fallocate(path, taken, step, "keep")
-        except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            step //= 2
-        else:
-            taken += step
-    return taken
-
-
-def put_base(base: str, length: int, cell: str, blob: bytes) -> Reply:
-    """Take a base image that was made in another guest."""
-    medium.bases[base] = medium.Base(length, cell.encode(), blob)
-    return {}, b""
-
-
-def has_base(base: str, blob: bytes) -> Reply:
-    """Whether the base image is in this guest."""
-    return {"has": base in medium.bases}, b""
-
-
-def drop_base(base: str, blob: bytes) -> Reply:
-    """Forget a base image."""
-    medium.forget(base)
-    return {}, b""
+def narrator(narrates: bool) -> Callable[[str], None]:
+    """What tells each step before it is taken: :func:`say`, or nothing: to print a line takes time, and would move what
+    is recorded."""
+    return say if narrates else lambda _step: None
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, and their timeline, with ``more`` events in it; ``with`` ends the
-    tracing."""
+    """Recorded disks over a copy of ``base``, with the ``subject`` on them, and their timeline, with ``more`` events in
+    it; ``with`` ends the tracing."""
 
-    def __init__(
-        self,
-        base: str,
-        disks: list[int] | None,
-        stack: dict[str, Any] | None,
-        log_bytes: int,
-        timeline_kib: int,
-        virtual: bool,
-        completion: str,
-        more: dict[str, str] | None = None,
-        narrates: bool = False,
-    ) -> None:
-        self.narrate = say if narrates else _say_nothing
-        self.medium = medium.medium_with(base)
-        lengths = disks or [self.medium.length]
-        self.recorded = Recorded(self.medium.work_path, lengths, log_bytes, completion, stack)
-        self.timeline = self.recorded.timeline(timeline_kib, more)
+    def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
+        self.subject, self._manner = subject_from(subject), Manner(*manner)
+        self.narrate = narrator(self._manner.narrates)
+        self.medium, disks = medium.medium_with(base), medium.bases[base].disks
+        log_bytes, kib = self._manner.log_bytes, self._manner.timeline_kib
+        self.recorded = Recorded(self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.stack)
+        self.timeline = self.recorded.timeline(kib, more)
         self.effective = ""
-        self._virtual = virtual
 
     def __enter__(self) -> Take:
         self.timeline.__enter__()
         self.timeline.mark(f"kernel {os.uname().release}")
-        if self._virtual:  # when the request came in is not deterministic: start at a time of our own
+        if self._manner.virtual:  # when the request came in is not deterministic: start at a time of our own
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
         self.recorded.assemble()
@@ -188,6 +85,21 @@ class Take:
     def path(self) -> str:
         """The device that is mounted."""
         return self.recorded.assembly.path
+
+    def mount(self) -> None:
+        """Mount the file system, or refuse in the kernel's words."""
+        mount_or_refuse(self.path, self.subject.driver, self.subject.options)
+
+    def settle(self) -> None:
+        """Wait until the disks are quiet."""
+        self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
+
+    def end_naturally(self) -> None:
+        """Wait until the disks are quiet, with a sync where the file system keeps what it commits in memory."""
+        self.settle()
+        if self.subject.keeps_commits:
+            os.sync()
+            self.settle()
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
         """Take the disks away, with nothing mounted on them: what was recorded, with what stat said by path."""
@@ -219,89 +131,81 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
     return found
 
 
-def record(
-    base: str,
-    fs: str,
-    options: str,
-    paths: list[str],
-    operations: list[list[Any]],
-    finish: list[list[Any]],
-    natural: bool,
-    phase: float,
-    quiet: float,
-    enough: float,
-    deadline: float,
-    virtual: bool,
-    blob: bytes,
-    completion: str = PROMPT,
-    sync_when_quiet: bool = False,
-    log_bytes: int = LOG_BYTES,
-    timeline_kib: int = TIMELINE_KIB,
-    disks: list[int] | None = None,
-    stack: dict[str, Any] | None = None,
-    narrates: bool = False,
-) -> Reply:
-    """Record ``operations``, whose data is ``blob``, and the finish on a copy of ``base``; times in seconds.
+def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
+    """Record operations, whose data is ``blob``, and the finish on a copy of ``base``.
 
-    The disks complete writes as ``completion`` says. ``sync_when_quiet``: a ``natural`` finish has a sync behind it.
-    ``disks`` and ``stack`` are as for :func:`make_base`. One that ``narrates`` prints each step on the console first.
-
-    Replies with the effective mount options, major and minor of each disk, what stat says of ``paths`` before and after
+    Replies with the effective mount options, major and minor of each disk, what stat says of the paths before and after
     the operations, and the lengths of the first pieces of the blob: the log of each disk, and the text of the timeline.
     The rest is what the disks then hold, laid end to end, where they are not as the base, in the sectors ``changed``.
     """
-    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion, narrates=narrates) as recording:
-        device, mark = recording.recorded, recording.mark
+    asked = OperationsDocument(*work)
+    with Take(base, subject, manner) as recording:
+        mark = recording.mark
         recording.narrate("mount")
-        mount_or_refuse(recording.path, fs, options)
+        recording.mount()
         recording.effective = effective_options()
-        before = status_of(paths)
+        before = status_of(asked.paths)
         os.sync()
-        device.wait_until_quiet(quiet, enough, deadline)
-        if phase:
+        recording.settle()
+        if asked.phase:
             os.utime(ROOT + CLOCK_FILE)
-            time.sleep(phase)
+            time.sleep(asked.phase)
         mark("start")
         with Operations(ROOT) as performer:
-            perform_all(performer, operations, blob, mark)
-            after = status_of(paths)
+            perform_all(performer, asked.operations, blob, mark)
+            after = status_of(asked.paths)
             recording.narrate("finish")
-            perform_all(performer, finish, b"", mark)
-            if natural:
-                device.wait_until_quiet(quiet, enough, deadline)
-                if sync_when_quiet:
-                    os.sync()
-                    device.wait_until_quiet(quiet, enough, deadline)
+            perform_all(performer, asked.finish, b"", mark)
+            if asked.natural:
+                recording.end_naturally()
             mark("end")  # with all open that the operations keep open: to close it may free a file
         recording.narrate("unmount")
         unmount()
         return recording.reply(before, after)
 
 
-def record_recovery(
-    base: str,
-    fs: str,
-    options: str,
-    check: list[str],
-    virtual: bool,
-    blob: bytes,
-    completion: str = PROMPT,
-    log_bytes: int = LOG_BYTES,
-    timeline_kib: int = TIMELINE_KIB,
-    disks: list[int] | None = None,
-    stack: dict[str, Any] | None = None,
-) -> Reply:
-    """Record what a boot does to a copy of ``base``, a disk after a crash: the ``check``, then the mount, which begins
-    with the mark ``start`` and is done at ``end``.
+def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
+    """Record the workload of the program that was put here on a copy of ``base``; all else is as for :func:`record`
+    with a natural finish.
+
+    The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
+    the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
+    strace wrote, with what was stored through mappings if that is asked for. ``pipe`` is the inode of the pipe that the
+    standard output was.
+    """
+    del blob
+    asked = ScriptsDocument(*work)
+    with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
+        recording.mount()
+        recording.effective = effective_options()
+        before = mounts()
+        other = beside.enter_context(Neighbour(ROOT, recording.subject.driver)) if asked.neighbour else None
+        os.sync()
+        recording.settle()
+        recording.mark("start")
+        told, calls, pipe = run_workload(asked.seconds, asked.stores, asked.delay, other, asked.stacks)
+        recording.mark("ended")
+        recording.end_naturally()
+        recording.mark("end")
+        beside.close()
+        unmount_after_scripts(before)
+        header, pieces = recording.reply({}, {})
+        return {**header, "told": len(told), "calls": len(calls), "pipe": pipe}, pieces + told + calls
+
+
+def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
+    """Record what a boot does to a copy of ``base``, disks after a crash: the check, then the mount, which begins with
+    the mark ``start`` and is done at ``end``.
 
     Replies as :func:`record` does, with no inode numbers.
     """
-    with Take(base, disks, stack, log_bytes, timeline_kib, virtual, completion) as recording:
-        recording.timeline.mark("start")
-        if check:
-            run_anyhow(check, recording.path)
-        mount_or_refuse(recording.path, fs, options)
-        recording.timeline.mark("end")
+    del blob
+    with Take(base, subject, manner) as recording:
+        recording.mark("start")
+        if recording.subject.check:
+            run_anyhow(recording.subject.check, recording.path)
+        recording.mount()
+        recording.mark("end")
         recording.effective = effective_options()
         unmount()
         return recording.reply({}, {})

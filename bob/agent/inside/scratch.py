@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bob.agent.inside.assembly import Assembly, Slices
 from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
+from bob.agent.inside.documents import StackDocument
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.medium import Medium
 from bob.agent.inside.mounts import KernelLog
@@ -111,7 +112,7 @@ class Scratch:
     it, and what watches it: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as
     long as some mounts, so it outlives sessions."""
 
-    def __init__(self, over: Medium, reads: bool, disks: list[int], stack: dict[str, Any] | None) -> None:
+    def __init__(self, over: Medium, reads: bool, disks: Sequence[int], stack: StackDocument | None) -> None:
         self.medium, self.reads = over, reads
         self.made_of = disks, stack
         self.looking_out: list[int] = []

@@ -21,7 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, Optional, TypeVar
+from typing import Optional, TypeVar
 
 from bob.agent.inside.built import spoil_and_check
 from bob.agent.inside.complaints import (
@@ -32,6 +32,7 @@ from bob.agent.inside.complaints import (
     run_checker,
 )
 from bob.agent.inside.devices import forget_file_systems, run_anyhow
+from bob.agent.inside.documents import SubjectDocument
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR, Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
@@ -60,22 +61,20 @@ class Session:
     def __init__(
         self,
         scratch: Scratch,
-        recovery: dict[str, Any],
+        subject: SubjectDocument,
         payload: bytes,
         floor: list[int],
         stretches: list[int],
         exempt: list[int] | None,
+        *,
+        closely: bool,
     ) -> None:
-        self.scratch, self.medium = scratch, scratch.medium
+        self.scratch, self.medium, self.subject = scratch, scratch.medium, subject
         self.payload = memoryview(payload)
-        self.check: list[str] = recovery["check"]
-        self.repair: list[str] = recovery["repair"]
-        self.checker: list[str] = recovery["checker"]
-        self.clean: list[int] = recovery["clean"]
-        self.complaints = Complaints(recovery["expected"], DEVICE_NAME)
+        self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
         self.complained: list[int] = []
         """Numbers of what the kernel complained of in the states that the host was not told of yet."""
-        self.is_writable = "ro" not in recovery["options"].split(",")
+        self.is_writable = "ro" not in subject.options.split(",")
         self.repaired: set[str] = set()
         """The refusals after which a repair was tried."""
         self.said: dict[str, str] = {}
@@ -83,7 +82,7 @@ class Session:
         kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
         self.outcomes: dict[Outcome, int] = {}
         self.new_outcomes: list[str] = []
-        self.looker = Look(ROOT, lasting_inodes=recovery["lasting_inodes"], closely=recovery.get("closely", False))
+        self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
         self.traces: list[bytes] = []
         self.sectors_read: list[int] = []
         self.stretches = list(zip(stretches[::2], stretches[1::2]))
@@ -102,7 +101,7 @@ class Session:
         forget_file_systems()
         # Looking must not write: without noatime each state's unmount would have time stamps to write back.
         path = scratch.assembly.path
-        self.mount = Mount(path, recovery["fs"], recovery["options"], ("noatime", "nodiratime"))
+        self.mount = Mount(path, subject.driver, subject.options, ("noatime", "nodiratime"))
         scratch.accessed()
 
     def close(self) -> None:
@@ -172,8 +171,8 @@ class Session:
     def recover_and_look(self) -> Outcome:
         """What a boot would do, and what it finds; takes note of what the kernel says."""
         began = time.time_ns()
-        if self.check:
-            run_anyhow(self.check, self.scratch.assembly.path)
+        if self.subject.check:
+            run_anyhow(self.subject.check, self.scratch.assembly.path)
         kernel = self.scratch.kernel
         kernel.skip()
         error, repaired = None, False
@@ -184,10 +183,10 @@ class Session:
             if lines:
                 self.said.setdefault(error, DEVICE_NAME.sub("loop", "; ".join(lines[-2:])))
             # A repair takes as long as many mounts, and says little new the second time: one for each kind of refusal.
-            if not self.repair or error in self.repaired:
+            if not self.subject.repair or error in self.repaired:
                 return error, False, None
             self.repaired.add(error)
-            run_anyhow(self.repair, self.scratch.assembly.path)
+            run_anyhow(self.subject.repair, self.scratch.assembly.path)
             repaired = True
             if self.mount():
                 return error, True, None
@@ -213,14 +212,14 @@ class Session:
         """Recover the state that is on the scratch device, have the file system's checker look at it, and remove all
         that is in it; what is wrong, as (kind, words)."""
         wrong: list[tuple[str, str]] = []
-        if self.check:
-            run_anyhow(self.check, self.scratch.assembly.path)
+        if self.subject.check:
+            run_anyhow(self.subject.check, self.scratch.assembly.path)
         if not self.mount():
             unmount()
-            if self.checker:
-                code, printed = run_checker(self.checker, self.scratch.assembly.path)
-                if code not in self.clean:
-                    wrong.append((CHECKER, f"{self.checker[0]} ends with {code}: {printed}"))
+            if checker := self.subject.checker:
+                code, printed = run_checker(checker, self.scratch.assembly.path)
+                if code not in self.subject.clean:
+                    wrong.append((CHECKER, f"{checker[0]} ends with {code}: {printed}"))
             self.scratch.kernel.skip()
             if number := self.mount():
                 wrong.append((REMOVAL, f"it does not mount a second time: {os.strerror(number)}"))
@@ -244,8 +243,8 @@ class Session:
         """Recover the state that is on the scratch device, and have the checker of the program that was put here look
         at it, after a crash before which ``told`` was told: its exit code (None: it did not end within so many
         ``seconds``) and what it printed. The ``spoiler`` is as in :func:`spoil_and_check`."""
-        if self.check:
-            run_anyhow(self.check, self.scratch.assembly.path)
+        if self.subject.check:
+            run_anyhow(self.subject.check, self.scratch.assembly.path)
         if number := self.mount():
             raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
         before = mounts()
