@@ -175,7 +175,7 @@ while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n
     with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
         put_program(agent, replace(taken.program, files=tuple(files)))
         builder = Builder(agent, after.get("/", Node("directory")))
-        asked = [BuiltChecking(tree, taken.told)]
+        asked = [BuiltChecking(tree, taken.transcript.told)]
         builder.check(asked, taken.program.seconds)
         start = time.monotonic()
         builder.check(asked, taken.program.seconds)

@@ -30,7 +30,6 @@ from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.program import EMPTIED, Program
-from bob.program.told import tellings
 from bob.progress import Progress
 from bob.protocol.diagram import steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
@@ -108,7 +107,7 @@ def hold_against(
     try:
         before, after = both_ends(guests, image, taken, progress)
         again, notes = protocol_of(taken, before, after)
-        steps = partial(steps_of, taken.calls, again.effects, tellings(taken.calls, taken.pipe))
+        steps = partial(steps_of, taken.transcript.calls, again.effects, taken.transcript.tellings)
         taken.steps = explaining("its calls").made(steps, ())
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
@@ -186,8 +185,8 @@ def _trust(
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
         put_program(agent, program)
-        spoilt = [BuiltChecking(after, taken.told, spoiler) for spoiler in program.must_fail]
-        asked = [BuiltChecking(before, b""), BuiltChecking(after, taken.told), *spoilt]
+        spoilt = [BuiltChecking(after, taken.transcript.told, spoiler) for spoiler in program.must_fail]
+        asked = [BuiltChecking(before, b""), BuiltChecking(after, taken.transcript.told), *spoilt]
         return Builder(agent, root).check(asked, program.seconds)
 
     try:
@@ -273,7 +272,7 @@ class _Work:
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
             accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
-            tellings=tellings(self.taken.calls, self.taken.pipe),
+            tellings=self.taken.transcript.tellings,
             lost=queue.lost,
             disagreed=queue.disagreed,
             allowed=allowed.states,
@@ -283,7 +282,9 @@ class _Work:
         left = [f"extended attributes are not in these states: {named(without)}"] if without else []
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
-        result = judge_model(looked, self.taken.calls, self._again.effects, (*notes, *left, *is_garbage), explaining)
+        result = judge_model(
+            looked, self.taken.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
+        )
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
         return Modelled(model, result, _but_for_logs(allows, self.taken.program, self._before))
 

@@ -13,7 +13,6 @@ from bob.observe.flags import letters
 from bob.observe.observation import Node, Observation
 from bob.printable import printable
 from bob.program.program import Program
-from bob.program.told import tellings
 from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
@@ -41,21 +40,22 @@ def protocol_of(
 ) -> tuple[Replayed, tuple[str, ...]]:
     """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
     something that changes the tree is not known."""
+    said = taken.transcript
     try:
-        effects = protocol(taken.calls, ROOT, before, after)
+        effects = protocol(said.calls, ROOT, before, after)
         effects, logged = without(effects, taken.program.is_log)
         if (extent := effects.extent) > MOST_BYTES:
             files, most = (f"{-(-size // 2**20):,} MiB" for size in (extent, MOST_BYTES))
             raise CannotBeModelled(f"too large for models: files of {files}, holes included, where {most} is the most")
-        again = replayed(taken.program.name, effects, before, tellings(taken.calls, taken.pipe))
+        again = replayed(taken.program.name, effects, before, said.tellings)
     except (ValueError, IndexError, KeyError) as error:
         raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
-    unknown_calls = [call.name for call in taken.calls if call.name in ASYNCHRONOUS and call.result is not None]
+    unknown_calls = [call.name for call in said.calls if call.name in ASYNCHRONOUS and call.result is not None]
     if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
         raise CannotBeModelled(f"not traced: {named(untold)}")
     if wrong := unlike(again.history, without_logs(taken.program, before, after)):
         raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {named(wrong)}")
-    if again.told[-1] != taken.told:
+    if again.told[-1] != said.told:
         raise CannotBeModelled("its calls do not explain what it told")
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
@@ -66,9 +66,9 @@ def protocol_of(
         left.append(f"no file has these flags in these states: {named(flagged)}")
     if logged:
         left.append(f"{_are_left_out(logged, 'its logs')}: {named(taken.program.logs)}")
-    if others := elsewhere(taken.calls, ROOT, WORLD):
+    if others := elsewhere(said.calls, ROOT, WORLD):
         left.append(f"{_are_left_out(len(others), 'files elsewhere')}: {named(list(dict.fromkeys(others)))}")
-    if any(call.name == STORE for call in taken.calls):
+    if any(call.name == STORE for call in said.calls):
         left.append("what it stores through mappings counts as stored just before its next call")
     return again, tuple(left)
 

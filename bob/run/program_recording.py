@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,12 +22,11 @@ from bob.observe.session import Checking, Session
 from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
 from bob.program.effect_order import in_effect_order
-from bob.program.joined import with_stacks_of
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
 from bob.program.strace import PASSING, SystemCall, name_of, parse
-from bob.program.told import Output, Window, clock_offset, outputs, windows
+from bob.program.transcript import Transcript, Window, windows
 from bob.program.untraced import mapped
 from bob.progress import Progress
 from bob.protocol.arguments import MAPPED
@@ -71,20 +70,15 @@ class Preflight:
 
 @dataclass(slots=True)
 class TakenProgram:
-    """A program that was recorded on one configuration: its ``case``, and the ``windows`` that it is cut into.
-    ``offset`` leads from the clock of its ``calls`` to that of the recording (seconds; None: not known). ``sights`` are
-    the disks that were mounted for it, ``steps`` what its calls turned out to do."""
+    """A program that was recorded on one configuration: its ``case``, the ``windows`` that it is cut into, and its
+    ``transcript``. ``sights`` are the disks that were mounted for it, ``steps`` what its calls turned out to do."""
 
     request: ProbeRequest
     program: Program
     world: Path | None
     case: Case
     windows: tuple[Window, ...]
-    told: bytes
-    calls: tuple[SystemCall, ...]
-    pipe: int
-    outputs: tuple[Output, ...]
-    offset: float | None
+    transcript: Transcript
     sights: Sights = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
 
@@ -93,33 +87,22 @@ class TakenProgram:
         """What its answer is called: the configuration, and the pace."""
         return self.request.pace.of(self.request.configuration.name)
 
-    def with_frames(self, frames: Sequence[SystemCall]) -> TakenProgram:
-        """The same, its calls with the frames that they have in another run."""
-        return replace(self, calls=with_stacks_of(self.calls, frames))
-
     @property
     def has_stores(self) -> bool:
         """Whether what it stores through mappings is among its calls."""
-        return any(call.name == MAPPED for call in self.calls)
+        return any(call.name == MAPPED for call in self.transcript.calls)
 
     @property
     def protocol(self) -> Protocol | None:
         """What the program did, as far as that is known by now; None where it is not."""
         return Protocol(self.name, self.steps) if self.steps else None
 
-    def tellings(self, start: float) -> list[Asked]:
-        """What the program told, and when, on a clock that was 0 at ``start`` (seconds)."""
-        return [
-            Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
-            for output in self.outputs
-        ]
-
     @property
     def preflight(self) -> Preflight:
         model = self.request.model
         states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
-        calls = sum(call.name not in PASSING for call in self.calls)
-        return Preflight(self.name, len(self.windows) - 1, len(self.told), calls, len(self.windows), states)
+        calls = sum(call.name not in PASSING for call in self.transcript.calls)
+        return Preflight(self.name, len(self.windows) - 1, len(self.transcript.told), calls, len(self.windows), states)
 
 
 def take(
@@ -239,21 +222,17 @@ def taken(
 ) -> TakenProgram:
     """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
     case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
-    calls = in_effect_order(calls_of(recorded.calls))
-    line = parse_timeline(recorded.recording.timeline)
-    told = outputs(calls, line, recorded.pipe, recorded.told)
-    return TakenProgram(
-        request=request,
-        program=program,
-        world=world,
-        case=case,
-        windows=windows(case.plan.trace, told),
-        told=recorded.told,
-        calls=calls,
-        pipe=recorded.pipe,
-        outputs=told,
-        offset=clock_offset(calls, line),
-    )
+    calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
+    transcript = Transcript.of(calls, recorded.pipe, recorded.told, line)
+    return TakenProgram(request, program, world, case, windows(case.plan.trace, transcript.outputs), transcript)
+
+
+def tellings(transcript: Transcript, start: float) -> list[Asked]:
+    """What a program told, and when, on a clock that was 0 at ``start`` (seconds)."""
+    return [
+        Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
+        for output in transcript.outputs
+    ]
 
 
 def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: RecordedProgram) -> None:
@@ -265,7 +244,7 @@ def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: Recorded
     more = {
         "checksums": {"calls": documents.checksum(recorded.calls.encode())},
         "configuration": encode(ConfigurationDocument.of(done.request.configuration)),
-        "told": [[output.at.time, output.data.decode("latin-1")] for output in done.outputs],
+        "told": [[output.at.time, output.data.decode("latin-1")] for output in done.transcript.outputs],
     }
     write_document(folder / "told.json", more)
 
@@ -282,8 +261,8 @@ def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progre
         session = session_of(agent, taken, plan)
         asked = [
             Checking(plan.composer.delta(pristine), b""),
-            Checking(plan.composer.delta(complete), taken.told),
-            *(Checking(plan.composer.delta(complete), taken.told, spoiler) for spoiler in program.must_fail),
+            Checking(plan.composer.delta(complete), taken.transcript.told),
+            *(Checking(plan.composer.delta(complete), taken.transcript.told, spoiler) for spoiler in program.must_fail),
         ]
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 

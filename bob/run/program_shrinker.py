@@ -27,14 +27,13 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.observe.session import Checking, Session
 from bob.program.answer import CheckerAnswer
-from bob.program.joined import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.program_recording import TakenProgram, framed, framed_if_any, session_of, taken
+from bob.run.program_recording import TakenProgram, framed, framed_if_any, session_of, taken, tellings
 from bob.story.timeline import Asked
 from bob.witness.document import Showing, Witness
 
@@ -122,16 +121,16 @@ class ProgramShrinker:
         fine = {state for state, answer in checker.answers(iter(near)) if answer.consequence is None}
         showing = replace(best, causes=causes(points, best.state, fine.__contains__))
         tree = checker.tree(best.state)
-        framed_calls = with_stacks_of(again.calls, framed_if_any(self._look_at_frames, progress))
+        said = again.transcript.with_frames(framed_if_any(self._look_at_frames, progress))
         explaining = Explaining()
-        effects = explaining.made(partial(effects_of, framed_calls, ROOT, *ends), None)
-        if again.offset is None or effects is None:
+        effects = explaining.made(partial(effects_of, said.calls, ROOT, *ends), None)
+        if said.offset is None or effects is None:
             return showing, ()
-        offset = again.offset - start
-        calls = explaining.made(partial(calls_with_effects, framed_calls, effects, tree, offset), [])
+        offset = said.offset - start
+        calls = explaining.made(partial(calls_with_effects, said.calls, effects, tree, offset), [])
         for note in explaining.notes:
             progress.step(note)
-        return showing, (*calls, *again.tellings(start))
+        return showing, (*calls, *tellings(said, start))
 
     def _look_at_frames(self) -> tuple[SystemCall, ...]:
         """It comes last: what the program leaves in the guest is in the way of no recording, and if the guest is lost,

@@ -22,7 +22,7 @@ from bob.observe.explore import explore
 from bob.observe.observed import Observed, Seen
 from bob.observe.session import Checking
 from bob.program.answer import Batches, CheckerAnswer
-from bob.program.told import Window
+from bob.program.transcript import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest

@@ -1,9 +1,9 @@
 """A program under test, from end to end: record its workload, explore what a crash may leave, have its checker look.
 
-The recording is cut into windows by what the program had told (:mod:`bob.program.told`). Each window's legal crash
-states are explored as those of any workload: most outcomes are predicted, and what was mounted for one window need not
-be mounted for another. The checker runs once for each tree that can be seen with each output, and on a sample of
-others with the same tree.
+The recording is cut into windows by what the program had told (:mod:`bob.program.transcript`). Each window's legal
+crash states are explored as those of any workload: most outcomes are predicted, and what was mounted for one window
+need not be mounted for another. The checker runs once for each tree that can be seen with each output, and on a sample
+of others with the same tree.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from bob.printable import printable
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.program.strace import SystemCall
-from bob.program.told import tellings
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import Protocol
@@ -47,7 +46,7 @@ from bob.run.agents import KeptGuests
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
 from bob.run.program_parts import asked_of, spread
-from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, trust
+from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, tellings, trust
 from bob.run.program_windows import look
 from bob.schema import encode
 from bob.store.lock import writing
@@ -132,7 +131,7 @@ def _tried(
             else:
                 if frames is None:
                     frames = frames_of(guests, image, taken, progress)
-                every[number] = taken.with_frames(frames)
+                every[number] = replace(taken, transcript=taken.transcript.with_frames(frames))
         if held is not None:
             modelled = hold_against(
                 guests, image, every[held], models, jobs, progress, partial(_explaining, run, program)
@@ -163,8 +162,8 @@ def _tried(
                 looked = look(guests, image, taken, jobs, watcher)
                 watcher.lap()
                 explaining = _explaining(run, program, taken.name)
-                told = tellings(taken.calls, taken.pipe)
-                reliances = Reliances.of_looked(looked, taken.calls, ROOT, told, explaining, taken.offset)
+                said = taken.transcript
+                reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
                 taken.steps = reliances.steps() or taken.steps
                 mount = taken.case.recording.effective_options
                 notes = explaining.made(partial(_notes, taken), ())
@@ -285,17 +284,17 @@ def _notes(taken: TakenProgram) -> tuple[str, ...]:
     found = [taken.request.configuration.note]
     if not taken.program.must_fail:
         found.append("the checker was never seen to refuse anything: must_fail is empty")
-    if never := unsynced(taken.calls, taken.pipe, ROOT):
+    if never := unsynced(taken.transcript.calls, taken.transcript.pipe, ROOT):
         found.append(f"changed, and not synced when the program last told something: {', '.join(never)}")
-    if unfollowed := not_followed(taken.calls, ROOT):
+    if unfollowed := not_followed(taken.transcript.calls, ROOT):
         found.append(f"not traced: {', '.join(unfollowed)}")
-    if taken.calls and not any(call.stack for call in taken.calls):
+    if taken.transcript.calls and not any(call.stack for call in taken.transcript.calls):
         found.append("the frames of the calls are not known: no function is named")
     return tuple(printable(note) for note in found if note)
 
 
 def _doubts(taken: TakenProgram) -> tuple[str, ...]:
-    left = () if taken.request.pace is Pace.UNDISTURBED else unpaced(taken.calls)
+    left = () if taken.request.pace is Pace.UNDISTURBED else unpaced(taken.transcript.calls)
     return (f"this pace could not be kept: nothing came between {', '.join(left)}",) if left else ()
 
 
@@ -334,8 +333,8 @@ def _with_witnesses(
 
 def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: EasiestState) -> list[Asked]:
     """What the program did, and told, on the clock of the time line of ``case``."""
-    if taken.offset is None:
+    if taken.transcript.offset is None:
         return []
     start = case.plan.trace.start.seconds
-    calls = reliances.calls_up_to(easiest.place, easiest.outcome, taken.offset - start)
-    return [*calls, *taken.tellings(start)]
+    calls = reliances.calls_up_to(easiest.place, easiest.outcome, taken.transcript.offset - start)
+    return [*calls, *tellings(taken.transcript, start)]

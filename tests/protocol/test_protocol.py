@@ -34,7 +34,7 @@ from bob.observe.observation import Node
 from bob.observe.presence import Presence
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
-from bob.program.told import tellings
+from bob.program.transcript import Transcript
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
@@ -618,7 +618,7 @@ def test_what_was_told_is_a_point_in_order(tmp_path: Path) -> None:
     for told in (b"a", b"b"):
         done.call("write", (described(1, "pipe:[7]"), escaped(told), "1"), 1)
         done.truncate("/a", 3 if told == b"a" else 2)
-    replay = again(done, tellings(done.calls, 7))
+    replay = again(done, Transcript(b"ab", tuple(done.calls), 7, (), None).tellings)
     first, second = ops.Acknowledge("a"), ops.Acknowledge("b")
     assert replay.workload.operations == (first, ops.Truncate("/a", 3), second, ops.Truncate("/a", 2))
     assert tuple(replay.told) == (b"", b"a", b"a", b"ab", b"ab")
@@ -1250,7 +1250,8 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
     promised = builtin("btrfs").promised
     for puts in (50, 200):
         calls, before, after = putting(puts)
-        taken = SimpleNamespace(calls=calls, pipe=7, told=b"." * puts, program=Program("putting", "", ()))
+        transcript = Transcript(b"." * puts, tuple(calls), 7, (), None)
+        taken = SimpleNamespace(transcript=transcript, program=Program("putting", "", ()))
         tracemalloc.start()
         again, _notes = protocol_of(taken, before, after)  # type: ignore[arg-type]
         asked = graph_under(again.workload, workings(again.history), promised)

@@ -18,6 +18,7 @@ from bob.judge.program_result import Safety
 from bob.observe.observation import Node
 from bob.program.program import Program
 from bob.program.strace import SystemCall
+from bob.program.transcript import Transcript
 from bob.progress import Silent
 from bob.request import ProbeRequest
 from bob.run import program_models
@@ -35,7 +36,8 @@ def in_hex(text: str) -> str:
 
 def taken(*calls: SystemCall) -> Any:
     request = ProbeRequest(configuration("ext4"))
-    return SimpleNamespace(calls=calls, pipe=7, told=b"", program=Program("p", "", ()), steps=(), request=request)
+    transcript = Transcript(b"", calls, 7, (), None)
+    return SimpleNamespace(transcript=transcript, program=Program("p", "", ()), steps=(), request=request)
 
 
 def opened(name: str = "f") -> SystemCall:

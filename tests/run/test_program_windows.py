@@ -19,7 +19,7 @@ from bob.judge.looked import Looked
 from bob.observe.observed import Observed
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
-from bob.program.told import Window
+from bob.program.transcript import Window
 from bob.progress import Silent
 from bob.request import ProbeRequest
 from bob.run import pool, program_windows

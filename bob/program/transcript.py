@@ -1,4 +1,5 @@
-"""What a program told the outside, and when: each crash state is held against what was told before the crash.
+"""What the recording of a program yields beside the blocks: what it told the outside, and when, and its system calls.
+Each crash state is held against what was told before the crash.
 
 An output counts from the moment at which the program's call had returned. The kernel says so in the buffer that has the
 bios, too (the event ``raw_syscalls:sys_exit``), so there is one order of all. strace says what was written, and where.
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bob.errors import RecordingError
+from bob.program.joined import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.trace.model import Moment, Trace
 from bob.trace.timeline import CallReturned, Timeline
@@ -32,6 +34,34 @@ class Window:
 
     told: bytes
     trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What a program ``told``, in which ``outputs``, through the pipe with the inode ``pipe``, and its ``calls``.
+    ``offset`` leads from the clock of the calls to that of the recording (seconds; None: not known)."""
+
+    told: bytes
+    calls: tuple[SystemCall, ...]
+    pipe: int
+    outputs: tuple[Output, ...]
+    offset: float | None
+
+    @classmethod
+    def of(cls, calls: tuple[SystemCall, ...], pipe: int, told: bytes, timeline: Timeline) -> Transcript:
+        """Return the transcript of a recording with this ``timeline``. Raises as :func:`outputs` does."""
+        return cls(told, calls, pipe, outputs(calls, timeline, pipe, told), clock_offset(calls, timeline))
+
+    @property
+    def tellings(self) -> dict[int, bytes]:
+        """What each call told, by the place of the call among all. Raises RecordingError where strace has not written
+        all of it down."""
+        name = f"pipe:[{self.pipe}]"
+        return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
+
+    def with_frames(self, frames: Sequence[SystemCall]) -> Transcript:
+        """Return the same, its calls with the frames that they have in another run."""
+        return replace(self, calls=with_stacks_of(self.calls, frames))
 
 
 def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: bytes) -> tuple[Output, ...]:
@@ -58,13 +88,6 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
             hint="did two processes write at the same time, or one by sendfile or splice? bob does not follow that",
         )
     return tuple(found)
-
-
-def tellings(calls: Sequence[SystemCall], pipe: int) -> dict[int, bytes]:
-    """What each call told through the pipe with the inode ``pipe``, by the place of the call among all. Raises
-    RecordingError where strace has not written all of it down."""
-    name = f"pipe:[{pipe}]"
-    return {place: call.written for place, call in enumerate(calls) if _tells(call, name)}
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bob.crash.legal import growth_points
 from bob.errors import RecordingError
 from bob.program.strace import SystemCall
-from bob.program.told import Output, clock_offset, outputs, windows
+from bob.program.transcript import Output, clock_offset, outputs, windows
 from bob.program.untraced import not_followed, unpaced
 from bob.protocol.unsynced import unsynced
 from bob.trace.model import Moment
