@@ -36,7 +36,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_documents
 import bob.witness.document
-from bob.agent.inside import look, observer, recorder, state_session, visit
+from bob.agent.inside import documents, look, observer, recorder, state_session, visit
 from bob.agent.inside import main as agent
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
@@ -500,6 +500,13 @@ def test_every_request_to_the_agent_is_described() -> None:
     )
     for name, handler in {**agent.HANDLERS, "machine": visit.machine}.items():
         assert set(inspect.signature(handler).parameters) - {"blob"} <= described[name], name
+
+
+def test_every_field_of_what_the_agent_is_told_is_described() -> None:
+    page = text("docs/formats.md").split("What is recorded is told by")[1].partition("An operation is")[0]
+    told = [kind for kind in vars(documents).values() if hasattr(kind, "_fields")]
+    assert documents.SubjectDocument in told
+    assert {field for kind in told for field in kind._fields} <= words(page)
 
 
 def test_every_key_of_an_outcome_is_described() -> None:
