@@ -1,15 +1,43 @@
-"""What a change of a model means for a program: its answer by one model beside that by another."""
+"""What models say of a program that is recorded once, and what a change of a model means for it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from bob.apm.model import Model, told_apart
 from bob.judge.modelled import Change, change
+from bob.judge.program_result import Programs
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.progress import Progress
 from bob.run.option_table import Exploration, FileSystemOptions, Guests
 from bob.run.programs import try_program
 from bob.run.requests import RECORDED_ON, program_requests
+
+
+def answers_by_models(
+    program: Program,
+    models: Sequence[Model],
+    exploration: Exploration,
+    image: str,
+    guests: Guests,
+    progress: Progress,
+    out: Path | None = None,
+) -> Programs:
+    """Record ``program`` once, and return its answers by ``models`` alone. The run is kept in ``out``."""
+    requests = program_requests(
+        program,
+        (RECORDED_ON,),
+        FileSystemOptions(),
+        (Pace.UNDISTURBED,),
+        exploration,
+        image,
+        guests,
+        progress=progress.step,
+    )
+    answers, _run = try_program(program, requests, out, progress, models, explores=False)
+    return answers
 
 
 def model_change(
@@ -21,15 +49,5 @@ def model_change(
     progress: Progress,
 ) -> Change:
     """Record ``program`` once, and return what the second of two ``models`` changes for it."""
-    requests = program_requests(
-        program,
-        (RECORDED_ON,),
-        FileSystemOptions(),
-        (Pace.UNDISTURBED,),
-        exploration,
-        image,
-        guests,
-        progress=progress.step,
-    )
-    answers, _run = try_program(program, requests, None, progress, told_apart(models), explores=False)
+    answers = answers_by_models(program, told_apart(models), exploration, image, guests, progress)
     return change(program.name, *answers.models)

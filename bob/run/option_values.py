@@ -18,6 +18,7 @@ from bob.catalogue.sets import Rows, probes_of
 from bob.errors import UsageError, meant
 from bob.options import Existing, Words
 from bob.program.folder import shipped_programs
+from bob.program.sets import load_program_set, program_set_names
 from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
 from bob.subject import file_system, file_systems, is_file, load_set, set_names
 from bob.witness.bundle import is_there
@@ -182,5 +183,6 @@ WITNESSES = Words(_read_witnesses, files="file", name="witness")
 """A witness, or a run directory, for all of its witnesses."""
 SHARD = Words(_read_shard, name="k/n")
 SET = Words(lambda word, _option: load_set(word), lambda _given: set_names(), "file")
+PROGRAM_SET = Words(lambda word, _option: load_program_set(word), lambda _given: program_set_names(), "file")
 MODEL = one_of(model_names)
 PROGRAM = one_of(shipped_programs, "dir")

@@ -24,6 +24,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     _replace(monkeypatch, "bob.run.matrix", matrix=work.matrix, resume=work.resume)
     _replace(monkeypatch, "bob.run.trial", try_out=work.try_out)
     _replace(monkeypatch, "bob.run.programs", try_program=work.try_program, preflight=work.preflight)
+    monkeypatch.setattr("bob.run.model_change.try_program", work.try_program)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
     _replace(monkeypatch, "bob.run.replay", replay=work.replay)
     _replace(monkeypatch, "bob.run.export", export=work.export)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,13 @@ from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
 from bob.apm.named import named_model, named_models
 from bob.cli.main import run as run_bob
-from bob.cli.reproduce import EXPERIMENTS
 from bob.errors import Exit, RecordingError, UsageError
 from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
 from bob.judge.program_result import to_json as program_to_json
 from bob.program.answer import Consequence
+from bob.program.folder import shipped_programs
+from bob.program.sets import load_program_set, program_set_names
+from bob.report.vulnerability_tables import published
 from bob.request import ProbeRequest, request_to_json
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory
@@ -316,7 +317,7 @@ def test_an_experiment_stands_beside_what_was_published_and_is_not_done_twice(
             raise RecordingError("its recording is not to be believed")
         return answered(program, out, models, lost=["hg-commit"]), out
 
-    monkeypatch.setattr("bob.run.programs.try_program", try_program)
+    monkeypatch.setattr("bob.run.model_change.try_program", try_program)
     asked = ("reproduce", "ccfs", "--app", "git-commit", "--app", "hg-commit", "--app", "leveldb", "--budget", "7")
     ended = bob(*asked)
     assert (ended.code, done) == (3, ["leveldb", "git-commit", "hg-commit"])
@@ -350,8 +351,8 @@ hint: it has leveldb, sqlite-rollback, git-commit, hg-commit, zookeeper
     Path("other").mkdir()
     Path("other/file").touch()
     assert bob("reproduce", "ccfs", "--out", "other").err == snapshot("""\
-bob: other is not empty, and no experiment
-hint: name another directory with --out
+bob: --out: other is not empty
+hint: every run has a directory of its own
 """)
 
 
@@ -362,7 +363,7 @@ def test_a_program_that_was_changed_is_tried_again(bob: Bob, monkeypatch: pytest
         done.append(program.name)
         return answered(program, out, models), out
 
-    monkeypatch.setattr("bob.run.programs.try_program", try_program)
+    monkeypatch.setattr("bob.run.model_change.try_program", try_program)
     asked = ("reproduce", "ccfs", "--app", "git-commit", "--quiet")
     assert bob(*asked).code == bob(*asked).code == 0
     file = Path("bob-runs/reproduce-ccfs/git-commit/result.json")
@@ -393,12 +394,22 @@ def test_clauses_that_begin_alike_are_compared_together(capsys: pytest.CaptureFi
         assert ends in flat, one["meaning"]
 
 
-def test_a_program_that_bob_does_not_ship_is_left_out_and_named(
-    bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = replace(EXPERIMENTS["ccfs"], programs=("lmdb", "no-such-program"))
-    monkeypatch.setitem(EXPERIMENTS, "ccfs", made)
-    ended = bob("reproduce", "ccfs", "--quiet")
+@pytest.mark.parametrize("name", program_set_names())
+def test_a_set_has_programs_models_and_published_counts_that_bob_ships(name: str) -> None:
+    made = load_program_set(name)
+    assert set(made.programs) <= set(shipped_programs()) and made.programs
+    assert {one.name for one in named_models(made.models)} == set(made.models)
+    for which in made.published.values():
+        assert set(published(which).programs) & set(made.programs)
+
+
+def test_a_set_of_ones_own_needs_no_published_counts(bob: Bob, work: Work) -> None:
+    Path("mine.toml").write_text('title = "Mine"\nprograms = ["lmdb"]\nmodels = ["ext4-o", "btrfs"]\n')
+    ended = bob("reproduce", "mine.toml", "--quiet")
     assert (ended.code, ended.err) == (0, "") and [asked[0].name for asked in work.asked] == ["lmdb"]
-    assert line_with(ended.out, "no-such-program") == snapshot("no-such-program is left out: bob ships no such program")
-    assert json.loads(bob("reproduce", "ccfs", "--quiet", "--json", "-").out)["left_out"] == ["no-such-program"]
+    assert ended.out.startswith("Mine\n") and Path("bob-runs/reproduce-mine").is_dir()
+    wrong = bob("reproduce", "mine", "--quiet")
+    assert wrong.code == 2 and text_with(wrong.err, "mine") == snapshot("""\
+bob: there is no set of programs 'mine'
+hint: bob has ccfs; or name a TOML file
+""")
