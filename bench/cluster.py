@@ -28,8 +28,8 @@ from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.request import Host
 from bob.run import cluster, columns
-from bob.run.parcels import Parcel, Piece, new_in, packed, unpack
-from bob.run.parts import Part
+from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
+from bob.run.parts import RunPart
 from bob.run.prober import now
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
@@ -46,7 +46,7 @@ def seconds_of(run: RunDirectory) -> float:
     return (max(times) - min(times)) * int(os.environ[JOBS]) / len(run.workloads())
 
 
-def recorded(parcel: Parcel) -> Piece:
+def recorded(parcel: Parcel) -> ParcelResult:
     """In a worker: what the run has of a parcel, after the time that it took. A whole column is judged in earnest."""
     run = RunDirectory(Path(os.environ[RUNS]) / parcel.key.partition("-from-")[0])
     about, address = run.about(), get_worker().address
@@ -65,7 +65,9 @@ def recorded(parcel: Parcel) -> Piece:
             (here / "witnesses").mkdir(exist_ok=True)
             made.note(environment=about["environment"], finished=now())
             judge_again(here)
-        return Piece(new_in(here, parcel.given), about["environment"], worker=address, seconds=time.monotonic() - began)
+        return ParcelResult(
+            new_in(here, parcel.given), about["environment"], worker=address, seconds=time.monotonic() - began
+        )
 
 
 def idle(number: int) -> int:
@@ -85,7 +87,7 @@ class Counting(cluster.Workers):
 
     came: list[int] = []  # noqa: RUF012
 
-    def finished(self) -> tuple[Part, Piece]:
+    def finished(self) -> tuple[RunPart, ParcelResult]:
         """The next part, counted."""
         part, piece = super().finished()
         self.came.append(len(piece.files))

@@ -27,8 +27,8 @@ from typing import Any
 from bob.errors import BobError, GuestError
 from bob.progress import Earlier, Progress
 from bob.report.counts import plural
-from bob.run.parcels import OF_A_CONFIGURATION, Parcel, Piece, keep, new_in, parcel_of
-from bob.run.parts import Ended, Part, Parts
+from bob.run.parcels import OF_A_CONFIGURATION, Parcel, ParcelResult, keep, new_in, parcel_of
+from bob.run.parts import PartedRun, PartEnd, RunPart
 from bob.run.scheduler import CONNECT_SECONDS, connected
 from bob.store.run_directory import RunDirectory
 from bob.timings import USUAL_SHARE
@@ -51,7 +51,7 @@ Event = tuple[str, str, str, Sequence[Sequence[str | int]]]
 """What a worker tells: the parcel, which attempt at it, who the worker is, and what a Progress was told."""
 
 
-def work(parcel: Parcel) -> Piece:
+def work(parcel: Parcel) -> ParcelResult:
     """Do ``parcel``, in a process of its own. This is what Dask calls in a worker."""
     from distributed import get_worker
 
@@ -72,10 +72,10 @@ def work(parcel: Parcel) -> Piece:
 
 def in_a_process(
     parcel: Parcel, folder: Path, tell: Tell, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
-) -> Piece:
+) -> ParcelResult:
     """Do ``parcel`` in a ``process`` that works in the empty ``folder``; ended when it ``is_wanted`` no more."""
     if not is_wanted():
-        return Piece(b"", stopped=True)
+        return ParcelResult(b"", stopped=True)
     began = time.monotonic()
     (folder / "parcel").write_bytes(pickle.dumps(parcel))
     with (
@@ -89,11 +89,11 @@ def in_a_process(
         finally:
             running.kill()  # if it runs still; its reaper ends its guests
     try:
-        piece: Piece = pickle.loads((folder / "answer").read_bytes())
+        piece: ParcelResult = pickle.loads((folder / "answer").read_bytes())
     except (OSError, EOFError):
         lines = (folder / "said").read_text(errors="replace").splitlines()
         last = next((line for line in reversed(lines) if line.strip()), f"it ended with {running.returncode}")
-        piece = Piece(b"", stopped=not is_wanted(), broke=f"bob broke in a worker: {last}")
+        piece = ParcelResult(b"", stopped=not is_wanted(), broke=f"bob broke in a worker: {last}")
     return replace(piece, files=new_in(folder / "run", parcel.given), seconds=time.monotonic() - began)
 
 
@@ -155,7 +155,7 @@ class _Handed:
     """A part that some worker has, or will have, as a ``parcel``: the ``future``, the workers that ``may`` do it (None:
     any), how often one failed, and what was told of the ``attempt`` that is under way."""
 
-    part: Part
+    part: RunPart
     parcel: Parcel
     future: Any = None
     may: list[str] | None = None
@@ -191,10 +191,10 @@ class Workers:
         """How many parcels were handed out and have not come back."""
         return len(self._handed)
 
-    def do(self, parts: Parts) -> None:
+    def do(self, parts: PartedRun) -> None:
         """Do ``parts`` until none is ready or in hand. However it ends, what is finished of them is kept.
 
-        Raises GuestError where no worker that is there can do it, and what :meth:`bob.run.parts.Parts.take` raises.
+        Raises GuestError where no worker that is there can do it, and what :meth:`bob.run.parts.PartedRun.take` raises.
         """
         try:
             while True:
@@ -204,14 +204,14 @@ class Workers:
                     return
                 part, piece = self.finished()
                 keep(piece, part)
-                parts.take(part, Ended(piece.seconds, piece.refusal, piece.failure))
+                parts.take(part, PartEnd(piece.seconds, piece.refusal, piece.failure))
         except BaseException:
             for part, piece in self._stop():
                 with suppress(BobError):  # what ended it is to be told
                     keep(piece, part)
             raise
 
-    def finished(self) -> tuple[Part, Piece]:
+    def finished(self) -> tuple[RunPart, ParcelResult]:
         """The next part that comes back, of those in hand. One that was given up has a failure in its piece.
 
         Raises GuestError where no worker that is there can do it.
@@ -237,7 +237,7 @@ class Workers:
             future.release()
             return handed.part, piece
 
-    def _stop(self) -> Iterator[tuple[Part, Piece]]:
+    def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
         """End all guests; what was under way, with what is finished of it, as far as it comes back in time."""
         self._progress.step("the workers end their guests")
         with suppress(Exception):  # whatever becomes of the cluster, what is here is kept
@@ -279,20 +279,20 @@ class Workers:
         """The workers of now that are not known to be unfit."""
         return [address for address in self._client.nthreads() if address not in self._unfit]
 
-    def _piece(self, handed: _Handed, future: Any) -> Piece | None:
+    def _piece(self, handed: _Handed, future: Any) -> ParcelResult | None:
         """What became of a parcel; None where its worker was lost with it, and another one does it anew."""
         from distributed.scheduler import KilledWorker
 
         try:
-            piece: Piece = future.result(timeout=END_SECONDS)
+            piece: ParcelResult = future.result(timeout=END_SECONDS)
         except KilledWorker:
             handed.tries = TRIES  # Dask tried several
-            return Piece(b"", broke="one worker after the other was lost while it did this")
+            return ParcelResult(b"", broke="one worker after the other was lost while it did this")
         except TimeoutError:
             future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
             return None
         except Exception as error:  # bob is not there, or another one
-            return Piece(b"", broke=f"{type(error).__name__}: {error}")
+            return ParcelResult(b"", broke=f"{type(error).__name__}: {error}")
         if piece.unfit is None and piece.environment is not None:
             found = _shared(piece.environment)
             self._environment = self._environment or found
@@ -301,7 +301,7 @@ class Workers:
                 return replace(piece, files=b"", unfit=f"its {', '.join(differs)}, which the others' is not")
         return piece
 
-    def _is_given_up(self, handed: _Handed, reason: str, piece: Piece) -> bool:
+    def _is_given_up(self, handed: _Handed, reason: str, piece: ParcelResult) -> bool:
         """Take note that a worker could not do a parcel; whether that is given up."""
         self._undo(handed)
         handed.tries += 1

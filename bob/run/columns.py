@@ -1,10 +1,9 @@
 """The columns of a matrix as parts of it.
 
-A column is one part where there are as few workers as that; else it is cut into some workloads each. A base image is
-made once for a run, as another one would differ in what the kernel draws at random: so the first part of a column
-that is cut has one workload for each initial tree, and those that come after it are given the bases that it made. The
-last part of a column has all of it: recoveries are crashed, where that was asked for, and the column is judged, which
-would be too much for the machine that asks.
+A column is one part if there are no more workers than columns. Otherwise it is cut into parts of some workloads. A run
+makes a base image once, as the kernel draws at random in it. So the first part of a column that is cut has one workload
+for each initial tree, and the parts after it get its base images. The last part has the whole column: it crashes
+recoveries, if the user asked for that, and judges. That would be too much for the machine that asks.
 """
 
 from __future__ import annotations
@@ -18,37 +17,37 @@ from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result, from_json
 from bob.run.cluster import workers
-from bob.run.parts import Doer, Ended, Part, give_up, judged
+from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import skipped, unfinished
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Workload
 
 PARTS_PER_PLACE = 4
-"""So many parts for each that is done at a time: where some take longer than others, the workers end together."""
+"""Parts for each place: if some parts take longer than others, the workers still end together."""
 FEWEST = 8
-"""A part has so many workloads at the least: it takes a guest that records and one that observes first."""
+"""Fewest workloads of a part: each part needs a guest that records and one that observes first."""
 
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
-    """Go on with the matrix in ``directory`` on the cluster of ``host``; what is finished is not done again.
+    """Go on with the matrix in ``directory`` on the cluster of ``host``, and return its result.
 
-    Raises what :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` raise. However it ends, what is
-    finished is kept.
+    Raises as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do. However it ends, ``directory``
+    keeps all finished workloads.
     """
-    columns = [_Column(run, request_of(run, host)) for run in directory.columns()]
+    columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
     assert host.scheduler is not None
     with workers(host.scheduler, directory.about["id"], directory.columns(), progress) as them:
-        them.do(Columns(directory, columns, progress))
+        them.do(MatrixParts(directory, columns, progress))
     return _kept(directory, columns)
 
 
 @dataclass(slots=True, eq=False)
-class _Column:
-    """A column of the table: the numbers of the workloads that nobody was given (``waiting``), how many parts of it are
-    ``in_hand``, whether one was given up, and its ``result`` when there is one."""
+class _MatrixColumn:
+    """A column of the table. ``waiting`` has the numbers of the workloads that are still to be handed out, ``in_hand``
+    counts the parts under way. ``is_given_up`` is set if no worker could do a part."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -65,13 +64,13 @@ class _Column:
         every = enumerate(self.workloads)
         self.waiting = [number for number, one in every if not self.run.is_done(self.run.folder(number, one))]
 
-    def cut(self, parts: int) -> Iterator[Part]:
-        """Yield what can be done now, where the whole of it makes so many ``parts``."""
+    def cut(self, parts: int) -> Iterator[RunPart]:
+        """Yield the next parts, if the whole column makes so many ``parts``."""
         waiting, size = self.waiting, max(FEWEST, -(-len(self.workloads) // parts))
         if not waiting or parts == 1 or len(self.workloads) <= size:
             title = self.run.path.name + ("" if waiting else " (to be judged)")
             self.waiting = []
-            yield Part(self.run, title, self.request.host)
+            yield RunPart(self.run, title, self.request.host)
             return
         chosen = [waiting[place : place + size] for place in range(0, len(waiting), size)]
         if first := self._without_base(waiting):
@@ -80,10 +79,10 @@ class _Column:
         self.waiting = [number for number in waiting if not any(number in numbers for numbers in chosen)]
         for numbers in chosen:
             title = f"{self.run.path.name} ({plural(len(numbers), 'workload')})"
-            yield Part(self.run, title, self.request.host, tuple(numbers))
+            yield RunPart(self.run, title, self.request.host, tuple(numbers))
 
     def _without_base(self, numbers: Sequence[int]) -> list[int]:
-        """One workload, among those with these ``numbers``, for each initial tree that has no base image yet."""
+        """Return the numbers of the first workloads with each initial tree that lacks a base image."""
         first: dict[str, int] = {}
         for number in numbers:
             workload = self.workloads[number]
@@ -91,14 +90,14 @@ class _Column:
         return [number for name, number in first.items() if not self.run.has_base(name)]
 
 
-class Columns:
+class MatrixParts:
     """The columns of a matrix, to be done by workers."""
 
-    def __init__(self, directory: MatrixDirectory, columns: Sequence[_Column], progress: Progress) -> None:
+    def __init__(self, directory: MatrixDirectory, columns: Sequence[_MatrixColumn], progress: Progress) -> None:
         self._directory, self._columns, self._progress = directory, columns, progress
 
-    def ready(self, doer: Doer) -> Iterator[Part]:
-        """Yield the parts of the columns of which none is under way."""
+    def ready(self, doer: Doer) -> Iterator[RunPart]:
+        """Yield the next parts of each column that has none in hand."""
         unfinished_columns = sum(one.result is None for one in self._columns)
         parts = max(1, PARTS_PER_PLACE * doer.places // max(1, unfinished_columns))
         for column in self._columns:
@@ -111,8 +110,8 @@ class Columns:
                 column.in_hand += 1
                 yield part
 
-    def take(self, part: Part, ended: Ended) -> None:
-        """Note that a part has ended. If nobody could do it, it is lost, so that it is tried again some day."""
+    def take(self, part: RunPart, ended: PartEnd) -> None:
+        """Note that a part has ended. If no worker could do it, its workloads are lost; ``--resume`` tries again."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
         if column.result is not None:  # another part of it was refused
@@ -127,21 +126,21 @@ class Columns:
         elif part.numbers is None:
             self._end(column, from_json(column.run.result()))
 
-    def _skip(self, column: _Column, reason: str) -> None:
+    def _skip(self, column: _MatrixColumn, reason: str) -> None:
         self._progress.step(f"{column.request.configuration.name} is skipped: {reason}")
         left = unfinished(column.run)
         self._progress.skipped(left, left * column.request.budget)
         column.waiting.clear()
         self._end(column, skipped(column.run, column.request, reason))
 
-    def _end(self, column: _Column, result: Result) -> None:
+    def _end(self, column: _MatrixColumn, result: Result) -> None:
         column.result = result
         if self._columns[0].result is not None:
             _kept(self._directory, self._columns)
 
 
-def _kept(directory: MatrixDirectory, columns: Sequence[_Column]) -> Result:
-    """Keep the columns that are done as one result: the first ones, as far as they are, so that each has its place."""
+def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Result:
+    """Keep the first columns that are done as one result, and return it. A column after a gap has to wait."""
     done = []
     for column in columns:
         if column.result is None:

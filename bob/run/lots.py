@@ -16,46 +16,46 @@ from bob.errors import UsageError
 from bob.progress import Progress
 from bob.request import ProbeRequest
 from bob.result import Result, from_json
-from bob.run.parts import Doer, Ended, Part, give_up, judged
+from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import start, unfinished
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 
 AHEAD = 2
-"""So many lots are handed out for each place at which one is done: a worker need not wait for the next one."""
+"""Lots in hand for each place: no worker waits for the next one."""
 
 Done = tuple[Path, Result]
 
 
-class Choosing(Protocol):
-    """Who says which workloads a lot has, and is told when one is done (bob/run/search.py)."""
+class LotChooser(Protocol):
+    """Chooses the workloads of lots, and counts the lots that are done (bob/run/search.py)."""
 
     def asks(self, lot: Sequence[Workload]) -> ProbeRequest:
-        """What is asked of a lot."""
+        """Return the request for a lot."""
 
     def again(self, folder: Path, count: int, known: Sequence[Done]) -> tuple[Workload, ...]:
-        """The workloads of a lot that was begun before."""
+        """Return the workloads of a lot that was begun before."""
 
     def more(self, known: Sequence[Done], places: int) -> tuple[Workload, ...]:
-        """Those of a new lot; none where there is no more to do."""
+        """Return the workloads of a new lot; an empty tuple ends the search."""
 
     def count(self, workloads: int, seconds: float, done: Sequence[Done]) -> None:
-        """So many workloads of a lot were done in so many seconds; now these lots are ``done``."""
+        """Note that so many workloads of a lot were done in so many seconds, and that these lots are ``done`` now."""
 
 
 class Lots:
-    """The lots of the search in ``directory``, of which some may be begun already."""
+    """The lots of the search in ``directory``. Some may be begun already."""
 
-    def __init__(self, directory: SearchDirectory, search: Choosing, progress: Progress) -> None:
+    def __init__(self, directory: SearchDirectory, search: LotChooser, progress: Progress) -> None:
         self._directory, self._search, self._progress = directory, search, progress
         self._results = dict(directory.results())
         self._begun = list(zip(directory.lots(), directory.known(), strict=True))
         self._left: dict[Path, int] = {}
-        """How many workloads of a lot were left when it was handed out."""
+        """The number of workloads that a lot had left when it was handed out."""
         self._is_over = False
 
-    def ready(self, doer: Doer) -> Iterator[Part]:
+    def ready(self, doer: Doer) -> Iterator[RunPart]:
         """Yield the lots that were begun before, then new ones, a few more than are done at a time."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
@@ -69,7 +69,7 @@ class Lots:
             else:
                 self._is_over = True
 
-    def take(self, part: Part, ended: Ended) -> None:
+    def take(self, part: RunPart, ended: PartEnd) -> None:
         """Note that a lot has ended. Raises UsageError if mkfs or the kernel refused the configuration."""
         run = part.run
         if ended.refusal is not None:
@@ -83,11 +83,11 @@ class Lots:
         self._search.count(self._left[run.path], ended.seconds, self.done())
 
     def done(self) -> list[Done]:
-        """The lots that are done, in their order."""
+        """Return the lots that are done, in their order."""
         return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
     def _known(self) -> list[Done]:
-        """The first of them, up to one that is not done."""
+        """Return the lots before the first one that is not done."""
         known = []
         for folder, _count in self._directory.lots():
             if folder not in self._results:
@@ -95,14 +95,14 @@ class Lots:
             known.append((folder, self._results[folder]))
         return known
 
-    def _part(self, folder: Path, lot: Sequence[Workload], doer: Doer) -> Part:
-        """The lot in ``folder``, or what is left of it."""
+    def _part(self, folder: Path, lot: Sequence[Workload], doer: Doer) -> RunPart:
+        """Return the lot in ``folder`` as a part."""
         request = self._search.asks(lot)
         if not (folder / "run.json").is_file():
             rmtree(folder, ignore_errors=True)  # bob was killed while the folder was made
             start(request, folder, self._directory.about()["id"])
         run = RunDirectory(folder)
         left = self._left[folder] = unfinished(run)
-        if doer.places:  # else it is told where the lot is done
+        if doer.places:  # here, the lot itself reports it
             self._progress.planned(left, left * request.budget)
-        return Part(run, folder.name, request.host)
+        return RunPart(run, folder.name, request.host)

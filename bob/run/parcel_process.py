@@ -31,7 +31,7 @@ from bob.request import Host, ProbeRequest, request_of
 from bob.result import Environment, PropertyResult
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
-from bob.run.parcels import Parcel, Piece, unpack
+from bob.run.parcels import Parcel, ParcelResult, unpack
 from bob.run.pipeline import Pipeline
 from bob.run.program_parts import asked_of, is_program
 from bob.run.programs import go_on
@@ -93,13 +93,13 @@ def main(folder: Path) -> int:
     return 0
 
 
-def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
+def done(parcel: Parcel, folder: Path, progress: Telling) -> ParcelResult:
     """What became of ``parcel``, without its files: they are in the new ``folder``."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
     if parcel.bob != bob.__version__:
-        return Piece(b"", unfit=f"it has bob {bob.__version__}, and the run is one of {parcel.bob}")
+        return ParcelResult(b"", unfit=f"it has bob {bob.__version__}, and the run is one of {parcel.bob}")
     run, host = RunDirectory(folder), Host(parcel.connect, parcel.jobs)
     environment: dict[str, str] | None = None
     try:
@@ -107,7 +107,7 @@ def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
         request = asked_of(run, host).request if is_program(run) else request_of(run, host)
         environment = asdict(_environment(request, progress))
         if differs := _differences(parcel.environment or {}, environment):
-            return Piece(b"", environment, unfit=f"its {differs}")
+            return ParcelResult(b"", environment, unfit=f"its {differs}")
         try:
             if is_program(run):
                 go_on(run, host, progress)
@@ -116,12 +116,12 @@ def done(parcel: Parcel, folder: Path, progress: Telling) -> Piece:
             else:
                 _some(run, request, parcel.numbers, progress)
         except UsageError as refusal:
-            return Piece(b"", environment, refusal=(refusal.message, refusal.hint))
+            return ParcelResult(b"", environment, refusal=(refusal.message, refusal.hint))
     except KeyboardInterrupt:
-        return Piece(b"", environment, stopped=True)
+        return ParcelResult(b"", environment, stopped=True)
     except BobError as error:  # of this machine, or of a guest on it
-        return Piece(b"", environment, unfit=error.message)
-    return Piece(b"", environment)
+        return ParcelResult(b"", environment, unfit=error.message)
+    return ParcelResult(b"", environment)
 
 
 def _environment(request: ProbeRequest, progress: Telling) -> Environment:

@@ -1,7 +1,7 @@
-"""What one worker of a cluster is given, and what it gives back: values that travel, with files as bytes.
+"""Parcels: parts of a run that travel to a worker of a cluster and back, with their files as bytes.
 
-A parcel is a part of a run with the files of its directory. Its worker has its own guests and images, and needs no
-file of anybody else: what it is to go on with comes with the parcel, and what it made goes back with the answer.
+A worker has its own guests and images. It needs no file of another machine: the parcel has the files of the part's
+directory, and the files that the worker makes come back with the answer.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path, PurePosixPath
 
 import bob
 from bob.errors import StoreError
-from bob.run.parts import Part
+from bob.run.parts import RunPart
 from bob.run.prober import note_environment, now
 from bob.store.files import write_whole
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory
 
 _LEVEL = 1
-"""Of zlib: logs and observations become a tenth; a higher level takes several times as long for a tenth less."""
+"""The level of zlib: logs and observations shrink to a tenth. A higher one takes much longer for a tenth less."""
 _NOTHING = b"PK\5\6" + bytes(18)
 """A zip archive without files."""
 _LATE = ("recorded.json", "observed.json", "refused.json", "lost.json", "result.json", "run.json")
-"""What says that the rest is there, so it is written after that, in this order."""
+"""Files that say that others are there. So they are written after those, in this order."""
 
 OF_A_CONFIGURATION = "mkfs_version"
 """The field of an environment that differs from configuration to configuration."""
@@ -34,12 +34,12 @@ OF_A_CONFIGURATION = "mkfs_version"
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A part of a run (:class:`bob.run.parts.Part`) that travels.
+    """A part of a run (:class:`bob.run.parts.RunPart`) that travels.
 
-    ``run`` is the identity of the run, ``key`` that of the parcel in it, ``title`` for people. ``given`` are the files
-    of the part's directory (:func:`packed`), of which run.json says what is asked. ``numbers`` is as of the part.
-    ``environment`` is what the parcel must be measured on, as far as it is known; ``jobs`` are the guests side by side,
-    ``connect`` is the libvirt connection that they run on. ``bob`` is the version that made the parcel.
+    ``run`` is the identity of the run, ``key`` that of the parcel in it, ``title`` is for people. ``given`` are the
+    files of the part's directory (:func:`packed`); run.json among them says what is asked. ``numbers`` is that of the
+    part. ``environment`` names what the parcel must be measured on (None: anything). ``jobs`` is the number of guests
+    side by side, ``connect`` their libvirt connection. ``bob`` is the version that made the parcel.
     """
 
     run: str
@@ -53,7 +53,7 @@ class Parcel:
     connect: str | None = None
 
 
-def parcel_of(part: Part) -> Parcel:
+def parcel_of(part: RunPart) -> Parcel:
     """The parcel of a part. If it has only some workloads, the files of the others stay here."""
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
@@ -71,12 +71,12 @@ def parcel_of(part: Part) -> Parcel:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """What became of a parcel: its ``files``, packed, and the ``environment`` that it was measured on.
+class ParcelResult:
+    """The result of a parcel: its new ``files``, packed, and the ``environment`` that it was measured on.
 
-    ``refusal`` is as in :class:`bob.run.parts.Ended`. ``unfit`` says why this worker could not do it, so that another
-    one has to; ``broke`` that bob itself broke there, and how. ``stopped``: the parcel was ended before it was done;
-    what was finished is among the files. ``worker`` names who did it, and ``seconds`` is how long that took.
+    ``refusal`` is that of :class:`bob.run.parts.PartEnd`. ``unfit`` says why this worker could not do it; then another
+    one has to. ``broke`` says how bob itself broke there. ``stopped`` is set if the parcel was ended early; its files
+    have all finished workloads. ``worker`` did it in so many ``seconds``.
     """
 
     files: bytes
@@ -90,26 +90,26 @@ class Piece:
 
     @property
     def failure(self) -> str | None:
-        """Why it was not done; None if it was, as far as it was not stopped."""
+        """Why the parcel was not done; None if it was done, or stopped."""
         return self.unfit or self.broke
 
 
-def keep(piece: Piece, part: Part) -> None:
-    """Write the files of ``piece`` into the directory of its ``part``.
+def keep(result: ParcelResult, part: RunPart) -> None:
+    """Write the files of a parcel that came back into the directory of its ``part``.
 
     Raises StoreError if that was begun on another machine or image.
     """
     run = part.run
-    if not piece.files or piece.environment is None:
+    if not result.files or result.environment is None:
         return
     if part.numbers is None:
-        unpack(piece.files, run.path)
+        unpack(result.files, run.path)
         return
     if "environment" not in run.about():
         run.note(started=now())
-    note_environment(run, piece.environment)
+    note_environment(run, result.environment)
     theirs = is_given(part)
-    unpack(piece.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
+    unpack(result.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
@@ -124,8 +124,8 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 
 
 def unpack(files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> None:
-    """Write the ``wanted`` ones of packed ``files`` below ``folder``, each whole or not at all. What says that other
-    files are there comes after them: a workload counts as done only when all of it is.
+    """Write the ``wanted`` ones of packed ``files`` below ``folder``, each whole or not at all. A workload counts as
+    done only when all its files are there, so the file that says so comes last.
 
     Raises StoreError for a path that leads out of ``folder``, and where it cannot be written.
     """
@@ -153,8 +153,8 @@ def new_in(folder: Path, given: bytes) -> bytes:
     return packed(folder, lambda path: known.get(str(path)) != zlib.crc32((folder / path).read_bytes()))
 
 
-def is_given(part: Part) -> Callable[[PurePosixPath], bool]:
-    """Whether a file is what the workloads of ``part`` need: theirs, or a base image."""
+def is_given(part: RunPart) -> Callable[[PurePosixPath], bool]:
+    """Return a function that says whether the workloads of ``part`` need a file: their own, or a base image."""
     if part.numbers is None:
         return lambda _path: True
     workloads = part.run.planned()
@@ -167,6 +167,6 @@ def _is_kept_base(run: RunDirectory, path: PurePosixPath) -> bool:
 
 
 def _turn(path: PurePosixPath) -> tuple[int, int, str]:
-    """What a recording refers to comes before it, and the run's own files come last."""
+    """Return a sort key: base images come before recordings, the run's own files come last."""
     late = _LATE.index(path.name) + 1 if path.name in _LATE else 0
     return len(path.parts) == 1, late, str(path)

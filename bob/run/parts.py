@@ -1,8 +1,8 @@
-"""A run in parts: each part is a run directory of its own, and somebody does it as the command by itself would.
+"""A run in parts: each part has a run directory of its own, and is done as the command by itself would do it.
 
-A part is a column of a matrix, a lot of a search, or a program on one file system at one pace. Whoever has a run in
-parts says which parts can be done now, and puts together what comes back. They are done here, one after the other, or
-by the workers of a cluster (bob/run/cluster.py).
+A part is a column of a matrix, a lot of a search, or a program on one file system at one pace. The run says which parts
+can be done now, and puts them together. This machine does them one after the other, or the workers of a cluster do them
+(bob/run/cluster.py).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bob.store.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a run: the directory ``run``, which says what is asked and has what was done before.
+class RunPart:
+    """A part of a run: the directory ``run`` says what is asked, and keeps what is done.
 
-    Of its workloads only those with these ``numbers`` are done (None: all, and they are judged). ``title`` is for
-    people. ``host`` says how many guests do it, and where.
+    ``numbers`` chooses some of its workloads; None means all, and then they are judged, too. ``title`` is for people.
+    ``host`` says where guests run, and how many.
     """
 
     run: RunDirectory
@@ -36,11 +36,11 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a part ended, after so many ``seconds``; its run directory has what was made.
+class PartEnd:
+    """How a part ended, after so many ``seconds``. Its run directory has the results.
 
-    ``refusal`` has the words and the hint with which mkfs, the kernel or a program's script refused it. ``failure``
-    says why nobody could do it.
+    ``refusal`` has the words and the hint if mkfs, the kernel or a program's script refused it. ``failure`` says why no
+    worker could do it.
     """
 
     seconds: float = 0.0
@@ -49,7 +49,7 @@ class Ended:
 
 
 class Doer(Protocol):
-    """Who does parts: at so many ``places`` side by side (0: here), and so many are ``in_hand``."""
+    """Does parts, ``places`` of them side by side (0: here, one after the other). ``in_hand`` counts them."""
 
     @property
     def places(self) -> int: ...
@@ -58,13 +58,13 @@ class Doer(Protocol):
     def in_hand(self) -> int: ...
 
 
-class Parts(Protocol):
+class PartedRun(Protocol):
     """A run in parts."""
 
-    def ready(self, doer: Doer) -> Iterator[Part]:
+    def ready(self, doer: Doer) -> Iterator[RunPart]:
         """Yield the parts that can be done now, each once."""
 
-    def take(self, part: Part, ended: Ended) -> None:
+    def take(self, part: RunPart, ended: PartEnd) -> None:
         """Note that a part has ended."""
 
 
@@ -76,12 +76,12 @@ class Here:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
 
-    def do(self, parts: Parts) -> None:
+    def do(self, parts: PartedRun) -> None:
         """Do ``parts`` until none is ready. Raises as :func:`bob.run.prober.resume` does."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
             prober.resume(part.run.path, part.host, self._progress)
-            parts.take(part, Ended(time.monotonic() - began))
+            parts.take(part, PartEnd(time.monotonic() - began))
 
 
 def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
@@ -93,7 +93,7 @@ def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
 
 
 def judged(run: RunDirectory) -> Result:
-    """Return the result of ``run`` by what its directory has. Raises GuestError if no worker came to it."""
+    """Return the result of ``run``, judged by the files in its directory. Raises GuestError if no worker began it."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
     run.note(finished=prober.now())

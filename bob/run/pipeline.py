@@ -3,8 +3,8 @@
 Each worker takes a processor. Up to half of the workers record, each another configuration, in a guest of its own in
 virtual time, where waiting is free. The others observe what was recorded. When a configuration is recorded, its worker
 observes as well. When little is left to be observed, the next configuration is recorded. The guest in which a worker
-observes waits while it records: another one would have to be restored, and an emulator that translates all of the
-kernel anew takes seconds to be quick. What a run directory has already is not done again.
+observes waits while it records: to restore another one would take long, as an emulator translates all of the kernel
+anew. Workloads that the run directory has already are left out.
 
 If the second guest is lost at a workload, too, or bob itself breaks at it, the workload stays unknown. ``--resume``
 tries it again. If the kernel itself fell in both guests that recorded it, that is a finding.
@@ -31,7 +31,7 @@ from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import Guests
 from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, Tell
-from bob.run.tasks import Explored, Recorded, Task, Work, left_of, may_wait, read_back
+from bob.run.tasks import Explored, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
 from bob.store.refused import Refused
 from bob.trace.base import Base
 
@@ -52,8 +52,8 @@ class Pipeline(JobQueue):
         self.progress = progress
         self._pool = Pool(guests, image, progress)
         self._guest_count = jobs
-        self._work = [Work(task, left_of(task)) for task in tasks]
-        # All of what follows changes under the pool's condition only.
+        self._work = [TaskUnderWay(task, left_of(task)) for task in tasks]
+        # The pool's condition guards all that follows.
         self._unrecorded = deque(work for work in self._work if work.left)
         self._recorders = 0
         self._most_recorders = recorders(jobs)
@@ -66,10 +66,10 @@ class Pipeline(JobQueue):
         self._pool.stop()
 
     def result(self, task: int, number: int) -> Explored | Refused | None:
-        """What came of workload ``number`` of a task, once; None if only the run directory has it: it was done before,
-        or too much waited to be asked for.
+        """Return the result of workload ``number`` of a task, once. None means that only the run directory has it: it
+        was done before, or too many results were waiting.
 
-        Raises the UsageError by which mkfs or the kernel refused the task's configuration, and what failed in a thread.
+        Raises UsageError if mkfs or the kernel refused the task's configuration, and the error that ended a worker.
         """
         work = self._work[task]
         if number not in work.left:
@@ -90,7 +90,7 @@ class Pipeline(JobQueue):
             return self._jobs.popleft() if self._jobs else Idle.WAIT
         return super().next(has_guest=has_guest)
 
-    def _record_all(self, work: Work) -> None:
+    def _record_all(self, work: TaskUnderWay) -> None:
         """Record what is left of a task, and take the recordings that the run has already."""
         unrecorded = []
         try:
@@ -98,7 +98,7 @@ class Pipeline(JobQueue):
                 if work.task.run.is_recorded(work.task.run.folder(number, workload)):
                     self.observe_later(work, number, None)
                 else:
-                    unrecorded.append(_Recording(self, work, number))
+                    unrecorded.append(_RecordingJob(self, work, number))
             for _recording in self._pool.done(JobQueue(Clock.VIRTUAL, unrecorded)):
                 pass  # it waits to be observed
         except UsageError as refusal:
@@ -109,19 +109,19 @@ class Pipeline(JobQueue):
                 self._recorders -= 1
                 self._pool.changed.notify_all()
 
-    def observe_later(self, work: Work, number: int, recorded: Recorded | None) -> None:
+    def observe_later(self, work: TaskUnderWay, number: int, recorded: RecordedCase | None) -> None:
         """Have a recording, which the run directory has, wait for a guest that observes."""
-        observation = _Observation(self, work, number)
+        observation = _ObservationJob(self, work, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:
-            others = [one.recorded for one in self._jobs if isinstance(one, _Observation) and one.recorded]
+            others = [one.recorded for one in self._jobs if isinstance(one, _ObservationJob) and one.recorded]
             if recorded and may_wait(recorded, others):
                 observation.recorded = recorded
             self._jobs.append(observation)
             self._pool.changed.notify_all()
 
-    def finish(self, work: Work, number: int, states: int, result: Explored | Refused) -> None:
-        """Note the ``result`` of a workload, of which so many ``states`` were tried one by one."""
+    def finish(self, work: TaskUnderWay, number: int, states: int, result: Explored | Refused) -> None:
+        """Note the ``result`` of a workload, and that so many of its ``states`` were tried one by one."""
         self.progress.finished(work.left[number].title, work.task.effort.budget - states)
         with self._pool.changed:
             others = [one.recorded for each in self._work for one in each.results.values() if isinstance(one, Explored)]
@@ -130,10 +130,10 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
 
-class _OfWorkload(Job):
+class _WorkloadJob(Job):
     """A job for one workload of a task under way."""
 
-    def __init__(self, pipeline: Pipeline, work: Work, number: int) -> None:
+    def __init__(self, pipeline: Pipeline, work: TaskUnderWay, number: int) -> None:
         self._pipeline, self._work, self._number = pipeline, work, number
         self._task, self._workload = work.task, work.left[number]
         self._folder = work.task.run.folder(number, self._workload)
@@ -150,14 +150,14 @@ class _OfWorkload(Job):
         self._pipeline.finish(self._work, self._number, self.states, result)
 
 
-class _Recording(_OfWorkload):
-    """A workload that is to be recorded."""
+class _RecordingJob(_WorkloadJob):
+    """Records a workload."""
 
     when, verb = " while recording", "recorded"
 
     def do(self, agent: Agent, tell: Tell) -> bool:
         task, workload = self._task, self._workload
-        narrates = self.first_loss is not None  # it is to be known at which step
+        narrates = self.first_loss is not None  # the console then has the step at which it fell
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
@@ -175,7 +175,7 @@ class _Recording(_OfWorkload):
             self._refuse(Refused(workload, f"the recording was refused: {refusal}"))
             return True
         task.run.save_recording(self._folder, workload, base, recording)
-        self._pipeline.observe_later(self._work, self._number, Recorded(task, self._number, self._folder, case))
+        self._pipeline.observe_later(self._work, self._number, RecordedCase(task, self._number, self._folder, case))
         return True
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
@@ -185,7 +185,7 @@ class _Recording(_OfWorkload):
             super().give_up(error, reason, trace)
 
     def _base(self, agent: Agent, narrates: bool) -> Base:
-        """The base of a workload; made once a run, as another one would differ in what the kernel draws at random."""
+        """Return the base of the workload. A run makes it once, as the kernel draws at random in it."""
         run, setup, bases = self._task.run, self._workload.setup, self._work.bases
         name = base_name(self._task.configuration, setup, self._workload.pattern)
         if setup not in bases and run.has_base(name):
@@ -205,11 +205,11 @@ class _Recording(_OfWorkload):
         self._finish(refused)
 
 
-class _Observation(_OfWorkload):
-    """A recording that is to be observed: ``recorded``, or in the run directory."""
+class _ObservationJob(_WorkloadJob):
+    """Observes a recording: ``recorded``, or the one in the run directory."""
 
     verb = "observed"
-    recorded: Recorded | None = None
+    recorded: RecordedCase | None = None
     _seen: Observed | None = None
 
     def do(self, agent: Agent, tell: Tell) -> bool:
@@ -232,7 +232,7 @@ class _Observation(_OfWorkload):
         else:
             super().give_up(error, reason, trace)
 
-    def _keep(self, recorded: Recorded, seen: Observed) -> None:
+    def _keep(self, recorded: RecordedCase, seen: Observed) -> None:
         kept = self._task.run.keep_observed(self._folder, self._workload, seen, self.first_loss)
         self.recorded = self._seen = None  # they may be large
         self._finish(Explored(recorded, kept))

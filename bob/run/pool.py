@@ -42,7 +42,7 @@ class Lost(Exception):
     """The guest was lost on the way, and the job has a part of its answer. The message says how it was lost."""
 
 
-class Stopped(BaseException):
+class RunStopped(BaseException):
     """The run was stopped during a job."""
 
 
@@ -209,7 +209,7 @@ class Pool:
             return self._started(guest, queue)
         except (GuestLost, AgentBroken) as loss:
             if self.is_stopped:
-                raise Stopped from None
+                raise RunStopped from None
             self._progress.step(f"{what_happened(loss, ' at its start')}; another one is started")
         return self._started(guest, queue)
 
@@ -227,7 +227,7 @@ class Pool:
 
         def tell(states: int) -> None:
             if self.is_stopped:
-                raise Stopped
+                raise RunStopped
             if states:
                 job.states += states
                 self._progress.observed(job.title, states)
@@ -250,7 +250,7 @@ class Pool:
         else:
             return True, can_go_on and agent.is_sound
         if self.is_stopped:  # so the guest was ended, and not lost
-            raise Stopped
+            raise RunStopped
         job.give_up(error, reason, trace)
         return True, False
 
@@ -271,7 +271,7 @@ def _let_go(guest: ExitStack, agent: Agent) -> None:
     guest.close()
 
 
-class _Item(Job, Generic[T, R]):
+class _ItemJob(Job, Generic[T, R]):
     """An item that a function turns into a result."""
 
     result: R
@@ -298,9 +298,9 @@ def each_in_a_guest(
 
     Raises GuestLost or AgentBroken if the second guest is lost at an item, too.
     """
-    every = [_Item(title, item, do) for title, item in items]
+    every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
-        assert isinstance(job, _Item)
+        assert isinstance(job, _ItemJob)
         yield job.result
 
 

@@ -156,7 +156,7 @@ def unfinished(run: RunDirectory) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedColumn:
     """A column that is asked for: its ``run`` directory, the ``request``, what it is measured on, and the ``refusal``
     of an image that cannot do it. A ``fresh`` one, of which nothing was done before, begins when its turn comes."""
 
@@ -181,10 +181,10 @@ class Prober:
 
     def __init__(
         self,
-        columns: Sequence[Asked],
+        columns: Sequence[AskedColumn],
         pipeline: Pipeline,
         progress: Timed,
-        crash_recoveries: Callable[[Asked, Sequence[Workload]], None],
+        crash_recoveries: Callable[[AskedColumn, Sequence[Workload]], None],
     ) -> None:
         self._columns = columns
         self._pipeline = pipeline
@@ -301,7 +301,7 @@ def prober(
     check_kernel(image)
     with guests_of(image, first.host.connect, progress.step) as hypervisor:
         asked = [
-            Asked(
+            AskedColumn(
                 run, request, environment_of(hypervisor, image, request), _refusal(image, request), not run.workloads()
             )
             for run, request in columns
@@ -315,7 +315,7 @@ def prober(
         guests = jobs_for(image.name, first.host.jobs)
         parts = [_work(one.request, guests, count) for one, count in zip(asked, left, strict=True)]
 
-        def crash(one: Asked, workloads: Sequence[Workload]) -> None:
+        def crash(one: AskedColumn, workloads: Sequence[Workload]) -> None:
             crash_recoveries(hypervisor, image, one.run, one.request, workloads, progress)
 
         with (

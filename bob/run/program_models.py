@@ -112,7 +112,7 @@ def hold_against(
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        work = _Work(guests, image, taken, again, apart, before, jobs, progress)
+        work = _ModelledProgram(guests, image, taken, again, apart, before, jobs, progress)
         _trust(guests, image, taken, (before, after), progress)
         progress.planned(len(models), len(models) * taken.request.budget)
     except Exception as broken:
@@ -121,7 +121,7 @@ def hold_against(
     return [_looked(work, model, notes, explaining(model.name)) for model in models]
 
 
-def _looked(work: _Work, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
+def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
     """The answer of a model; it costs none of another one, nor that of a file system."""
     try:
         return work.look(model, notes, explaining)
@@ -203,7 +203,7 @@ def _trust(
             raise CannotBeModelled(f"the checker does not refuse {what}, built in memory")
 
 
-class _Work:
+class _ModelledProgram:
     """The models of one recording. They share the answers of the checker, tree by tree."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """A program in parts for a cluster: one for each file system at each pace, in run directories of their own.
 
-The first part has the answers of the models. Each asks whether they allow what its file system leaves.
+The first part has the answers of the models. Each part asks whether the models allow the trees on its file system.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.run.cluster import workers
-from bob.run.parts import Doer, Ended, Part
+from bob.run.parts import Doer, PartEnd, RunPart
 from bob.run.prober import now
 from bob.schema import encode
 from bob.store.lock import LOCK
@@ -38,10 +38,10 @@ def spread(
     *,
     explores: bool,
 ) -> Programs:
-    """Try ``program`` as each of ``requests`` asks, by the workers of a cluster; ``run`` gets everything behind it.
+    """Try ``program`` as each of ``requests`` asks, by the workers of a cluster. Return the answers; ``run`` keeps all.
 
-    Raises UsageError if the program cannot be run, or its checker cannot be trusted; GuestError if nobody could do a
-    part. A program is recorded anew each time, so nothing is kept if it is stopped.
+    Raises UsageError if the program cannot be run, or its checker cannot be trusted; GuestError if no worker could do a
+    part. If it is stopped, nothing can be gone on with: a program is recorded anew each time.
     """
     scheduler = requests[min(requests)].host.scheduler
     assert scheduler is not None
@@ -57,7 +57,7 @@ def spread(
 
 @dataclass(frozen=True, slots=True)
 class AskedProgram:
-    """What a part is asked. ``explores`` and ``answers`` are as of :func:`bob.run.programs.try_program`."""
+    """The question of a part. ``explores`` and ``answers`` are as of :func:`bob.run.programs.try_program`."""
 
     request: ProbeRequest
     models: tuple[Model, ...]
@@ -94,7 +94,7 @@ class _ProgramParts:
         self._model, self._scratch = requests[self._first].model, scratch
         self._found: dict[int, Programs] = {}
 
-    def ready(self, _doer: Doer) -> Iterator[Part]:
+    def ready(self, _doer: Doer) -> Iterator[RunPart]:
         """Yield all parts."""
         while self._waiting:
             number = min(self._waiting)
@@ -108,11 +108,14 @@ class _ProgramParts:
             about = {name: value for name, value in self._run.about().items() if name != "environment"}
             made = RunDirectory.create(self._scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})
             title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
-            yield Part(made, title, request.host)
+            yield RunPart(made, title, request.host)
 
-    def take(self, part: Part, ended: Ended) -> None:
-        """Put a part to the others. A file system without an answer would look like one that was not asked about: so
-        this raises GuestError if nobody could do it, and UsageError if it was refused."""
+    def take(self, part: RunPart, ended: PartEnd) -> None:
+        """Put a part to the others.
+
+        Raises GuestError if no worker could do it: without an answer, a file system would look like one that the user
+        did not name. Raises UsageError if it was refused.
+        """
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:
@@ -132,7 +135,7 @@ class _ProgramParts:
         )
 
     def together(self) -> Programs:
-        """The answers so far, as one; those of models beside those of all file systems."""
+        """Return the answers so far as one, those of the models beside those of all file systems."""
         results: list[ProgramResult] = []
         answers = list(self._found[self._first].models) if self._first in self._found else []
         for number, found in sorted(self._found.items()):

@@ -1,4 +1,4 @@
-"""The windows of a recorded program explored, in several guests side by side, with its checker run on what is there."""
+"""Explores the windows of a recorded program in several guests side by side, and runs its checker on each tree."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from bob.run.pool import Job, JobQueue, Lost, Pool, Tell
 from bob.run.program_recording import TakenProgram, session_of
 
 LEAST_SAMPLED = 3
-"""Of the states of a window whose tree was checked in another state, at least so many are checked all the same."""
+"""Fewest states of a window that are checked although their tree was checked in another state."""
 BATCH = 10
 """So many states are checked in one request at most: what was said of them is known when the guest is lost at a later
 one."""
@@ -39,13 +39,13 @@ one."""
 
 def look(guests: AnyGuests, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
     """Explore all windows, in several guests side by side, and return what is there, in their order."""
-    windows = [_Window(taken, place, window, progress) for place, window in enumerate(taken.windows)]
+    windows = [_WindowJob(taken, place, window, progress) for place, window in enumerate(taken.windows)]
     queue = JobQueue(Clock.REAL, windows, taken.world, lambda agent: put_program(agent, taken.program))
     Pool(guests, image, progress).do_all(queue, min(jobs, len(windows)))
     return [window.looked for window in windows]
 
 
-class _Window(Job):
+class _WindowJob(Job):
     """One window: it is explored, and then the checker looks at each tree. ``looked`` is what was seen last."""
 
     when = " while checking"
@@ -83,14 +83,14 @@ class _Window(Job):
 
 @dataclass(slots=True)
 class _Checks:
-    """What the checker has said so far, by outcome; in how many runs; and how it disagreed with itself, if it did."""
+    """The checker's answers so far, by outcome; in how many runs; and how it contradicted itself, if it did."""
 
     answers: dict[int, CheckerAnswer] = field(default_factory=dict)
     count: int = 0
     disagreed: str | None = None
 
     def take(self, outcome: int, answer: CheckerAnswer) -> None:
-        """Take in an answer. One that did not end in time is no answer where the same tree has another one."""
+        """Note an answer. A check that did not end in time gives none if the same tree has another one."""
         self.count += 1
         known = self.answers.setdefault(outcome, answer)
         if known.code is None:
@@ -109,8 +109,8 @@ def _check(
     checked: _Checks,
     tell: Tell,
 ) -> None:
-    """Run the checker on each outcome that mounts, in the state that is easiest to explain; then on a sample of other
-    states with the same tree, and once more where it did not end."""
+    """Run the checker on each outcome that mounts, in the state that is easiest to explain. Then run it on a sample of
+    other states with the same tree, and once more where it did not end."""
     of: dict[int, list[Seen]] = {}
     for seen in observed.states:
         if seen.outcome is not None:
@@ -137,5 +137,5 @@ def _check(
 
 
 def _effort(request: ProbeRequest) -> Effort:
-    """What is spent on a window; a program may see more than a property asks about."""
+    """Return the effort for a window: a program may see more than a property asks about."""
     return replace(request.effort, closely=True)

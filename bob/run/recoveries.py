@@ -40,7 +40,7 @@ def crash_recoveries(
 ) -> None:
     """Crash recoveries of ``workloads`` in guests in virtual time. ``run`` keeps what is seen."""
     plan = _plan(run, request, workloads)
-    every = (_Recovery(run, request, place, one, workloads[one.number], progress) for place, one in enumerate(plan))
+    every = (_RecoveryJob(run, request, place, one, workloads[one.number], progress) for place, one in enumerate(plan))
     if not (left := [recovery for recovery in every if not run.is_done(recovery.folder)]):
         return
     crashes = f"crashes during recovery, from {plural(len(left), 'crash state')}"
@@ -59,7 +59,7 @@ def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload
     return plan
 
 
-class _Recovery(Job):
+class _RecoveryJob(Job):
     """Crashes the recovery from one crash state of the workload ``origin``."""
 
     when, verb = " while recording", "crashed"

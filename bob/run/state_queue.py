@@ -21,7 +21,7 @@ BATCH = 20
 MOST_BYTES = 16 * 1024 * 1024
 """Most bytes of files in one request, unless one state alone has more."""
 MOST_HUNG = 100
-"""Of the states whose check did not end in time, at most so many are checked once more."""
+"""Most states that are checked once more because their check did not end in time."""
 
 Built = Sequence[tuple[ModelState, Mapping[str, Node]]]
 Check = Callable[[Agent, Built], Sequence[CheckerAnswer]]
@@ -29,11 +29,11 @@ Check = Callable[[Agent, Built], Sequence[CheckerAnswer]]
 
 
 class StateQueue(JobQueue):
-    """Hands out the states of ``tries`` that have no answer yet, ``most`` at the most, in batches.
+    """Hands out the states of ``tries`` without an answer, ``most`` at the most, in batches.
 
     Afterwards it hands out some of them once more, as a checker may contradict itself: ``again`` of them, drawn by
     ``seed``, and those whose check did not end in time. Guests that are there do this; none is started for it. It fills
-    ``answers``. ``states`` are all states of the model so far. ``lost`` says why some have no answer, ``disagreed`` how
+    ``answers``. ``states`` are all states of the model so far. ``lost`` says why some lack an answer, ``disagreed`` how
     the checker contradicted itself.
     """
 
@@ -69,7 +69,7 @@ class StateQueue(JobQueue):
         if batch := self._new():
             with self.lock:
                 self.under_way += 1
-            return _Batch(self, batch, is_first=True)
+            return _BatchJob(self, batch, is_first=True)
         if not has_guest:
             return Idle.OVER
         if self.under_way:
@@ -77,7 +77,7 @@ class StateQueue(JobQueue):
         some, self._asked = self._to_recheck(), []
         size = self.batches.size
         self._jobs.extend(
-            _Batch(self, self._built(some[at : at + size]), is_first=False) for at in range(0, len(some), size)
+            _BatchJob(self, self._built(some[at : at + size]), is_first=False) for at in range(0, len(some), size)
         )
         return super().next(has_guest=has_guest)
 
@@ -121,7 +121,7 @@ class StateQueue(JobQueue):
         return self._answers.get(state.digest)
 
 
-class _Batch(Job):
+class _BatchJob(Job):
     """Some states that the checker looks at, for the first time or once more."""
 
     when = " while checking"

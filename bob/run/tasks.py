@@ -40,7 +40,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedCase:
     """A recording that passed its check; ``number`` is its workload's in the run."""
 
     task: Task
@@ -53,12 +53,12 @@ class Recorded:
 class Explored:
     """A recording with what was seen of its crash states."""
 
-    recorded: Recorded
+    recorded: RecordedCase
     observed: Observed
 
 
 @dataclass(slots=True, eq=False)
-class Work:
+class TaskUnderWay:
     """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
 
     task: Task
@@ -68,15 +68,15 @@ class Work:
     refusal: UsageError | None = None
 
 
-def may_wait(recorded: Recorded, others: Sequence[Recorded]) -> bool:
+def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
     """Whether a recording may wait in memory beside ``others``, which do."""
     return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES
 
 
-def read_back(task: Task, number: int) -> Recorded:
+def read_back(task: Task, number: int) -> RecordedCase:
     """A recording that the run directory has."""
     folder = task.run.folder(number, task.workloads[number])
-    return Recorded(task, number, folder, task.run.case(folder, task.model))
+    return RecordedCase(task, number, folder, task.run.case(folder, task.model))
 
 
 def left_of(task: Task) -> dict[int, Workload]:

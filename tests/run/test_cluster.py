@@ -54,9 +54,9 @@ from bob.result import Result
 from bob.run import cluster, columns, parcel_process, prober, programs, scheduler
 from bob.run import matrix as module
 from bob.run import search as searching
-from bob.run.parcels import Parcel, Piece, new_in, packed, unpack
+from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.program_parts import asked_of
-from bob.run.tasks import Explored, Recorded, Task
+from bob.run.tasks import Explored, RecordedCase, Task
 from bob.search.space import Part
 from bob.search.spaces import Search, search
 from bob.store.matrix_directory import MatrixDirectory
@@ -154,7 +154,7 @@ class Guests:
         run.save_observed(folder, SEEN)
         self._progress.observed(workload.title, 4)
         self._progress.finished(workload.title, task.effort.budget - 4)
-        return Explored(Recorded(task, number, folder, samples.case()), SEEN)
+        return Explored(RecordedCase(task, number, folder, samples.case()), SEEN)
 
 
 def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
@@ -202,10 +202,10 @@ def without_guests() -> None:
     case.checked = lambda _recording, _base: samples.TRACE  # type: ignore[assignment]
 
 
-def simulated(parcel: Parcel) -> Piece:
+def simulated(parcel: Parcel) -> ParcelResult:
     """What :func:`bob.run.cluster.work` does, but in this process and without guests."""
 
-    def in_this_process(parcel: Parcel, folder: Path, tell: Any, is_wanted: Callable[[], bool]) -> Piece:
+    def in_this_process(parcel: Parcel, folder: Path, tell: Any, is_wanted: Callable[[], bool]) -> ParcelResult:
         IS_WANTED[:] = [is_wanted]
         done = []
         stream = SimpleNamespace(write=lambda line: done.append(json.loads(line)), flush=lambda: tell([done.pop()]))
@@ -637,7 +637,7 @@ import json, os, pickle, sys, time
 from pathlib import Path
 folder, what = Path(sys.argv[2]), sys.argv[1]
 from bob.run.program_parts import asked_of
-from bob.run.parcels import Piece
+from bob.run.parcels import ParcelResult
 (folder / "run").mkdir()
 (folder / "run" / "made").write_text("x")
 for number in range(3):
@@ -647,7 +647,7 @@ if what == "breaks":
     raise ValueError("it broke")
 if what == "waits":
     os.read(0, 1)
-(folder / "answer").write_bytes(pickle.dumps(Piece(b"", stopped=what == "waits")))
+(folder / "answer").write_bytes(pickle.dumps(ParcelResult(b"", stopped=what == "waits")))
 """
 
 

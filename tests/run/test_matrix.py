@@ -26,7 +26,7 @@ from bob.request import Host, ProbeRequest
 from bob.result import to_json
 from bob.run import matrix as module
 from bob.run import prober
-from bob.run.tasks import Explored, Recorded, Task
+from bob.run.tasks import Explored, RecordedCase, Task
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration, load_set
@@ -76,7 +76,7 @@ class Machine(Silent):
         if name in self.fails and (number == 2 or isinstance(self.fails[name], UsageError)):
             raise self.fails.pop(name)
         self.done.append((name, number))
-        recorded = Recorded(task, number, folder, samples.case())
+        recorded = RecordedCase(task, number, folder, samples.case())
         task.run.save_base(samples.BASE)
         task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
         task.run.save_observed(folder, SEEN)

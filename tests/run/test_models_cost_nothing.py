@@ -111,7 +111,7 @@ def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_a
 
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, DIRECTORY))
     monkeypatch.setattr(program_models, "_trust", lambda *_: None)
-    monkeypatch.setattr(program_models._Work, "look", look)
+    monkeypatch.setattr(program_models._ModelledProgram, "look", look)
     first, second = held(taken(), tmp_path)
     assert "MemoryError" in (first.result.reason or "") and second.result.reason == "asked"
 
