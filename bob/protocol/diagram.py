@@ -49,7 +49,7 @@ class Step:
     number: int
     kind: Kind
     verb: str
-    path: str
+    path: str = ""
     more: str = ""
     told: str = ""
     program: str = ""

@@ -1,0 +1,237 @@
+"""Results of older versions, as documents of today (``bob.result/2``): ``bob.result/1`` of tables, ``bob.app/1`` of a
+program, ``bob.try/1`` of a question.
+
+Nothing is checked here: what is damaged raises LookupError, TypeError, ValueError or AttributeError, or makes a
+document that has not got the shape of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bob import counts
+from bob.claim.property.vocabulary import row_of_today
+from bob.claim.verdict import Verdict
+
+Plain = Mapping[str, Any]
+_ENVIRONMENT = ("kernel", "image", "accelerator", "clock", "qemu", "libvirt", "mkfs_version")
+_SAFETY = {"safe": Verdict.HOLDS, "vulnerable": Verdict.FAILS, "unknown": Verdict.UNKNOWN}
+_NONE = {"explored": 0, "legal_writes": 0, "legal_sectors": 0, "exhaustive": None}
+
+
+def of_table(document: Plain) -> dict[str, Any]:
+    """Return the result of a probe, a matrix or a search."""
+    return {
+        **{name: document[name] for name in ("run", "environment", "device_model")},
+        "subjects": [_configuration(one) for one in document["configurations"]],
+    }
+
+
+def _configuration(document: Plain) -> dict[str, Any]:
+    """A column. It may be *condensed*: the different states of its workloads stand once, in a list."""
+    recordings = _Recordings(document.get("states"))
+    options = ("name", "fs", "mkfs_options", "mount_options", "effective_mount_options", "mkfs_version")
+    more = ("examined", "examinable", "findings", "notes")
+    return {
+        **{name: document[name] for name in (*options, *more) if name in document},
+        "answers": [_property(one, recordings) for one in document["properties"]],
+        "beside": [
+            *_unmountable([(document["unmountable"], 0)]),
+            *_troubles(document.get("troubles", ())),
+        ],
+        "recordings": recordings.every,
+    }
+
+
+def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
+    """A cell. What searches tried beside its workloads (``searched``) is not read: where only a search broke it, it
+    fails all the same, with the search's witness, and none of its workloads does."""
+    verdict, evidence = document["verdict"], document["evidence"]
+    states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
+    way = {"evidence": evidence or "", "states": states, "witness": document["witness"]}
+    name = row_of_today(document["name"])
+    return {
+        "claim": {"kind": "property", "name": name, **_only(document, "family", "meaning")},
+        "verdict": verdict,
+        "states": document["states"],
+        "ways": [way] if verdict == Verdict.FAILS and (evidence or states) else [],
+        "recordings": [
+            {"recording": recordings.number(one), **_only(one, "verdict", "violations", "reason")}
+            for one in document["workloads"]
+        ],
+        "reason": document["reason"],
+    }
+
+
+def _unmountable(found: list[tuple[Plain, int]]) -> list[dict[str, Any]]:
+    """What could not be mounted, of each recording with its number."""
+    ways = [
+        {"evidence": one["error"] or "", "states": one["states"], "witness": one["witness"], "place": place}
+        for one, place in found
+        if counts.read(one["states"])
+    ]
+    return [_beside("unmountable", "unmountable", ways)] if ways else []
+
+
+def _troubles(found: list[Plain]) -> list[dict[str, Any]]:
+    kinds = dict.fromkeys(one["kind"] for one in found)
+    return [
+        _beside(
+            "trouble",
+            kind,
+            [{"evidence": one["words"], **_only(one, "states", "witness")} for one in found if one["kind"] == kind],
+        )
+        for kind in kinds
+    ]
+
+
+def _beside(kind: str, name: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"claim": {"kind": kind, "name": name}, "verdict": Verdict.FAILS, "states": _NONE, "ways": ways}
+
+
+def of_question(document: Plain) -> dict[str, Any]:
+    """Return the result of a question of ``bob try``. Those of a bob that asked after one finish only have no
+    ``finishes``: it is that of the workload."""
+    made, workload = document["configuration"], document["workload"]
+    alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
+    finishes = document.get("finishes") or [alone]
+    recordings = _Recordings(None)
+    for one in finishes:
+        fall, refused = one.get("fall"), one["refused"] is not None
+        fallen = None if fall is None else {**_only(fall, "cause", "step"), "console_tail": fall["console"]}
+        recordings.number(
+            {"name": workload["name"], "finish": one["name"], "states": one["states"]},
+            **{"is_recorded": False} if refused else {},
+            **{} if fallen is None else {"fall": fallen},
+        )
+    return {
+        **{name: document[name] for name in ("run", "environment", "device_model")},
+        "subjects": [
+            {
+                **_only(made, "name", "fs", "mkfs_options", "mount_options"),
+                "effective_mount_options": document["effective_mount_options"],
+                "answers": [_expectation(one, document["states"]) for one in document["expectations"]],
+                "beside": _unmountable([(one["unmountable"], place) for place, one in enumerate(finishes)]),
+                "notes": document["notes"],
+                "recordings": recordings.every,
+            }
+        ],
+        "workload": {**workload, **_only(document, "at")},
+    }
+
+
+def _expectation(document: Plain, states: Any) -> dict[str, Any]:
+    alone = {name: document[name] for name in ("verdict", "violations", "needs_no_crash", "reason")}
+    return {
+        "claim": {"kind": "expectation", "name": document["expectation"]},
+        "verdict": document["verdict"],
+        "states": states,
+        "ways": [
+            {
+                **_only(way, "evidence", "witness"),
+                "states": way["violations"],
+                "place": way.get("finish", 0),
+                "by_recording": way.get("by_finish", [way["violations"]]),
+            }
+            for way in document["ways"]
+        ],
+        "recordings": [
+            {"recording": place, **_only(one, "verdict", "violations", "needs_no_crash", "reason")}
+            for place, one in enumerate(document.get("by_finish", [alone]))
+        ],
+        "reason": document["reason"],
+    }
+
+
+def of_program(document: Plain) -> dict[str, Any]:
+    """Return the result of a program. One that --json wrote may lack all about the run."""
+    on = document.get("environment", {})
+    disk = {"write_cache": "volatile", "atomic_write_bytes": 512}
+    return {
+        "run": {name: document.get(name, "") for name in ("id", "started", "finished")},
+        "environment": {name: on.get(name, "") for name in _ENVIRONMENT},
+        "device_model": {**disk, **_only(document, "write_cache", "atomic_write_bytes", "completion")},
+        "subjects": [
+            *(_configuration_of_program(one) for one in document["configurations"]),
+            *(_model(one) for one in document.get("models", ())),
+        ],
+        "program": {**document["program"], "refuses": document.get("refuses", [])},
+        "protocols": document.get("protocols", []),
+    }
+
+
+def _configuration_of_program(document: Plain) -> dict[str, Any]:
+    exact = ("explored", "legal_writes", "legal_sectors", "exhaustive", "explored_writes")
+    more = ("unmountable", "unmountable_writes")
+    states = {"mounted": document["mounted_states"], **_only(document, *exact, *more)}
+    return {
+        "name": document["name"],
+        "fs": document["name"].partition("-")[0],
+        "effective_mount_options": document["mounted"],
+        "answers": [_checked(document, states, lambda one: one["states"])],
+        "checks": {**_only(document, "windows", "trees"), "runs": document["checks"]},
+        "notes": document["notes"],
+    }
+
+
+def _model(document: Plain) -> dict[str, Any]:
+    whole = {"is_all": document["all"], "is_counted": document.get("counted", False)}
+    more = ("about", "operations", "micro_operations", "tried", "allowed", "missed")
+    return {
+        "name": document["model"],
+        "answers": [_checked(document, _NONE, lambda one: one["trees"])],
+        "checks": {"windows": 0, "trees": document["trees"], "runs": document["checks"]},
+        "model": {**whole, **_only(document, *more)},
+        "notes": document["notes"],
+    }
+
+
+def _checked(document: Plain, states: Plain, shown: Callable[[Plain], Any]) -> dict[str, Any]:
+    same = ("consequence", "evidence", "trees", "told", "witness", "step", "crossed")
+    return {
+        "claim": {"kind": "checker", "name": "checker"},
+        "verdict": _SAFETY[document["safety"]],
+        "states": states,
+        "ways": [
+            {
+                **_only(one, *same),
+                "states": shown(one),
+                "relied_on": [_relied_on(relied) for relied in one.get("relied_on", ())],
+            }
+            for one in document["vulnerabilities"]
+        ],
+        "reason": document["reason"],
+    }
+
+
+def _relied_on(document: Plain) -> dict[str, Any]:
+    explanation = _only(document, "reliance", "missing", "there", "beside")
+    return {"explanation": explanation, **_only(document, "sentence", "calls", "trees", "kind")}
+
+
+class _Recordings:
+    """The recordings of a column, ``every`` one once; ``shared`` are the states of a condensed column."""
+
+    def __init__(self, shared: Any) -> None:
+        self._shared = shared
+        self._numbers: dict[object, int] = {}
+        self.every: list[dict[str, Any]] = []
+
+    def number(self, document: Plain, **more: Any) -> int:
+        """Return the number of the recording that ``document`` is about."""
+        states = document["states"]
+        if type(states) is int:
+            if states < 0:
+                raise ValueError(f"states index {states} is out of range")
+            states = self._shared[states]
+        found = {**_only(document, "name", "finish"), "states": states, **more}
+        key = str(found)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.every)
+            self.every.append(found)
+        return self._numbers[key]
+
+
+def _only(document: Plain, *names: str) -> dict[str, Any]:
+    return {name: document[name] for name in names if name in document}
