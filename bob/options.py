@@ -106,13 +106,13 @@ def option(
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 def group(made: type[Group]) -> type[Group]:
     """Make a frozen dataclass, whose fields declare options."""
     kinds = get_type_hints(made)
     for name, one in [(name, one) for name, one in vars(made).items() if isinstance(one, Option)]:
         setattr(made, name, field(default=_parameter(name, kinds[name], one).default, metadata={Option: one}))
-    return dataclass(frozen=True, slots=True)(made)
+    return dataclass(frozen=True, slots=True, kw_only=True)(made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ def test_what_a_function_declares_is_read_with_its_groups_taken_apart() -> None:
 
 def test_groups_are_put_together_again() -> None:
     made = arguments(declaring, {"place": Path("x"), "speed": Speed.SLOW, "count": 2, "names": ("a",)})
-    assert made == {"place": Path("x"), "group": Group(Inner(Speed.SLOW), 2), "names": ("a",)}
+    assert made == {"place": Path("x"), "group": Group(inner=Inner(speed=Speed.SLOW), count=2), "names": ("a",)}
     assert declaring(**made)["own"] == 7
 
 
@@ -101,12 +101,12 @@ def test_a_command_is_handed_values_in_the_declared_types() -> None:
     handed = shell("x", "--speed", "slow", "--names", "a", "--names", "b", "--even", "4")
     assert handed == {
         "place": Path("x"),
-        "group": Group(Inner(Speed.SLOW), 3),
+        "group": Group(inner=Inner(speed=Speed.SLOW), count=3),
         "names": ("a", "b"),
         "even": 4,
         "own": 7,
     }
-    assert shell("x")["group"] == Group(Inner(Speed.FAST), 3)
+    assert shell("x")["group"] == Group(inner=Inner(speed=Speed.FAST), count=3)
 
 
 def test_a_command_refuses_what_cannot_be() -> None:
@@ -138,7 +138,7 @@ def test_help_is_made_of_what_is_declared() -> None:
 def test_python_is_handed_the_same_and_says_the_same() -> None:
     called = for_python(declaring)
     assert called("x", speed="slow", names="a", even=4) == declaring(
-        Path("x"), group=Group(Inner(Speed.SLOW), 3), names=("a",), even=4
+        Path("x"), group=Group(inner=Inner(speed=Speed.SLOW), count=3), names=("a",), even=4
     )
     assert str(inspect.signature(called)) == (
         "(place: str | os.PathLike[str], *, speed: str = 'fast', count: int | None = None,"

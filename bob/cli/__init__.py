@@ -3,7 +3,7 @@
 main        the program; commands, ending   how commands are found, and how bob ends
 options     click's options, made from what a command declares
 output      what commands print; display, tally   what they show on the way; run_directories   and what they keep
-kernels     a run on several kernels; model_runs   the runs that models are made from
+tables      a run that makes a table, on one kernel or several; model_runs   the runs that models are made from
 ci, github  what a CI is told
 checks      what bob doctor looks at; help_page   writes docs/cli.md; man   writes manual pages
 """

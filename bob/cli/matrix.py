@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.commands import Command
-from bob.cli.display import watching
-from bob.cli.kernels import on_kernels
 from bob.cli.options import takes_options
-from bob.cli.output import deliver
-from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
+from bob.cli.run_directories import check_resumed
+from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit
-from bob.guest.capacity import check_device
 from bob.options import option
-from bob.report.comparison.sides import Side
+from bob.progress import Progress
 from bob.request import ProbeRequest
+from bob.result import Result
 from bob.run import option_table as table
-from bob.run.guest_images import asked_images
 from bob.run.option_values import SET
-from bob.run.requests import request
-from bob.subject import Configuration, ConfigurationSet
+from bob.subject import ConfigurationSet
 
 
 @click.command(cls=Command)
@@ -33,15 +27,8 @@ def matrix(
     chosen: ConfigurationSet | None = option("--set NAME|FILE", "The configurations to probe, e.g. osdi14.", SET),
     shard: tuple[int, int] = table.SHARD,
     *,
-    questions: table.Questions,
-    images: tuple[str, ...] = table.IMAGE,
-    guests: table.Guests,
-    guest: str | None = table.GUEST,
+    asked: TableOptions,
     scheduler: str | None = table.SCHEDULER,
-    exploration: table.Exploration,
-    kept: table.Kept,
-    resume: Path | None = table.RESUME,
-    expected: Side | None = EXPECTED,
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
 
@@ -79,50 +66,18 @@ def matrix(
       3   done, but some cell is unknown: a guest was lost, or a recording refused
       4+  something is missing or went wrong, see `bob --help`
     """
-    if resume is not None:
+    if asked.resume is not None:
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
     elif shard != table.WHOLE:
         chosen = chosen.part(*shard)
 
-    def ask(made: Configuration, image: str) -> ProbeRequest:
-        return request(made, exploration, image, guests.host(scheduler), questions)
-
-    for made in chosen.configurations if chosen is not None else ():
-        check_device(made)
-    if chosen is not None and resume is None:
-        check_expected(expected, (ask(made, images[0]) for made in chosen.configurations))
-
     from bob.run import matrix as columns  # libvirt and paramiko take a while to load
-    from bob.run.prober import RUNS
 
-    with watching(quiet=kept.quiet) as progress:
-        images = asked_images(
-            images,
-            guests,
-            completion=exploration.completion,
-            guest=guest,
-            scheduler=scheduler,
-            recovery_crashes=questions.recovery_crashes,
-            progress=progress.step,
-        )
-    if chosen is not None and len(images) > 1:
-        wanted = ask(chosen.configurations[0], images[0])
-        return on_kernels(
-            "matrix",
-            images,
-            lambda image, folder, progress: columns.matrix(chosen, replace(wanted, image=image), folder, progress),
-            kept,
-            expected,
-            builds=scheduler is None,
-        )
-    with telling_what_is_kept("matrix", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
-        if chosen is None or resume is not None:
-            assert resume is not None
-            result, run = columns.resume(resume, guests.host(scheduler), progress)
-        else:
-            check_out(kept.out, RUNS)
-            result, run = columns.matrix(chosen, ask(chosen.configurations[0], images[0]), kept.out, progress)
-    deliver(result, run, kept.json_file)
-    return conclude([(result, run)], kept.json_file, kept.junit_file, expected)
+    def probe(first: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+        assert chosen is not None
+        return columns.matrix(chosen, first, out, progress)
+
+    made = chosen.configurations if chosen is not None else ()
+    return make_table("matrix", asked, made, probe, columns.resume, scheduler=scheduler)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import click
 
-from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.commands import Commands
-from bob.cli.display import watching
-from bob.cli.kernels import on_kernels
 from bob.cli.new_probe import new
 from bob.cli.options import is_given, takes_options
-from bob.cli.output import deliver
-from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
+from bob.cli.run_directories import check_resumed
+from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit, UsageError
-from bob.report.comparison.sides import Side
-from bob.request import ProbeRequest
 from bob.run import option_table as table
-from bob.run.guest_images import asked_images
-from bob.run.requests import request
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
@@ -30,14 +20,7 @@ def probe(
     fs: str | None = table.FILE_SYSTEM,
     *,
     options: table.FileSystemOptions,
-    questions: table.Questions,
-    images: tuple[str, ...] = table.IMAGE,
-    guests: table.Guests,
-    guest: str | None = table.GUEST,
-    exploration: table.Exploration,
-    kept: table.Kept,
-    resume: Path | None = table.RESUME,
-    expected: Side | None = EXPECTED,
+    asked: TableOptions,
 ) -> Exit | None:
     """Find out which persistence properties a file system has.
 
@@ -80,51 +63,15 @@ def probe(
     if context.invoked_subcommand is not None:
         _check_nothing_asked(context)
         return None  # the subcommand does it
-    if resume is not None:
+    if asked.resume is not None:
         check_resumed(context)
     elif fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    made = options.of(fs) if fs is not None else None
+    made = [options.of(fs)] if fs is not None else []
 
-    def ask(image: str) -> ProbeRequest:
-        assert made is not None
-        return request(made, exploration, image, guests.host(), questions)
+    from bob.run.prober import probe, resume  # libvirt and paramiko take a while to load
 
-    if made is not None and resume is None:
-        check_expected(expected, [ask(images[0])])
-
-    from bob.run import prober  # libvirt and paramiko take a while to load
-    from bob.run.prober import RUNS
-
-    with watching(quiet=kept.quiet) as progress:
-        images = asked_images(
-            images,
-            guests,
-            [made.fs] if made is not None else [],
-            completion=exploration.completion,
-            guest=guest,
-            recovery_crashes=questions.recovery_crashes,
-            progress=progress.step,
-        )
-    if made is not None and len(images) > 1:
-        wanted = ask(images[0])
-        return on_kernels(
-            "probe",
-            images,
-            lambda image, folder, progress: prober.probe(replace(wanted, image=image), folder, progress),
-            kept,
-            expected,
-            fs=made.fs,
-        )
-    with telling_what_is_kept("probe", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
-        if made is None:
-            assert resume is not None
-            result, run = prober.resume(resume, guests.host(), progress)
-        else:
-            check_out(kept.out, RUNS)
-            result, run = prober.probe(ask(images[0]), kept.out, progress)
-    deliver(result, run, kept.json_file)
-    return conclude([(result, run)], kept.json_file, kept.junit_file, expected)
+    return make_table("probe", asked, made, probe, resume, fs=made[0].fs if made else None)
 
 
 def _check_nothing_asked(context: click.Context) -> None:

@@ -1,0 +1,160 @@
+"""A run that makes a table, or resumes; on several kernels a run on each, and what changed from one to the next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bob.cli.ci import EXPECTED, check_expected, conclude
+from bob.cli.display import watching
+from bob.cli.output import console, deliver, is_stdout, write_json
+from bob.cli.run_directories import check_out, telling_what_is_kept
+from bob.errors import Exit
+from bob.guest.capacity import check_device
+from bob.options import group
+from bob.progress import Progress
+from bob.report.comparison.compare import compare
+from bob.report.comparison.sides import Side, run_side
+from bob.report.comparison.terminal import print_comparison
+from bob.report.nearby import nearby
+from bob.report.table import print_result
+from bob.request import Host, ProbeRequest
+from bob.result import Result, to_json
+from bob.run import option_table as table
+from bob.run.guest_images import asked_images
+from bob.run.requests import request
+from bob.subject import Configuration, FileSystem
+
+Done = tuple[Result, Path]
+"""A result, and the run directory behind it."""
+
+
+@group
+class TableOptions:
+    """The options of commands that make a table."""
+
+    questions: table.Questions
+    images: tuple[str, ...] = table.IMAGE
+    guests: table.Guests
+    guest: str | None = table.GUEST
+    exploration: table.Exploration
+    kept: table.Kept
+    resume: Path | None = table.RESUME
+    expected: Side | None = EXPECTED
+
+
+def make_table(
+    verb: str,
+    asked: TableOptions,
+    configurations: Sequence[Configuration],
+    probe: Callable[[ProbeRequest, Path | None, Progress], Done],
+    resume: Callable[[Path, Host, Progress], Done],
+    *,
+    fs: FileSystem | None = None,
+    scheduler: str | None = None,
+) -> Exit:
+    """Have ``probe`` probe what is asked of ``configurations``, or ``resume`` a run; on several kernels, one after the
+    other. Print the table, and what changed from one kernel to the next.
+
+    ``probe`` is handed the request for the first configuration. The image of a kernel of the user's has what ``fs``
+    needs, and other images are seen to have it.
+    """
+    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
+
+    kept, guests = asked.kept, asked.guests
+
+    def ask(made: Configuration, image: str) -> ProbeRequest:
+        return request(made, asked.exploration, image, guests.host(scheduler), asked.questions)
+
+    if asked.resume is not None:
+        with telling_what_is_kept(verb, asked.resume, RUNS), watching(quiet=kept.quiet) as progress:
+            done = [resume(asked.resume, guests.host(scheduler), progress)]
+        deliver(*done[0], kept.json_file)
+        return conclude(done, kept.json_file, kept.junit_file, asked.expected)
+    for made in configurations:
+        check_device(made)
+    check_expected(asked.expected, (ask(made, asked.images[0]) for made in configurations))
+    with watching(quiet=kept.quiet) as progress:
+        images = asked_images(
+            asked.images,
+            guests,
+            [] if fs is None else [fs],
+            completion=asked.exploration.completion,
+            guest=asked.guest,
+            scheduler=scheduler,
+            recovery_crashes=asked.questions.recovery_crashes,
+            progress=progress.step,
+        )
+        check_out(kept.out, RUNS)
+        wanted = [ask(configurations[0], image) for image in images]
+        if len(images) > 1:
+            done = _on_kernels(verb, wanted, kept.out, probe, progress, fs)
+        else:
+            with telling_what_is_kept(verb, kept.out, RUNS):
+                done = [probe(wanted[0], kept.out, progress)]
+    if len(images) > 1:
+        _deliver(images, done, kept.json_file)
+    else:
+        deliver(*done[0], kept.json_file)
+    return conclude(done, kept.json_file, kept.junit_file, asked.expected)
+
+
+def _on_kernels(
+    verb: str,
+    wanted: Sequence[ProbeRequest],
+    out: Path | None,
+    probe: Callable[[ProbeRequest, Path | None, Progress], Done],
+    progress: Progress,
+    fs: FileSystem | None,
+) -> list[Done]:
+    """Have ``probe`` probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
+
+    All images are built before the first of them is probed on, and their kernels are seen to have what is needed. On a
+    cluster, its workers do that.
+    """
+    from bob.image import check_file_system, check_kernel, ensure
+    from bob.run.prober import RUNS, new_identity
+
+    within = out or RUNS / new_identity()
+    for one in wanted if wanted[0].host.scheduler is None else ():
+        built = ensure(one.image, progress.step)
+        check_kernel(built)
+        if fs is not None:
+            check_file_system(built, fs.module, fs.package)
+    done = []
+    for one in wanted:
+        progress.step(f"on {one.image}")
+        with telling_what_is_kept(verb, within / one.image, RUNS):
+            done.append(probe(one, within / one.image, progress))
+    return done
+
+
+def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:
+    """Write the results as an array into ``json_file``; print them and what changed unless JSON is on stdout."""
+    if json_file is not None:
+        write_json(json_file, [to_json(result) for result, _run in done])
+    if not is_stdout(json_file):
+        _print(console(), images, done)
+
+
+def _print(screen: Console, images: Sequence[str], done: Sequence[Done]) -> None:
+    if all(len(result.configurations) == 1 for result, _run in done):
+        from bob.report.overview import print_overview  # pandas takes a while to load
+
+        print_overview(screen, [result for result, _run in done])
+        screen.print()
+        for result, run in done:
+            screen.print(f"{result.environment.kernel}: bob show {nearby(run)}", style="bob.dim", soft_wrap=True)
+    else:  # as many columns again would be no table
+        for result, run in done:
+            print_result(screen, result, run)
+            screen.print()
+    sides = [run_side(image, *one) for image, one in zip(images, done, strict=True)]
+    for before, after in itertools.pairwise(sides):
+        comparison = compare(before, after)
+        if comparison.compared:
+            screen.print()
+            print_comparison(screen, comparison)
