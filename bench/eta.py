@@ -120,7 +120,7 @@ def said(events: list[list[Any]], earlier: Earlier | None) -> Iterator[tuple[flo
     """At each of SHARES: the seconds since the beginning, what was left, and what the tally said (None: nothing)."""
     end, now = events[-1][0], 0.0
     tally = Tally(lambda: now)
-    tally.expect(1, earlier)
+    tally.expect(earlier)
     moments = [share * end for share in SHARES]
     for at, name, *what in events:
         while moments and moments[0] <= at:
@@ -128,7 +128,7 @@ def said(events: list[list[Any]], earlier: Earlier | None) -> Iterator[tuple[flo
             yield now, end - now, tally.seconds_left
         now = at
         if name == "expected":
-            tally.expect(what[0], earlier)
+            tally.expect(earlier)
         elif name == "planned":
             tally.plan(*what)
         elif name == "skipped":

@@ -23,14 +23,11 @@ class Earlier:
     pace tells.
 
     Several ``parts`` are done in their order; a workload of one may take ten times what one of another does. One is
-    recorded while the one before it is observed, so that recording is no share of its own.
-
-    ``in_turns``: whoever works records and observes in turns, as the workers of a cluster do."""
+    recorded while the one before it is observed, so that recording is no share of its own."""
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
-    in_turns: bool = False
 
     def observed(self, count: float, of: int) -> float:
         """Which share (0 to 1) of all observing it is to observe the first ``count`` of so many workloads; all count

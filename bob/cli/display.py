@@ -64,7 +64,7 @@ class Watcher(ABC):
     def expected(self, guests: int, earlier: Earlier | None) -> None:
         """How many guests work on it, and how long it took before."""
         with self._lock:
-            self._tally.expect(guests, earlier)
+            self._tally.expect(earlier)
 
     def recorded(self, workload: str) -> None:
         """A workload was recorded."""

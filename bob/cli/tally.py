@@ -12,20 +12,20 @@ from bob.report.counts import duration
 
 _WINDOW = 60.0
 """Seconds over which the speed is measured: it changes as guests start and as workloads do."""
-_FEW, _ENOUGH, _MOST = 0.05, 0.1, 0.3
-"""Shares of the work. Of a smaller one than the first bob cannot say how long all takes. After the second, the pace of
-this run counts, and no longer that of an earlier one. After the third, counted from when all was recorded, all that
-counts is how long observing takes. bench/eta.py shows what comes of it."""
+_FEW, _ENOUGH = 0.05, 0.1
+"""Shares of the work. From the first on, this run's own pace tells how long all takes; from the second on, nothing
+else does. bench/eta.py shows what comes of it."""
 _SOME = 10
 """After so many tries one can say how long all that are planned would take."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What was done by a time (seconds): workloads that were observed, with parts of those that are under way."""
+    """What was observed by a time (seconds): workloads, with parts of those that are under way, and tries."""
 
     at: float
-    observed: float
+    workloads: float = 0.0
+    tries: int = 0
 
 
 class Tally:
@@ -42,36 +42,29 @@ class Tally:
         self.states = self.observed = 0
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
-        self._guests = 1
         self._earlier: Earlier | None = None
-        self._began: float | None = None
-        self._first: float | None = None
-        self._last: float | None = None
-        self._all_recorded: _Moment | None = None
+        self._first: _Moment | None = None
+        self._last: _Moment | None = None
         self._under_way: dict[str, int] = {}
         self._used = 0
 
-    def expect(self, guests: int, earlier: Earlier | None) -> None:
-        """So many guests work side by side; and what the same took ``earlier``, where that is known."""
-        self._guests, self._earlier = guests, earlier
+    def expect(self, earlier: Earlier | None) -> None:
+        """Take ``earlier`` as what the same took before; None if it is not known."""
+        self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
         """So many more (or fewer) workloads, and tries at the most, are to come."""
-        if self._began is None:
-            self._began = self._clock()
-        if workloads > 0 and self.recorded:
-            self._all_recorded = None
+        if self._first is None:
+            self._first = self._last = _Moment(self._clock())
         self.workloads += workloads
         self.states += states
 
     def record(self) -> None:
         """One more workload is recorded."""
-        self.recorded += 1
-        self._last = self._clock()
-        if self._first is None:
+        self._last = _Moment(self._clock(), self._observed, self.observed)
+        if not self.recorded:  # what was before is the guests' start, which comes but once
             self._first = self._last
-        if self.recorded >= self.workloads:
-            self._all_recorded = _Moment(self._last, self._observed)
+        self.recorded += 1
 
     def observe(self, workload: str, states: int) -> None:
         """So many more tries of a workload are done."""
@@ -98,37 +91,26 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes; None if there is none, or it cannot be said yet."""
-        left = self.workloads - self._observed
-        if self._began is None or left <= 0 or self.done >= self.workloads:
+        """How long the rest takes; None if all is done, or bob cannot say yet. Without an earlier run, and before any
+        workload is done, it is how long the rest takes at the most."""
+        if self._first is None or self._last is None or self.done >= self.workloads:
             return None
-        now = self._clock()
-        if self._earlier is not None and self._earlier.in_turns:
-            return self._by_earlier(now)
-        before = self._all_recorded
-        if before is None and not self.recorded and self._observed >= self._few:  # there was nothing to record
-            before = _Moment(self._began, 0.0)
-        if before is None:
-            return self._by_earlier(now) or self._while_recording(now)
-        done = self._share(self._observed)
-        since = done - self._share(before.observed)
-        weight = min(1.0, since / _MOST)
-        measured = (1 - done) * (now - before.at) / since if weight > 0 else 0.0
-        if weight == 1:
-            return measured
-        guess = self._by_earlier(now) or self._while_recording(now)
-        if guess is None:
-            return measured if self._observed - before.observed >= self._few else None
-        return (1 - weight) * guess + weight * measured
-
-    @property
-    def most_seconds_left(self) -> float | None:
-        """How long the rest takes at the most: if each try that is planned is made, and takes as long as those of the
-        last minute. None where too few were made, or a recording may still come between."""
-        now = self._clock()
-        if not self._seen or self.observed < _SOME or (self._last is not None and now - self._last < _WINDOW):
-            return None
-        return max(0, self.states - self.observed) * (now - self._seen[0][0]) / (self.observed - self._seen[0][1] or 1)
+        earlier, observed, now = self._earlier, self._observed, self._clock()
+        if earlier is None:  # how long recording takes is not known: the pace is that since the last recording
+            if 0 < self.recorded < self.workloads and now - self._last.at < _WINDOW:
+                return None
+            few = max(1.0, _FEW * self.workloads)
+            some = not self.done and self.observed - self._last.tries >= _SOME
+            if observed - self._last.workloads < few and not some:
+                return None
+            return (self.workloads - observed) * (now - self._last.at) / (observed - self._last.workloads)
+        recorded = earlier.recording * min(1.0, self.recorded / self.workloads)
+        done = recorded + (1 - earlier.recording) * earlier.observed(observed, self.workloads)
+        own = (1 - done) * (now - self._first.at) / done if done else 0.0
+        if earlier.seconds is None:
+            return own if done >= _FEW else None
+        weight = min(1.0, done / _ENOUGH)
+        return (1 - weight) * (1 - done) * earlier.seconds + weight * own
 
     @property
     def _observed(self) -> float:
@@ -136,53 +118,12 @@ class Tally:
         usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
-    def _share(self, observed: float) -> float:
-        """Which share of all observing so many observed workloads are."""
-        return self._earlier.observed(observed, self.workloads) if self._earlier else observed / self.workloads
-
-    @property
-    def _few(self) -> float:
-        """While fewer workloads are observed, bob cannot say how long all take."""
-        return max(1.0, _FEW * self.workloads)
-
-    def _by_earlier(self, now: float) -> float | None:
-        """What is left as an earlier run had it, at the pace of this one."""
-        earlier = self._earlier
-        if earlier is None or self._began is None:
-            return None
-        share = earlier.recording
-        done = share * min(1.0, self.recorded / self.workloads) + (1 - share) * self._share(self._observed)
-        if earlier.seconds is None:  # of short work the guests' start is a large part, and comes but once
-            began = self._began if self._first is None else self._first
-            return (1 - done) * (now - began) / done if done >= _FEW else None
-        weight = min(1.0, done / _ENOUGH)
-        at_this_pace = (now - self._began) / done if done else 0.0
-        return (1 - done) * ((1 - weight) * earlier.seconds + weight * at_this_pace)
-
-    def _while_recording(self, now: float) -> float | None:
-        """What is left by how long recording and observing took so far, each by its own guests; None where too little
-        was observed."""
-        if self._began is None or self._first is None or self._last is None or self._observed < self._few:
-            return None
-        if self._guests == 1:  # it has observed nothing yet
-            return None
-        recorders = max(1, self._guests // 2)
-        observers = max(1, self._guests - recorders)
-        a_recording = (self._last - self._began) / self.recorded
-        an_observation = observers * (now - self._first) / self._observed
-        still = max(0, self.workloads - self.recorded) * a_recording
-        left = self.workloads - self._observed - still * observers / an_observation
-        return still + max(0.0, left) * an_observation / self._guests
-
     def line(self) -> str:
         """All of it in one line."""
         parts = [f"{self.observed:,}/{self.states:,} tries"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")
         parts.append(f"{self.done}/{self.workloads} workloads done ({self.recorded} recorded)")
-        left, most = self.seconds_left, self.most_seconds_left
-        if left is not None:
-            parts.append(f"{duration(left)} left")
-        elif most and not self.done:
-            parts.append(f"{duration(most)} left at most")
+        if (left := self.seconds_left) is not None:
+            parts.append(f"{duration(left)} left{' at most' if self._earlier is None and not self.done else ''}")
         return ", ".join(parts)

@@ -378,5 +378,5 @@ def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Pro
         progress.step(
             f"{plural(len(client.nthreads()), 'worker')} at {address}, for {plural(them.places, 'parcel')} at a time"
         )
-        progress.expected(them.places, Earlier(None, USUAL_SHARE, in_turns=True))
+        progress.expected(them.places, Earlier(None, USUAL_SHARE))
         yield them

@@ -26,7 +26,7 @@ from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult
 from bob.run.option_values import read_size
 from bob.subject import load_set, set_names
-from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, in_words, note, read, timed, usual
+from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, note, read, timed, usual
 from wording import line_with, sentence_with, text_with
 
 from .stand_in import result
@@ -133,17 +133,19 @@ def test_how_long_it_takes_is_known_from_a_tenth_on(guests: int, slowness: float
     clock = Clock()
     began = clock.now
     tally = Tally(clock)
-    tally.expect(guests, earlier)
+    tally.expect(earlier)
     tally.plan(120, 120 * 100)
     said = []
     for at, what, name in events:
         clock.now = began + at
         count_in(tally, what, name)
-        if 0.11 * end <= at <= 0.95 * end:
+        if earlier is None and not tally.done:
+            assert tally.seconds_left is None or tally.seconds_left >= end - at, "it is what is left at most"
+        elif 0.11 * end <= at <= 0.95 * end:
             said.append((at, end - at, tally.seconds_left))
-    if earlier is None:  # as long as few workloads are observed, nobody knows
-        said = [one for one in said if one[0] > 0.4 * end or one[2] is not None]
-    assert len(said) > 300
+    if earlier is None:  # until all is recorded, nobody knows
+        said = [one for one in said if one[0] > 0.45 * end or one[2] is not None]
+    assert len(said) > 280
     wrong = [(at, left, told) for at, left, told in said if told is None or not left / 1.5 <= told <= left * 1.5]
     assert not wrong, (len(wrong), len(said), wrong[:3])
     assert tally.seconds_left is None
@@ -156,7 +158,7 @@ def test_the_start_of_the_guests_is_not_the_pace(guests: int, start: float) -> N
     clock = Clock()
     began, said = clock.now, []
     tally = Tally(clock)
-    tally.expect(guests, Earlier(None, 0.2))
+    tally.expect(Earlier(None, 0.2))
     tally.plan(120, 120 * 100)
     for at, what, name in events:
         clock.now = began + start + at
@@ -189,7 +191,7 @@ def test_on_a_cluster_the_pace_says_how_long_it_takes(workers: int, sizes: list[
     events = parcels(workers, sizes, recording, 1.2)
     end, clock = events[-1][0], Clock()
     began, tally = clock.now, Tally(clock)
-    tally.expect(workers, Earlier(None, 0.25, in_turns=True))
+    tally.expect(Earlier(None, 0.25))
     tally.plan(sum(sizes), sum(sizes) * 100)
     said = []
     for at, what, name in events:
@@ -212,7 +214,7 @@ def test_the_columns_of_a_matrix_have_their_own_pace(
     size, clock = 50, Clock()
     began, tally = clock.now, Tally(clock)
     parts = tuple(EarlierPart(size, cost * size) for cost in costs)
-    tally.expect(2, Earlier(None if by_another_machine else sum(costs) * size, 0.0, parts))
+    tally.expect(Earlier(None if by_another_machine else sum(costs) * size, 0.0, parts))
     tally.plan(3 * size, 3 * size * 100)
     end, said = slowness * sum(costs) * size, []
     for number, cost in enumerate(costs):
@@ -261,8 +263,7 @@ def test_of_slow_tries_it_is_said_how_long_they_take_at_most() -> None:
         tally.observe("a model", 1)
         assert ("left at most" in tally.line()) == (tries >= 10)
         if tries >= 20:
-            assert tally.most_seconds_left == pytest.approx(7 * (500 - tries), rel=0.01)
-            assert tally.seconds_left is None, "how many tries the others need is not known"
+            assert tally.seconds_left == pytest.approx(7 * (500 - tries), rel=0.01)
     tally.finish("a model", 11)
     assert "left at most" not in tally.line()
     tally = Tally(clock)
@@ -271,51 +272,49 @@ def test_of_slow_tries_it_is_said_how_long_they_take_at_most() -> None:
     for _ in range(20):
         clock.now += 0.1
         tally.observe("w", 1)
-    assert tally.most_seconds_left is None, "a recording was just made, so that others may come"
+    assert tally.seconds_left is None, "a recording was just made, so that others may come"
 
 
 WORK = Work("probe", "ext4", "debian-bookworm", 2, 100, 120)
 
 
 @pytest.mark.parametrize(
-    ("asked", "low", "high"),
+    ("asked", "recording", "observing"),
     [
-        (WORK, 60, 60),
-        (replace(WORK, workloads=30), 15, 15),
-        (replace(WORK, guests=1), 120, 120),
-        (replace(WORK, budget=400), 60, 195),  # a quarter of it was recording, which takes as long with any budget
-        (replace(WORK, budget=50), 37.5, 60),
-        (replace(WORK, image="debian-trixie"), 60, 60),
-        (replace(WORK, budget=1000, workloads=12), 50, 50),  # there is one that is more like it
+        (WORK, 15, 45),
+        (replace(WORK, workloads=30), 3.75, 11.25),
+        (replace(WORK, guests=1), 30, 90),
+        (replace(WORK, budget=400), 15, 90),  # recording takes as long with any budget
+        (replace(WORK, budget=25), 15, 22.5),
+        (replace(WORK, image="debian-trixie"), 15, 45),
+        (replace(WORK, budget=1000, workloads=12), 5, 45),  # there is one that is more like it
     ],
 )
-def test_what_took_its_time_tells_how_long_the_same_takes(asked: Work, low: float, high: float) -> None:
+def test_what_took_its_time_tells_how_long_the_same_takes(asked: Work, recording: float, observing: float) -> None:
     known = [Timing(WORK, 60.0, 0.25), Timing(replace(WORK, budget=1000, workloads=12), 50.0, 0.1)]
-    found = estimate([asked], known)
-    assert found is not None
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert low <= found.earlier.seconds <= high
-    alike = 0.1 if asked.budget == 1000 else 0.25
-    assert found.earlier.recording * found.earlier.seconds == pytest.approx(alike * low if low == high else 15.0)
-    both = estimate([asked, WORK], known)
-    assert both is not None and both.low == pytest.approx(low + 60)
+    found, words = estimate([asked], known)
+    assert found is not None and found.seconds == pytest.approx(recording + observing)
+    assert found.recording == pytest.approx(recording / (recording + observing))
+    assert duration(found.seconds) in words and ("budget" in words) == (asked.budget in (400, 25))
+    both, _words = estimate([asked, WORK], known)
+    assert both is not None and both.seconds == pytest.approx(recording + observing + 60)
+    assert [one.seconds for one in both.parts] == pytest.approx([recording + observing, 60])
 
 
 def test_a_machine_that_is_given_tells_of_itself_alone() -> None:
     given = replace(WORK, image="ssh://root@testbox")
-    assert estimate([given], [Timing(WORK, 60.0, 0.25)], [Timing(WORK, 60.0, 0.25)]) is None
-    assert estimate([WORK], [Timing(given, 600.0, 0.25)]) is None
-    assert estimate([replace(given, image="libvirt:testbox")], [Timing(given, 600.0, 0.25)]) is None
-    assert estimate([given], [Timing(given, 600.0, 0.25)]) is not None
+    assert estimate([given], [Timing(WORK, 60.0, 0.25)], [Timing(WORK, 60.0, 0.25)])[0] is None
+    assert estimate([WORK], [Timing(given, 600.0, 0.25)])[0] is None
+    assert estimate([replace(given, image="libvirt:testbox")], [Timing(given, 600.0, 0.25)])[0] is None
+    assert estimate([given], [Timing(given, 600.0, 0.25)])[0] is not None
 
 
 def test_what_was_never_timed_is_not_known() -> None:
     known = [Timing(WORK, 60.0, 0.25)]
     for other in (replace(WORK, what="xfs"), replace(WORK, kind="search")):
-        assert estimate([other], known) is None
-        assert estimate([WORK, other], known) is None
-        assert "no " in in_words([other], None) and other.what in in_words([other], None)
-    assert estimate([], known) is None
+        earlier, words = estimate([other], known)
+        assert earlier is None and "no " in words and other.what in words
+        assert estimate([WORK, other], known)[0] is None
 
 
 @given(st.floats(0.05, 20), st.integers(1, 4), st.integers(1, 500))
@@ -323,29 +322,22 @@ def test_another_machine_tells_of_what_was_never_timed_here(slower: float, guest
     there = [Timing(WORK, 60.0, 0.3), Timing(replace(WORK, what="xfs"), 180.0, 0.1)]
     asked = replace(WORK, what="xfs", guests=guests, workloads=workloads)
     as_there = 180.0 * workloads / 120 * 2 / guests
-    found = estimate([asked], [], there)
-    assert found is not None and found.earlier.seconds is None, "how fast this machine is is not known"
-    assert found.earlier.recording == pytest.approx(0.1)
-    assert found.low == found.high == pytest.approx(as_there)
+    found, words = estimate([asked], [], there)
+    assert found is not None and found.seconds is None, "how fast this machine is is not known"
+    assert found.recording == pytest.approx(0.1) and found.parts[0].seconds == pytest.approx(as_there)
     assert (
-        sentence_with(found.words, "twentieth")
-        == snapshot("how long this takes here shows when a twentieth of it is done;")
-        and duration(as_there) in found.words
+        sentence_with(words, "twentieth") == snapshot("how long this takes here shows when a twentieth of it is done;")
+        and duration(found.parts[0].seconds) in words
     )
-    both = estimate([WORK, asked], [], there)
-    assert both is not None and both.earlier.seconds is None
-    assert [one.seconds for one in both.earlier.parts] == pytest.approx([60.0, as_there])
-    here = [Timing(replace(WORK, workloads=24), slower * 12.0, 0.3)]
-    known = estimate([asked], here, there)
-    assert known is not None and known.earlier.seconds == pytest.approx(slower * as_there)
-    assert "other work" in known.words
-    own = estimate([WORK, replace(WORK, workloads=1)], here, there)
-    assert own is not None and "other work" not in own.words, "what is its own comes first"
-    few = [Timing(replace(WORK, workloads=2), 30.0, 0.3), Timing(replace(WORK, budget=10), 1.0, 0.3)]
-    start = estimate([replace(asked, what="ext4", workloads=40)], few[:1], there)
-    assert start is not None and start.earlier.parts[0].seconds == pytest.approx(20.0 * 2 / guests), "mostly its start"
-    start = estimate([asked], few, there)
-    assert start is not None and start.earlier.seconds is None, "the start of a guest, or another budget, is no measure"
+    here = [Timing(WORK, slower * 60.0, 0.3)]
+    both, _words = estimate([WORK, asked], here, there)
+    assert both is not None and both.seconds is None
+    assert [one.seconds for one in both.parts] == pytest.approx([60.0, as_there]), "both are of one machine"
+    own, _words = estimate([WORK, replace(WORK, workloads=1)], here, there)
+    assert own is not None and own.seconds == pytest.approx(slower * 60.5), "what is its own comes first"
+    few = [Timing(replace(WORK, workloads=2), 30.0, 0.3)]
+    assert (start := estimate([WORK], few, there)[0]) is not None and start.seconds is None, "mostly the guests' start"
+    assert (start := estimate([WORK], few)[0]) is not None and start.seconds == pytest.approx(1800), "better than none"
 
 
 def test_the_usual_timings_have_each_file_system_of_a_table() -> None:
