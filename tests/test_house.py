@@ -4,6 +4,7 @@ section 6)."""
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,3 +100,23 @@ def test_the_house_is_as_the_design_draws_it() -> None:
     rooms = [path for path in BOB.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     on_disk = {f"{path.name}/" if path.is_dir() else path.name for path in rooms}
     assert {line.split()[0] for line in lines} == on_disk - {"__init__.py", "__main__.py"}
+
+
+def scripts() -> Iterator[tuple[str, str]]:
+    """The Python of reports/ and bench/, where mypy does not look: whole files, and what stands inside of shell."""
+    for path in sorted([*(BOB.parent / "reports").iterdir(), *(BOB.parent / "bench").glob("*.py")]):
+        text = path.read_text() if path.is_file() and path.suffix in ("", ".py") else ""
+        if "python" in text.partition("\n")[0] or path.suffix == ".py":
+            yield path.name, text
+        elif "<<'PYTHON'\n" in text:
+            yield path.name, text.split("<<'PYTHON'\n")[1].split("\nPYTHON\n")[0]
+
+
+def test_scripts_import_what_there_is() -> None:
+    assert {"make-models", "make-reference", "draw-workloads", "speed.py"} <= {name for name, _text in scripts()}
+    for name, text in scripts():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "bob":
+                module = importlib.import_module(node.module or "")
+                for one in node.names:
+                    assert hasattr(module, one.name) or importlib.util.find_spec(f"{node.module}.{one.name}"), name
