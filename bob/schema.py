@@ -32,6 +32,7 @@ __all__ = [
     "Line",
     "Number",
     "ShapeError",
+    "Size",
     "adapt",
     "as_text",
     "declared",
@@ -61,6 +62,8 @@ class ShapeError(ValueError):
 
 Number = int | float
 """A number that is written again as it was read: 2 and 2.0 are two texts."""
+Size = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
+"""A number from 0 on."""
 Line = Annotated[str, msgspec.Meta(pattern=r"\A[^\n]*\S[^\n]*\Z")]
 """A line of text with something in it."""
 
@@ -218,15 +221,15 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
         kinds = [inner for one in kinds for inner in _inside(one, name or int(number))]
         with suppress(LookupError, TypeError):
             plain = plain[name or int(number)]
-    value = repr(plain)
+    value = said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)  # of which name it is unsaid
     value = value if len(value) <= 60 else f"{value[:57]}..."
     words = [str(word) for one in kinds for word in _words(one)]
     if words and said.startswith(("Invalid enum value", "Expected")):
         return f"{place}{value} is none of {', '.join(words)}"
     if "regex" in said:
         return f"{place}{value} is not one line of text"
-    if expected := re.fullmatch(r"Expected `([^`]*)`, got `[^`]*`", said):
-        return f"{place}expected {expected[1]}, got {value}"
+    if said.startswith("Expected "):
+        return f"{place}e{said.replace('`', '').partition(', got')[0][1:]}, got {value}"
     return place + said.replace("`", "")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -44,14 +43,14 @@ class Loss:
     the recording narrated, such as "op 1 begin"; empty where it did not narrate."""
 
     cause: Cause
-    console_tail: str
+    console: str
     step: str = ""
 
     @property
     def said(self) -> str:
         """The kernel's line on what is wrong with it, without the time; empty where it says nothing."""
         mark = HANG if self.cause is Cause.HUNG else PANIC
-        line = next(filter(mark.search, self.console_tail.splitlines()), "")
+        line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()
 
     @property
@@ -63,22 +62,13 @@ class Loss:
     @property
     def lines(self) -> tuple[str, ...]:
         """What the console has from the line on in which the kernel says what is wrong, without bob's own lines."""
-        every = [_STAMP.sub("", line).rstrip() for line in self.console_tail.splitlines() if not STEP.search(line)]
+        every = [_STAMP.sub("", line).rstrip() for line in self.console.splitlines() if not STEP.search(line)]
         first = next((place for place, line in enumerate(every) if line.strip() == self.said), 0)
         return tuple(line for line in every[first:] if line.strip())
 
-    def to_json(self) -> dict[str, str]:
-        """The loss as a plain document (docs/formats.md, refused.json)."""
-        return {"cause": self.cause.value, "step": self.step, "console": self.console_tail}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, str]) -> Loss:
-        """The loss in a plain document. Raises KeyError or ValueError if it has none."""
-        return cls(Cause(document["cause"]), document["console"], document["step"])
-
 
 class GuestLost(GuestError):
-    """The guest is gone, or may as well be. ``cause`` and ``console_tail`` say what is known."""
+    """The guest is gone, or may as well be. ``cause`` and ``console`` say what is known."""
 
     def __init__(self, loss: Loss, message: str) -> None:
         super().__init__(f"the guest {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
@@ -90,9 +80,9 @@ class GuestLost(GuestError):
         return self.loss.cause
 
     @property
-    def console_tail(self) -> str:
+    def console(self) -> str:
         """The last lines of its console, or of a panic the first."""
-        return self.loss.console_tail
+        return self.loss.console
 
 
 class KernelFell(GuestError):
@@ -112,5 +102,5 @@ _VERBS = {
 def _hint(loss: Loss) -> str:
     if loss.said:
         return f"its console says: {loss.said}"
-    last = loss.console_tail.rstrip().rpartition("\n")[2].strip()
+    last = loss.console.rstrip().rpartition("\n")[2].strip()
     return f"the last line on its console: {last}" if last else "its console is empty"

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from bob.claim.claim import Context, Known, Refusal, View
 from bob.observe.observation import Observation
 from bob.program.answer import CheckerAnswer
-from bob.program.program import Program
+from bob.program.program import Program, ProgramDocument
+from bob.schema import decode, encode
 from bob.story.decisive import decisive
 from bob.story.timeline import Timeline
 from bob.workload.operations import Workload
@@ -66,7 +67,7 @@ class Checked:
             "property": None,
             "probe": None,
             "question": None,
-            "program": self.program.to_json(),
+            "program": encode(ProgramDocument.of(self.program)),
             "told": self.told.decode("latin-1"),
         }
 
@@ -82,4 +83,4 @@ def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Check
     del workload, known
     if "program" not in document:
         return None
-    return Checked(Program.from_json(document["program"]), document["told"].encode("latin-1"))
+    return Checked(decode(ProgramDocument, document["program"]).program, document["told"].encode("latin-1"))

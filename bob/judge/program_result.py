@@ -17,9 +17,7 @@ from bob.program.answer import Consequence
 from bob.program.program import Program
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import Protocol
-from bob.protocol.diagram import from_json as protocol_from_json
-from bob.protocol.diagram import to_json as protocol_to_json
-from bob.schema import decode
+from bob.schema import decode, encode
 from bob.typed import array, typed
 
 SCHEMA = "bob.app/1"
@@ -200,7 +198,7 @@ def to_json(
         "refuses": list(program.must_fail),
         "configurations": [_result_to_json(result) for result in results],
         **({"models": [_model_to_json(model) for model in models]} if models else {}),
-        **({"protocols": [protocol_to_json(protocol) for protocol in protocols]} if protocols else {}),
+        **({"protocols": [encode(protocol) for protocol in protocols]} if protocols else {}),
     }
 
 
@@ -290,7 +288,7 @@ def from_json(document: Mapping[str, Any]) -> Programs:
         results = tuple(_result_from_json(one) for one in document["configurations"])
         kernel = document.get("environment", {}).get("kernel", "")
         models = tuple(_model_from_json(one) for one in document.get("models", ()))
-        protocols = tuple(protocol_from_json(one) for one in document.get("protocols", ()))
+        protocols = tuple(decode(Protocol, one) for one in document.get("protocols", ()))
         program = document["program"]
         return typed(Programs(program["name"], program["about"], results, kernel, models, protocols))
     except MISSHAPEN as error:

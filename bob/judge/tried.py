@@ -107,7 +107,7 @@ def to_json(tried: Tried) -> dict[str, Any]:
                     "states": asdict(part.states),
                     "unmountable": asdict(part.unmountable),
                     "refused": part.refused,
-                    "fall": None if part.fall is None else part.fall.to_json(),
+                    "fall": None if part.fall is None else encode(part.fall),
                 }
                 for part in tried.finishes
             ],
@@ -138,7 +138,7 @@ def from_json(document: Mapping[str, Any]) -> Tried:
                 decode(States, one["states"]),
                 unmountable_from_json(one["unmountable"]),
                 one["refused"],
-                None if one.get("fall") is None else Loss.from_json(one["fall"]),
+                None if one.get("fall") is None else decode(Loss, one["fall"]),
             )
             for one in document.get("finishes", ())
         )

@@ -4,22 +4,58 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from bob.errors import UsageError, meant
 from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
-from bob.subject.declarations import Table, read
-from bob.subject.file_system import MIB
+from bob.schema import Declaration, Size, adapt, declared, field, mistakes_in, toml
+from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
+Word = Annotated[str, Meta(min_length=1)]
 MOST_BYTES = 64 * MIB
 """So much may be in the folder of a program."""
 MOST_SECONDS = 3600.0
 """So long may a script take at most."""
 _HINT = "bob app new NAME writes a folder to begin with"
+
+
+class ProgramDeclaration(Declaration, frozen=True):
+    """An ``app.toml``: the program is ``like`` that of another folder. ``files`` and ``scripts`` are written out: their
+    contents by their paths."""
+
+    about: str = ""
+    like: str = ""
+    device_mib: Size = 0
+    must_fail: tuple[Word, ...] = (EMPTIED,)
+    seconds: Size = 60.0
+    packages: tuple[Word, ...] = ()
+    logs: tuple[Word, ...] = ()
+    frames: tuple[Word, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    scripts: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds <= MOST_SECONDS:
+            raise ValueError(f"seconds = {self.seconds:g} is not more than 0 and at most {MOST_SECONDS:g}")
+        if path := next((path for path in (SETUP, WORKLOAD, CHECK) if path in self.files), ""):
+            raise ValueError(f"files: {path!r} is a script, and stands in [scripts]")
+        for key, texts in (("files", self.files), ("scripts", self.scripts)):
+            for path in texts:
+                if not path or path == DECLARATION or set(path.split("/")) & {"", ".", ".."}:
+                    raise ValueError(f"{key}: {path!r} cannot be the path of a file of the program")
+
+    @property
+    def written_out(self) -> tuple[ProgramFile, ...]:
+        """The files that are written out."""
+        both = ((self.files, False), (self.scripts, True))
+        return tuple(ProgramFile(path, one.encode(), run) for texts, run in both for path, one in texts.items())
 
 
 def load(folder: Path) -> Program:
@@ -28,14 +64,16 @@ def load(folder: Path) -> Program:
         raise UsageError(f"{folder} is no folder of a program", hint=_HINT)
     if not (folder / DECLARATION).is_file():
         raise UsageError(f"{folder} has no {DECLARATION}", hint=_HINT)
-    like, declared = read(folder / DECLARATION, _declared)
-    files = _together(folder, declared.files)
-    if like:
-        other = folder / like
+    asked = _declared(folder)
+    files = _together(folder, asked.written_out)
+    if asked.like:
+        other = folder / asked.like
         if not other.is_dir():
-            raise UsageError(f"{DECLARATION}: like names {like!r}, which is no folder", hint=f"seen from {folder}")
+            raise UsageError(
+                f"{DECLARATION}: like names {asked.like!r}, which is no folder", hint=f"seen from {folder}"
+            )
         files = _laid_over(_together(other, _written_out_in(other)), files)
-    program = replace(declared, name=folder.resolve().name, files=files)
+    program = adapt(Program, asked, name=folder.resolve().name, files=files, device=round(asked.device_mib) * MIB)
     _check(program, folder)
     return program
 
@@ -85,7 +123,7 @@ def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) ->
 
 def _written_out_in(folder: Path) -> tuple[ProgramFile, ...]:
     """The files that the declaration of a folder writes out, if it has one."""
-    return read(folder / DECLARATION, _declared)[1].files if (folder / DECLARATION).is_file() else ()
+    return _declared(folder).written_out if (folder / DECLARATION).is_file() else ()
 
 
 def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
@@ -97,37 +135,9 @@ def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[Progr
     return _laid_over(beside, written_out)
 
 
-def _declared(table: Table) -> tuple[str, Program]:
-    """What the program is like (a folder; empty: nothing), and the program with those files that are written out."""
-    program = Program(
-        name=table.name,
-        about=table.text("about", ""),
-        files=(*_written_out(table, "files", False), *_written_out(table, "scripts", True)),
-        device=round(table.number("device_mib", 0)) * MIB,
-        must_fail=table.names("must_fail", (EMPTIED,)),
-        seconds=_positive(table.number("seconds", 60.0)),
-        packages=table.names("packages", ()),
-        logs=table.names("logs", ()),
-        frames=table.names("frames", ()),
-    )
-    return table.text("like", ""), program
-
-
-def _written_out(table: Table, key: str, executable: bool) -> tuple[ProgramFile, ...]:
-    """The files in a table of the declaration: their contents by their paths."""
-    texts = table.texts(key)
-    for path in texts:
-        if not executable and path in (SETUP, WORKLOAD, CHECK):
-            raise ValueError(f"{key}: {path!r} is a script, and stands in [scripts]")
-        if not path or path == DECLARATION or set(path.split("/")) & {"", ".", ".."}:
-            raise ValueError(f"{key}: {path!r} cannot be the path of a file of the program")
-    return tuple(ProgramFile(path, text.encode(), executable) for path, text in texts.items())
-
-
-def _positive(seconds: float) -> float:
-    if not 0 < seconds <= MOST_SECONDS:
-        raise ValueError(f"seconds = {seconds:g} is not more than 0 and at most {MOST_SECONDS:g}")
-    return seconds
+def _declared(folder: Path) -> ProgramDeclaration:
+    with mistakes_in(DECLARATION, HINT):
+        return declared(ProgramDeclaration, toml(folder / DECLARATION, HINT))
 
 
 def _files(folder: Path) -> tuple[ProgramFile, ...]:

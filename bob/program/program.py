@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
 from bob.program.pace import Pace
-from bob.typed import array, typed
+from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
 """The names of the scripts. A program may do without a setup."""
@@ -78,40 +75,30 @@ class Program:
     @property
     def digest(self) -> str:
         """Two programs with the same one are the same."""
-        return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps(encode(ProgramDocument.of(self)), sort_keys=True).encode()).hexdigest()[:16]
 
-    def to_json(self) -> dict[str, Any]:
-        """As a plain document."""
-        return {
-            "name": self.name,
-            "about": self.about,
-            "device": self.device,
-            "must_fail": list(self.must_fail),
-            "seconds": self.seconds,
-            "packages": list(self.packages),
-            **({} if self.pace is Pace.UNDISTURBED else {"pace": self.pace.value}),
-            **({"logs": list(self.logs)} if self.logs else {}),
-            **({"frames": list(self.frames)} if self.frames else {}),
-            "files": [[file.path, file.executable, base64.b64encode(file.data).decode()] for file in self.files],
-        }
+
+class ProgramDocument(Document, frozen=True, kw_only=True):
+    """A program; ``files`` are (path, executable, data)."""
+
+    name: str
+    about: str
+    device: int
+    must_fail: tuple[str, ...]
+    seconds: Number
+    packages: tuple[str, ...]
+    pace: Pace = Pace.UNDISTURBED
+    logs: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+    files: tuple[tuple[str, bool, bytes], ...]
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Program:
-        """The program in a plain document. Raises KeyError, TypeError or ValueError where there is none."""
-        files = tuple(
-            typed(ProgramFile(path, base64.b64decode(data, validate=True), executable))
-            for path, executable, data in document["files"]
-        )
-        found = cls(
-            document["name"],
-            document["about"],
-            files,
-            document["device"],
-            array(document["must_fail"]),
-            document["seconds"],
-            array(document["packages"]),
-            Pace(document.get("pace", Pace.UNDISTURBED)),
-            array(document.get("logs", ())),
-            array(document.get("frames", ())),
-        )
-        return typed(found)
+    def of(cls, program: Program) -> ProgramDocument:
+        """Return the document of ``program``."""
+        return adapt(cls, program, files=tuple((file.path, file.executable, file.data) for file in program.files))
+
+    @property
+    def program(self) -> Program:
+        """The program."""
+        files = tuple(ProgramFile(path, data, executable) for path, executable, data in self.files)
+        return adapt(Program, self, files=files)

@@ -9,16 +9,17 @@ that a need is about are never folded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+
+from msgspec import structs
 
 from bob.printable import printable
 from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
-from bob.typed import array, typed
+from bob.schema import Document, field, older
 from bob.workload import operations as ops
 
 LONGEST_ROUND = 12
@@ -39,8 +40,7 @@ class Kind(StrEnum):
     TOLD = "told"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Document, frozen=True):
     """System call ``number`` of a recording, in words: ``verb`` and ``more`` ("append", "512 bytes at 0"), about
     ``path``; what it ``told`` has a character a byte. ``program`` made it, as process ``process`` (from 1, in the order
     in which they come), in ``function`` (empty: not known). ``covers`` are the steps, by their numbers, that it makes
@@ -53,7 +53,7 @@ class Step:
     more: str = ""
     told: str = ""
     program: str = ""
-    process: int = 1
+    process: int = field(default_factory=older(1))
     function: str = ""
     covers: tuple[int, ...] = ()
 
@@ -147,11 +147,11 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
             step = Step(number, Kind.TOLD, "tells", "", told=tellings[number].decode("latin-1"))
         elif number in by_call:
             deed = by_call[number][-1]
-            step = replace(_step(number, deed, effects), covers=pending.take(number, by_call[number]))
+            step = structs.replace(_step(number, deed, effects), covers=pending.take(number, by_call[number]))
         else:
             step = Step(number, Kind.CHANGE, words.partition(" (")[0], "")
-        step = replace(step, path=printable(step.path), more=printable(step.more))
-        found.append(replace(step, program=printable(program), process=process, function=caller(call.stack)))
+        step = structs.replace(step, path=printable(step.path), more=printable(step.more))
+        found.append(structs.replace(step, program=printable(program), process=process, function=caller(call.stack)))
     return tuple(found)
 
 
@@ -213,23 +213,6 @@ def fold(steps: Sequence[Step], marked: Set[int] = frozenset()) -> tuple[Row, ..
             rows += [Row(tuple(steps[at + one : at + length * rounds : length]), loops) for one in range(length)]
         at += length * rounds
     return tuple(rows)
-
-
-def to_json(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as a plain document (docs/formats.md); what is empty is left out."""
-    steps = [{key: value for key, value in asdict(step).items() if value} for step in protocol.steps]
-    for step in steps:
-        step["kind"] = step["kind"].value
-    return {"configuration": protocol.configuration, "steps": [{"number": 0, **step} for step in steps]}
-
-
-def from_json(document: Mapping[str, Any]) -> Protocol:
-    """The protocol in a plain document. Raises KeyError, TypeError or ValueError where it is damaged."""
-    steps = []
-    for step in document["steps"]:
-        lists = {"kind": Kind(step["kind"]), "covers": array(step.get("covers", ()))}
-        steps.append(typed(Step(**{"path": "", **step, **lists})))
-    return typed(Protocol(document["configuration"], tuple(steps)))
 
 
 class _Pending:

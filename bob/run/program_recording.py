@@ -166,7 +166,7 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     hint = None
     if run is not None:
         path = run.path / "console.txt"
-        write_whole(path, lost.console_tail.encode())
+        write_whole(path, lost.console.encode())
         hint = f"its console is in {path}"
     return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 

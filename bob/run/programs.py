@@ -34,7 +34,7 @@ from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.printable import printable
 from bob.program.pace import Pace
-from bob.program.program import Program
+from bob.program.program import Program, ProgramDocument
 from bob.program.strace import SystemCall
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
@@ -48,7 +48,7 @@ from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, un
 from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, tellings, trust
 from bob.run.program_windows import look
-from bob.schema import encode
+from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
@@ -84,7 +84,7 @@ def try_program(
     image = _image(requests, progress) if first.host.scheduler is None else None
     identity, started = new_identity(), now()
     folder = out if out is not None else RUNS / identity
-    about = {"id": identity, "started": started, "bob": bob.__version__, "program": program.to_json()}
+    about = {"id": identity, "started": started, "bob": bob.__version__, "program": encode(ProgramDocument.of(program))}
     with withdrawn_if_refused(folder, "result.json"):
         run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
         if image is not None:
@@ -225,7 +225,11 @@ def _work(taken: TakenProgram, guests: int) -> Work:
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
     """Try the program of ``run``, a part of a run on a cluster. Raises as :func:`try_program` does."""
-    asked, program, numbers = asked_of(run, host), Program.from_json(run.about()["program"]), run.about()["numbers"]
+    asked, program, numbers = (
+        asked_of(run, host),
+        decode(ProgramDocument, run.about()["program"]).program,
+        run.about()["numbers"],
+    )
     image, requests = _image([asked.request], progress), [asked.request]
     _tried(program, requests, run, image, progress, asked.models, asked.explores, numbers, asked.answers)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from bob.agent.loss import Cause, Loss
+from bob.schema import Document, adapt
 from bob.workload.operations import Workload
-from bob.workload.plain import workload_from_json, workload_to_json
+from bob.workload.plain import WorkloadDocument
 from bob.workload.steps import place_of
 
 
@@ -28,17 +27,20 @@ class Refused:
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls(workload, f"{words}: {fall.said}", fall)
 
-    def to_json(self) -> dict[str, Any]:
-        """The plain document (docs/formats.md, refused.json and lost.json)."""
-        document = {"workload": workload_to_json(self.workload), "reason": self.reason}
-        return document if self.fall is None else {**document, "fall": self.fall.to_json()}
+
+class RefusedDocument(Document, frozen=True):
+    """The files refused.json and lost.json (docs/formats.md)."""
+
+    workload: WorkloadDocument
+    reason: str
+    fall: Loss | None = None
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Refused:
-        """What a plain document says. Raises KeyError, TypeError or ValueError if a field is missing or wrong."""
-        fall = document.get("fall")
-        return cls(
-            workload_from_json(document["workload"]),
-            document["reason"],
-            None if fall is None else Loss.from_json(fall),
-        )
+    def of(cls, refused: Refused) -> RefusedDocument:
+        """Return the document of what was ``refused``."""
+        return adapt(cls, refused, workload=WorkloadDocument.of(refused.workload))
+
+    @property
+    def refused(self) -> Refused:
+        """What was refused. Raises UsageError for what is no operation."""
+        return adapt(Refused, self, workload=self.workload.workload)

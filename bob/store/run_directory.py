@@ -45,7 +45,7 @@ from bob.store.files import (
     write_document,
     write_whole,
 )
-from bob.store.refused import Refused
+from bob.store.refused import Refused, RefusedDocument
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
 from bob.trace.base import Base
 from bob.trace.recording import Recording
@@ -165,7 +165,7 @@ class RunDirectory:
     def save_refusal(self, folder: Path, refused: Refused) -> None:
         """Keep that, and why, a workload could not be recorded."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_document(folder / "refused.json", refused.to_json())
+        write_document(folder / "refused.json", encode(RefusedDocument.of(refused)))
 
     def refusal(self, folder: Path) -> Refused | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
@@ -179,7 +179,7 @@ class RunDirectory:
         if not path.is_file():
             return None
         with reading(path):
-            return Refused.from_json(self._document(path))
+            return decode(RefusedDocument, self._document(path)).refused
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
         """Keep that, and why, it is not known of a workload what it should be; it is to be tried again when the run is
@@ -187,7 +187,7 @@ class RunDirectory:
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        write_document(folder / "lost.json", Refused(workload, reason).to_json())
+        write_document(folder / "lost.json", encode(RefusedDocument.of(Refused(workload, reason))))
 
     def save_traceback(self, workload: Workload, trace: str) -> Path:
         """Keep the traceback of where judging broke, last, at ``workload``; its path."""

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from bob.errors import UsageError, meant
-from bob.subject.declarations import Table, read, read_text
+from bob.schema import Declaration, Size, adapt, declared, field, mistakes_in, toml
 from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
 DEVICE = "DEVICE"
 """Stands for the device's path in the commands of a declaration."""
 
-LOGS = ("xfs",)
-"""Formats of which the log can be found (:mod:`bob.blocks.xfs_geometry`)."""
+HINT = "see docs/formats.md"
+ExitCode = Annotated[int, Meta(ge=0, lt=256)]
+
+
+class Log(StrEnum):
+    """Formats of which the log can be found (:mod:`bob.blocks.xfs_geometry`)."""
+
+    NONE = ""
+    XFS = "xfs"
+
 
 _FOLDER = Path(__file__).with_name("file-systems")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+.-]{0,39}")
@@ -74,7 +87,7 @@ class FileSystem:
     default_options: str = ""
     note: str = ""
     forgets: bool = False
-    log: str = ""
+    log: Log = Log.NONE
     refusals: tuple[tuple[str, str], ...] = ()
     lasting_inodes: bool = True
     checker: tuple[str, ...] = ()
@@ -88,6 +101,56 @@ class FileSystem:
         return tuple(word for word, _said in self.refusals)
 
 
+class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
+    """The file of a file system: sizes are in MiB, commands are lines of a shell; what it ``lacks``, by operation."""
+
+    driver: str | None = None
+    module: str | None = None
+    package: str
+    mkfs: str
+    repair: str
+    check: str = ""
+    checker: str = ""
+    device_mib: Size
+    smallest_mib: Size
+    quiet: Size
+    enough: Size = 0.0
+    keeps_commits: bool = False
+    commit: Size = 5.0
+    names: Mapping[str, str] = field(default_factory=dict)
+    default_options: str = ""
+    note: str = ""
+    forgets: bool = False
+    log: Log = Log.NONE
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    lasting_inodes: bool = True
+    clean: tuple[ExitCode, ...] = (0,)
+    expected_messages: tuple[str, ...] = ()
+
+    def file_system(self, name: str) -> FileSystem:
+        """Return the file system, which is called ``name``. Raises ValueError where it cannot be."""
+        if unknown := [word for word in self.lacks if word not in LACKABLE]:
+            raise ValueError(f"lacks: {unknown[0]!r} is none of {', '.join(LACKABLE)}")
+        for one in self.expected_messages:
+            try:
+                re.compile(one)
+            except re.error as error:
+                raise ValueError(f"expected_messages: {one!r} is no regular expression: {error}") from None
+        commands = {key: _command(key, getattr(self, key)) for key in ("mkfs", "repair", "check", "checker")}
+        return adapt(
+            FileSystem,
+            self,
+            name=name,
+            driver=self.driver or name,
+            module=self.module or name,
+            device=round(self.device_mib) * MIB,
+            smallest=round(self.smallest_mib) * MIB,
+            names=tuple(self.names.items()),
+            refusals=tuple(self.lacks.items()),
+            **commands,
+        )
+
+
 def file_system(word: str) -> FileSystem:
     """The file system that ``word`` names: a shipped one by its name, one of the user's own by the path of its file,
     which has a ``/`` in it or ends in ``.toml``.
@@ -96,13 +159,7 @@ def file_system(word: str) -> FileSystem:
     """
     if is_file(word):
         path = Path(word)
-        try:
-            text = path.read_bytes().decode()
-        except OSError as error:
-            hint = "is this the file that declares it? See docs/add-a-file-system.md"
-            raise UsageError(f"cannot read {word}: {error.strerror}", hint=hint) from None
-        except UnicodeDecodeError as error:
-            raise UsageError(f"{path.name}: {error}", hint="it is a TOML file, in UTF-8") from None
+        text = toml(path, "is this the file that declares it? See docs/add-a-file-system.md")
         if path.stem in file_systems():
             raise UsageError(
                 f"{word}: bob has a file system {path.stem!r} already", hint=f"call the file my-{path.stem}.toml"
@@ -128,59 +185,23 @@ def declared_by(name: str, text: str) -> FileSystem:
     if not _NAME.fullmatch(name):
         hint = "letters, digits and . _ + -, 40 at most: it is what tables call the file system"
         raise UsageError(f"{name!r} is no name of a file system", hint=hint)
-    return replace(read_text(f"{name}.toml", text, _file_system), declaration=text)
+    return replace(_read(name, text), declaration=text)
 
 
 @cache
 def file_systems() -> dict[str, FileSystem]:
     """All that bob ships, by name. Raises UsageError for a declaration with a mistake."""
-    return {path.stem: read(path, _file_system) for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)}
+    files = {path.stem: path for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)}
+    return {name: _read(name, toml(path, HINT)) for name, path in files.items()}
 
 
-def _file_system(table: Table) -> FileSystem:
-    return FileSystem(
-        name=table.name,
-        driver=table.text("driver", table.name),
-        module=table.text("module", table.name),
-        package=table.text("package"),
-        mkfs=_command(table, "mkfs"),
-        repair=_command(table, "repair"),
-        device=round(table.number("device_mib")) * MIB,
-        smallest=round(table.number("smallest_mib")) * MIB,
-        quiet=table.number("quiet"),
-        enough=table.number("enough", 0.0),
-        keeps_commits=table.truth("keeps_commits", False),
-        commit=table.number("commit", 5.0),
-        check=_command(table, "check", ""),
-        names=tuple(table.texts("names").items()),
-        default_options=table.text("default_options", ""),
-        note=table.text("note", ""),
-        forgets=table.truth("forgets", False),
-        log=_log(table),
-        refusals=_refusals(table),
-        lasting_inodes=table.truth("lasting_inodes", True),
-        checker=_command(table, "checker", ""),
-        clean=table.codes("clean", (0,)),
-        expected_messages=table.patterns("expected_messages"),
-    )
+def _read(name: str, text: str) -> FileSystem:
+    with mistakes_in(f"{name}.toml", HINT):
+        return declared(FileSystemDeclaration, text).file_system(name)
 
 
-def _refusals(table: Table) -> tuple[tuple[str, str], ...]:
-    refusals = table.texts("lacks")
-    if unknown := [word for word in refusals if word not in LACKABLE]:
-        raise ValueError(f"lacks: {unknown[0]!r} is none of {', '.join(LACKABLE)}")
-    return tuple(refusals.items())
-
-
-def _log(table: Table) -> str:
-    log = table.text("log", "")
-    if log not in ("", *LOGS):
-        raise ValueError(f"log = {log!r} is none of the formats of which bob finds the log: {', '.join(LOGS)}")
-    return log
-
-
-def _command(table: Table, key: str, *default: str) -> tuple[str, ...]:
-    words = tuple(shlex.split(table.text(key, *default).replace("{uuid}", _UUID)))
+def _command(key: str, text: str) -> tuple[str, ...]:
+    words = tuple(shlex.split(text.replace("{uuid}", _UUID)))
     if words and words.count(DEVICE) != 1:
         raise ValueError(f"{key} does not say {DEVICE} once")
     return words

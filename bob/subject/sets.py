@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from bob.errors import UsageError
+from bob.schema import Declaration, Size, declared, mistakes_in, toml
 from bob.subject.configuration import Configuration, configuration
-from bob.subject.declarations import Table, read
-from bob.subject.file_system import MIB, is_file
+from bob.subject.file_system import HINT, MIB, is_file
 
 _FOLDER = Path(__file__).with_name("sets")
 
@@ -34,6 +36,28 @@ class ConfigurationSet:
         return replace(self, configurations=mine, shard=(shard, shards))
 
 
+class ConfigurationDeclaration(Declaration, frozen=True):
+    """A configuration in a set."""
+
+    fs: str
+    mkfs_options: str = ""
+    mount_options: str = ""
+    device_mib: Size = 0
+    name: str = ""
+
+    def configuration(self, folder: Path) -> Configuration:
+        """Return the configuration of a set in ``folder``: beside it are the user's file systems."""
+        fs = str(folder / self.fs) if is_file(self.fs) else self.fs
+        return configuration(fs, self.mkfs_options, self.mount_options, round(self.device_mib) * MIB, self.name)
+
+
+class SetDeclaration(Declaration, frozen=True, kw_only=True):
+    """The file of a set."""
+
+    about: str = ""
+    configurations: Annotated[tuple[ConfigurationDeclaration, ...], Meta(min_length=1)]
+
+
 def set_names() -> tuple[str, ...]:
     """The names of the shipped sets."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
@@ -41,31 +65,13 @@ def set_names() -> tuple[str, ...]:
 
 def load_set(name: str) -> ConfigurationSet:
     """The shipped set ``name``, or the set in the file of that path. Raises UsageError for a mistake in it."""
-    if name in set_names():
-        return read(_FOLDER / f"{name}.toml", partial(_set, _FOLDER))
-    path = Path(name)
+    path = _FOLDER / f"{name}.toml" if name in set_names() else Path(name)
     if not path.is_file():
         raise UsageError(f"there is no set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")
-    return read(path, partial(_set, path.parent))
-
-
-def _set(folder: Path, table: Table) -> ConfigurationSet:
-    about = table.text("about", "")
-    configurations = tuple(_configuration(folder, one) for one in table.tables("configurations"))
-    names = [one.name for one in configurations]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"two configurations are called {twice!r}")
-    return ConfigurationSet(table.name, about, configurations)
-
-
-def _configuration(folder: Path, table: Table) -> Configuration:
-    fs = table.text("fs")
-    made = configuration(
-        fs=str(folder / fs) if is_file(fs) else fs,  # beside the set, wherever bob is called
-        mkfs_options=table.text("mkfs_options", ""),
-        mount_options=table.text("mount_options", ""),
-        device=round(table.number("device_mib", 0)) * MIB,
-        name=table.text("name", ""),
-    )
-    table.done()
-    return made
+    with mistakes_in(path.name, HINT):
+        asked = declared(SetDeclaration, toml(path, HINT))
+        configurations = tuple(one.configuration(path.parent) for one in asked.configurations)
+        names = [one.name for one in configurations]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two configurations are called {twice!r}")
+    return ConfigurationSet(path.stem, asked.about, configurations)

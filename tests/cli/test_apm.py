@@ -19,9 +19,11 @@ from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
 from bob.judge.program_result import to_json as program_to_json
 from bob.program.answer import Consequence
 from bob.program.folder import shipped_programs
+from bob.program.program import ProgramDocument
 from bob.program.sets import load_program_set, program_set_names
 from bob.report.vulnerability_tables import published
 from bob.request import ProbeRequest, request_to_json
+from bob.schema import encode
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
@@ -298,7 +300,9 @@ def answered(program: Any, out: Path, models: Sequence[Model], lost: Sequence[st
         )
         for model in models
     )  # fmt: skip
-    run = RunDirectory.create(out, {"id": "x", "bob": "0", "started": "2026", "program": program.to_json()})
+    run = RunDirectory.create(
+        out, {"id": "x", "bob": "0", "started": "2026", "program": encode(ProgramDocument.of(program))}
+    )
     run.save_result(program_to_json(program, (), {}, results))
     if program.name not in lost:
         run.note(finished="2026")

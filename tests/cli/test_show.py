@@ -13,7 +13,6 @@ from inline_snapshot import snapshot
 
 from bob.cli.show import ENDINGS
 from bob.documents import opened
-from bob.protocol.diagram import to_json as protocol_to_json
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.page import to_html
@@ -21,6 +20,7 @@ from bob.report.programs_page import pages as programs_pages
 from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
 from bob.result import to_json
+from bob.schema import encode
 from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found
 from report.witnesses import put as put_witnesses
@@ -306,9 +306,7 @@ def test_answers_for_a_program(bob: Bob) -> None:
 def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> None:
     answers = with_protocol(Path.cwd())
     document = opened(Path("result.json").read_bytes())
-    Path("result.json").write_text(
-        json.dumps({**document, "protocols": [protocol_to_json(one) for one in answers.protocols]})
-    )
+    Path("result.json").write_text(json.dumps({**document, "protocols": [encode(one) for one in answers.protocols]}))
     for name, begins in (("p.svg", "<svg "), ("p.dot", "digraph protocol {"), ("p.gv", "digraph protocol {")):
         assert bob("show", "result.json", "--output", name) == Ended(1, "", "")
         assert Path(name).read_text().startswith(begins)

@@ -84,7 +84,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["probe", "--fs", "./minix.toml"],
-            snapshot("bob: cannot read ./minix.toml: No such file or directory"),
+            snapshot("bob: cannot read minix.toml: No such file or directory"),
             snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
         ),
         (
@@ -99,7 +99,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["search", "--fs", "./nowhere/ext4"],
-            snapshot("bob: cannot read ./nowhere/ext4: No such file or directory"),
+            snapshot("bob: cannot read nowhere/ext4: No such file or directory"),
             snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
         ),
         ([*PROBE, "extra"], snapshot("bob: there is no command 'bob probe extra'"), snapshot("hint: bob knows: new")),
@@ -154,7 +154,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             [*PROBE, "--probe", "nowhere.toml"],
-            snapshot("bob: nowhere.toml: No such file or directory"),
+            snapshot("bob: cannot read nowhere.toml: No such file or directory"),
             snapshot("hint: is this the probe file?"),
         ),
         (

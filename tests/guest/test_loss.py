@@ -29,6 +29,7 @@ from bob.guest.reaper import Reaper
 from bob.guest.saved import BadState, SavedState
 from bob.guest.shell import Shell
 from bob.guest.stream import ConnectionLost, Stream, connection_lost
+from bob.schema import decode, encode
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def test_causes(
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
     found = diagnose(Paper(Console(tmp_path / "console"), running), disconnected=disconnected)
     assert found.cause is cause
-    assert found.console_tail.startswith("[    1.0] hello")
+    assert found.console.startswith("[    1.0] hello")
     assert (printed or "2.0") in str(GuestLost(found, "no answer").hint)
 
 
@@ -67,8 +68,8 @@ def test_a_panic_is_told_by_what_the_kernel_said_not_by_where_its_call_trace_end
     panic = "[    3.0] Kernel panic - not syncing: sysrq triggered crash"
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] sysrq: Trigger a crash\n{panic}\n{TRACE}")
     found = diagnose(Paper(Console(tmp_path / "console"), True))
-    assert found.console_tail.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
-    assert len(found.console_tail.splitlines()) == 60
+    assert found.console.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
+    assert len(found.console.splitlines()) == 60
     assert GuestLost(found, "no answer").hint == f"its console says: {panic[10:]}"
 
 
@@ -94,7 +95,7 @@ def test_the_kernel_says_at_which_step_it_fell(words: str, cause: Cause | None, 
     if cause is not None:
         assert found.cause is cause
         assert found.lines[:2] == (words, " some_function+0x0")
-    assert Loss.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert decode(Loss, json.loads(json.dumps(encode(found)))) == found
 
 
 def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

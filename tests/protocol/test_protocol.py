@@ -40,8 +40,6 @@ from bob.protocol.contrast import Explanation, Presences, Reliance, explain, fol
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import Kind as Kinds
 from bob.protocol.diagram import Step as Shown
-from bob.protocol.diagram import from_json as protocol_from_json
-from bob.protocol.diagram import to_json as protocol_to_json
 from bob.protocol.effects import Deed, Effects, File, Stored, Version
 from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
@@ -49,6 +47,7 @@ from bob.protocol.presence import cleared, known_presence, parts_of_calls, prese
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replayed import Replayed, replayed, unlike
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
+from bob.schema import decode, encode
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
 
@@ -997,8 +996,8 @@ def test_a_protocol_is_written_and_read_again() -> None:
         Shown(7, Kinds.SYNC, "fsync", "/f", covers=(0,)),
         Shown(9, Kinds.TOLD, "tells", "", told="\xff\n"),
     )
-    document = json.loads(json.dumps(protocol_to_json(Protocol("ext4", steps))))
-    assert protocol_from_json(document) == Protocol("ext4", steps)
+    document = json.loads(json.dumps(encode(Protocol("ext4", steps))))
+    assert decode(Protocol, document) == Protocol("ext4", steps)
     assert steps[2].words == "tells 'ÿ'" and steps[0].words == "append 5 bytes at 0"
 
 

@@ -45,7 +45,7 @@ from bob.judge.merging import merge
 from bob.judge.modelled import unknown
 from bob.judge.program_result import Cross, Missed, Predicted, ProgramResult, Safety, Vulnerability, to_json
 from bob.program.answer import Consequence
-from bob.program.program import Program, ProgramFile
+from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import read_result
@@ -57,6 +57,7 @@ from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.program_parts import asked_of
 from bob.run.tasks import Explored, RecordedCase, Task
+from bob.schema import decode
 from bob.search.space import Part
 from bob.search.spaces import Search, search
 from bob.store.matrix_directory import MatrixDirectory
@@ -159,7 +160,11 @@ class Guests:
 
 def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
     """The answer for a program: what was found says which configuration it is of."""
-    program, asked, [number] = Program.from_json(run.about()["program"]), asked_of(run, host), run.about()["numbers"]
+    program, asked, [number] = (
+        decode(ProgramDocument, run.about()["program"]).program,
+        asked_of(run, host),
+        run.about()["numbers"],
+    )
     name = asked.request.configuration.name
     witness = run.save_witness(f"{number:02d}-1-lost", {"of": name})
     found = (Vulnerability(Consequence.LOST, f"lost on {name}", 3, 1, b"", (), witness),) if number else ()

@@ -51,5 +51,5 @@ def test_a_kernel_that_falls_while_a_program_is_recorded_is_a_finding(
     console = run.path / "console.txt"
     assert console.exists() is (code is Exit.DIFFERENT)
     if console.exists():
-        assert console.read_text() == loss.console_tail
+        assert console.read_text() == loss.console
         assert str(console) in str(raised.value.hint)
