@@ -33,6 +33,7 @@ __all__ = [
     "Number",
     "ShapeError",
     "Size",
+    "Word",
     "adapt",
     "as_text",
     "declared",
@@ -66,6 +67,9 @@ Size = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.M
 """A number from 0 on."""
 Line = Annotated[str, msgspec.Meta(pattern=r"\A[^\n]*\S[^\n]*\Z")]
 """A line of text with something in it."""
+
+Word = Annotated[str, msgspec.Meta(min_length=1)]
+"""A text that is not empty."""
 
 
 def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:

@@ -7,18 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta
 
 from bob.errors import UsageError, meant
 from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
-from bob.schema import Declaration, Size, adapt, declared, field, mistakes_in, toml
+from bob.schema import Declaration, Size, Word, adapt, declared, field, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
-Word = Annotated[str, Meta(min_length=1)]
 MOST_BYTES = 64 * MIB
 """So much may be in the folder of a program."""
 MOST_SECONDS = 3600.0

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bob.errors import UsageError
-from bob.subject.declarations import Table, read
+from bob.schema import Declaration, Word, adapt, declared, field, mistakes_in, toml
+
+HINT = "see docs/formats.md"
 
 _FOLDER = Path(__file__).with_name("sets")
 
@@ -27,6 +29,16 @@ class ProgramSet:
     published: Mapping[str, str]
 
 
+class ProgramSetDeclaration(Declaration, frozen=True):
+    """The file of a set."""
+
+    title: str
+    about: str = ""
+    programs: tuple[Word, ...] = ()
+    models: tuple[Word, ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
+
+
 def program_set_names() -> tuple[str, ...]:
     """Return the names of the shipped sets."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
@@ -34,16 +46,9 @@ def program_set_names() -> tuple[str, ...]:
 
 def load_program_set(name: str) -> ProgramSet:
     """Return the shipped set ``name``, or the set in the file of that path; raise UsageError if it has a mistake."""
-    if name in program_set_names():
-        return read(_FOLDER / f"{name}.toml", _set)
-    if not Path(name).is_file():
+    path = _FOLDER / f"{name}.toml" if name in program_set_names() else Path(name)
+    if not path.is_file():
         hint = f"bob has {', '.join(program_set_names())}; or name a TOML file"
         raise UsageError(f"there is no set of programs {name!r}", hint=hint)
-    return read(Path(name), _set)
-
-
-def _set(table: Table) -> ProgramSet:
-    title, about = table.text("title"), table.text("about", "")
-    return ProgramSet(
-        table.name, title, about, table.names("programs", ()), table.names("models", ()), table.texts("published")
-    )
+    with mistakes_in(path.name, HINT):
+        return adapt(ProgramSet, declared(ProgramSetDeclaration, toml(path, HINT)), name=path.stem)
