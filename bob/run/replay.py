@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
 from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.crash.image import Run
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
+from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
 from bob.observe.session import Checking, Session
@@ -20,9 +19,7 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
-from bob.run.agents import guests_of
-from bob.run.pool import each_in_a_guest
-from bob.run.witness_image import by_image
+from bob.run.witness_image import Found, by_image, each_witness
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read
 from bob.workload.pattern import describe
@@ -61,28 +58,12 @@ def replay(
     ``any_kernel`` will do, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
-    groups = [
-        (built, list(alike))
-        for built, group in by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
-        for _same, alike in groupby(sorted(group, key=_packages), _packages)
-    ]
-    return chain.from_iterable(_replayed(group, built, connect, times, progress) for built, group in groups)
+    images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 
+    def again(agent: Agent, used: Image, _world: Path | None, found: Found) -> Replayed:
+        return _replay(agent, used.kernel_release, *found, times)
 
-def _packages(found: tuple[Path, Witness]) -> tuple[str, ...]:
-    return found[1].claim.packages
-
-
-def _replayed(
-    witnesses: Sequence[tuple[Path, Witness]], image: Image, connect: str | None, times: int, progress: Progress
-) -> Iterator[Replayed]:
-    def again(agent: Agent, found: tuple[Path, Witness]) -> Replayed:
-        return _replay(agent, image.kernel_release, *found, times)
-
-    items = [(str(path), (path, witness)) for path, witness in witnesses]
-    world = ensure_world(image, _packages(witnesses[0]), progress.step)
-    with guests_of(image, connect, progress.step) as hypervisor:
-        yield from each_in_a_guest(hypervisor, image, Clock.REAL, items, again, progress, world)
+    return each_witness(images, Clock.REAL, again, progress, connect)
 
 
 def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ from bob.agent.client import Agent
 from bob.claim.checking import Checked
 from bob.claim.claim import Judgeable
 from bob.errors import UsageError
-from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
+from bob.image import Image
 from bob.progress import Progress
-from bob.run.pool import each_in_a_guest
 from bob.run.program_shrinker import ProgramShrinker
 from bob.run.shrinker import Shrinker, in_words
-from bob.run.witness_image import Found, by_image
+from bob.run.witness_image import Found, by_image, each_witness
 from bob.story.timeline import Asked
 from bob.witness import document as witness
 from bob.witness.document import Size
@@ -50,27 +47,11 @@ def shrink(
     for path, found in witnesses:
         if (refusal := found.claim.no_shrinking) is not None:
             raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
-    groups = by_image(witnesses, image, progress)
-    return chain.from_iterable(_shrunk(group, built, connect, budget, progress) for built, group in groups)
+    shrink_one = partial(_shrink, budget=budget, progress=progress)
+    return each_witness(by_image(witnesses, image, progress), Clock.VIRTUAL, shrink_one, progress, connect)
 
 
-def _shrunk(
-    witnesses: Sequence[Found], image: Image, connect: str | None, budget: int, progress: Progress
-) -> Iterator[Shrunk]:
-    """The witnesses of one image, smaller: one guest serves for all that need the same packages."""
-    with Hypervisor.open(connect, progress.step) as hypervisor:
-        for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
-            world = ensure_world(image, packages, progress.step)
-            shrink_one = partial(_shrink, image=image, world=world, budget=budget, progress=progress)
-            items = [(str(path), (path, found)) for path, found in alike]
-            yield from each_in_a_guest(hypervisor, image, Clock.VIRTUAL, items, shrink_one, progress, world)
-
-
-def _packages(found: Found) -> tuple[str, ...]:
-    return found[1].claim.packages
-
-
-def _shrink(agent: Agent, each: Found, *, image: Image, world: Path | None, budget: int, progress: Progress) -> Shrunk:
+def _shrink(agent: Agent, image: Image, world: Path | None, each: Found, *, budget: int, progress: Progress) -> Shrunk:
     path, found = each
     before = found.shrunk_from or found.size
     calls: Sequence[Asked] = ()

@@ -1,18 +1,24 @@
-"""The guest images for witnesses: what they show, they show on the kernel that they were found on."""
+"""Guests for witnesses: a witness shows its violation on the kernel that it was found on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import TypeVar
 
+from bob.agent.client import Agent
 from bob.errors import UsageError
-from bob.image import Image, image_names
+from bob.guest.spec import Clock
+from bob.image import Image, ensure_world, image_names
 from bob.kernel_series import is_same_series
 from bob.progress import Progress
 from bob.request import DEFAULT_IMAGE
-from bob.run.agents import image_called
+from bob.run.agents import guests_of, image_called
+from bob.run.pool import each_in_a_guest
 from bob.witness.document import Witness
 
+R = TypeVar("R")
 Found = tuple[Path, Witness]
 """A witness and the file that it is in."""
 
@@ -51,6 +57,34 @@ def by_image(
                 told.add((kernel, found_on))
                 progress.step(f"{path.name} is of kernel {found_on}; what follows is on {kernel}")
     return images
+
+
+def each_witness(
+    images: Sequence[tuple[Image, Sequence[Found]]],
+    clock: Clock,
+    do: Callable[[Agent, Image, Path | None, Found], R],
+    progress: Progress,
+    connect: str | None,
+) -> Iterator[R]:
+    """Yield the result of ``do`` for each witness, in a guest of its image that has the packages of its program.
+
+    One guest serves for all witnesses of one image and the same packages. Raises as
+    :func:`bob.run.pool.each_in_a_guest`.
+    """
+    for image, witnesses in images:
+        with guests_of(image, connect, progress.step) as guests:
+            for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
+                world = ensure_world(image, packages, progress.step)
+                items = [(str(found[0]), found) for found in alike]
+
+                def do_one(agent: Agent, found: Found, image: Image = image, world: Path | None = world) -> R:
+                    return do(agent, image, world, found)
+
+                yield from each_in_a_guest(guests, image, clock, items, do_one, progress, world)
+
+
+def _packages(found: Found) -> tuple[str, ...]:
+    return found[1].claim.packages
 
 
 def _named(witness: Witness) -> str:
