@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from bob.crash.case import Case
@@ -11,8 +11,8 @@ from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
-from bob.request import request_of
-from bob.result import Result, Run, environment_from_json, from_json, to_json
+from bob.request import ProbeRequest, request_of
+from bob.result import ConfigurationResult, Environment, Result, Run, environment_from_json, from_json, to_json
 from bob.search.merged import merged
 from bob.search.space import BESIDE
 from bob.search.spaces import Search
@@ -81,16 +81,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
     workloads = run.planned()
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
-    properties = [probe.property for probe in request.asked]
-    column = Column(
-        request.configuration,
-        request.model,
-        properties,
-        asdict(environment),
-        run.save_witness,
-        run.save_traceback,
-        by_cause=by_cause or request.by_cause,
-    )
+    request = replace(request, by_cause=by_cause or request.by_cause)
+    column = column_of(run, request, environment, run.save_traceback)
     for number, planned in enumerate(workloads):
         if run.is_tried(run.folder(number, planned)):
             add_kept(column, run, number, planned, request.model)
@@ -101,11 +93,29 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:
         add_recoveries(column, run, workloads, request.model)
+    return keep_result(run, request, environment, column.result(column.cells()), about.get("finished", ""))
+
+
+def column_of(
+    run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[Workload, str], object]
+) -> Column:
+    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. ``broke`` gets the workload and the
+    traceback if judging breaks."""
+    properties = [probe.property for probe in request.asked]
+    made, measured_on = request.configuration, asdict(environment)
+    return Column(made, request.model, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
+
+
+def keep_result(
+    run: RunDirectory, request: ProbeRequest, environment: Environment, column: ConfigurationResult, finished: str
+) -> Result:
+    """Return the result of the probe in ``run``, which ``finished`` then, and keep it there."""
+    about = run.about()
     result = Result(
-        run=Run(about["id"], about["started"], about.get("finished", ""), about["bob"], request.seed, request.budget),
+        run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
         environment=environment,
         model=request.model,
-        configurations=(column.result(column.cells()),),
+        configurations=(column,),
     )
     run.save_result(to_json(result))
     return result

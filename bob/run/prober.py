@@ -20,7 +20,7 @@ from bob.guest.capacity import check_jobs
 from bob.guest.given import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel
-from bob.judge.again import add_kept
+from bob.judge.again import add_kept, column_of, keep_result
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
@@ -32,10 +32,8 @@ from bob.result import (
     Environment,
     PropertyResult,
     Result,
-    Run,
     environment_from_json,
     from_json,
-    to_json,
 )
 from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
@@ -205,16 +203,7 @@ class Prober:
             raise asked.refusal
         if asked.fresh:
             run.note(started=now())
-        properties, environment = [probe.property for probe in request.asked], asdict(asked.environment)
-        column = Column(
-            request.configuration,
-            request.model,
-            properties,
-            environment,
-            run.save_witness,
-            self._broke(run),
-            by_cause=request.by_cause,
-        )
+        column = column_of(run, request, asked.environment, self._broke(run))
         workloads = run.planned()
         for number, workload in enumerate(workloads):
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
@@ -226,7 +215,8 @@ class Prober:
         self._progress.lap()
         for cell in cells:
             self._progress.judged(cell)
-        result = _kept(run, request, asked.environment, column.result(cells))
+        result = keep_result(run, request, asked.environment, column.result(cells), finished := now())
+        run.note(finished=finished)
         if losses := run.losses():
             name = request.configuration.name
             self._progress.step(f"{plural(losses, 'workload')} of {name} lost on the way: --resume tries again")
@@ -271,18 +261,7 @@ def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
         mkfs_version=environment.mkfs_version,
     )
     run.note(skipped=reason)
-    return _kept(run, request, environment, column)
-
-
-def _kept(run: RunDirectory, request: ProbeRequest, environment: Environment, column: ConfigurationResult) -> Result:
-    about, finished = run.about(), now()
-    result = Result(
-        run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
-        environment=environment,
-        model=request.model,
-        configurations=(column,),
-    )
-    run.save_result(to_json(result))
+    result = keep_result(run, request, environment, column, finished := now())
     run.note(finished=finished)
     return result
 
