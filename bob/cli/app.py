@@ -211,8 +211,8 @@ def check_app(
 
 
 @app.command()
-@click.argument("name")
-def new(name: str) -> Exit:
+@takes_options
+def new(name: str = option("NAME")) -> Exit:
     """Write the folder NAME, a program with comments, to begin with.
 
     It can be run as it is; change its scripts to those of a program of your own. What is there is never overwritten.

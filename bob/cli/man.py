@@ -10,8 +10,11 @@ import click
 
 from bob import __version__
 from bob.cli.commands import Command
+from bob.cli.options import takes_options
 from bob.cli.output import write_pages
 from bob.errors import Exit
+from bob.options import option
+from bob.run.option_values import FOLDER
 from bob.store.new_folder import check_folder
 
 _VERBATIM = "\b"
@@ -19,8 +22,8 @@ _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-def man(folder: Path) -> Exit:
+@takes_options
+def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
     """Write the manual pages into DIR/man1: bob.1, and one for each command, such as bob-probe.1.
 
     They are made from what --help says. Where DIR is one of the places in MANPATH, `man bob-probe` finds them.

@@ -9,8 +9,10 @@ import click
 
 from bob.catalogue.probe_files import check_name, probe_names
 from bob.cli.commands import Command
+from bob.cli.options import takes_options
 from bob.cli.output import console
 from bob.errors import Exit, UsageError
+from bob.options import option
 
 TEMPLATE = Path(__file__).with_name("new-probe.toml")
 _NAME = "log-then-rename"
@@ -18,8 +20,8 @@ _NAME = "log-then-rename"
 
 
 @click.command(cls=Command)
-@click.argument("name")
-def new(name: str) -> Exit:
+@takes_options
+def new(name: str = option("NAME")) -> Exit:
     """Write NAME.toml, a probe file with comments, for a property and workloads of your own.
 
     It is whole as it is, and can be probed at once; change it to ask what you want to know. docs/write-a-probe.md has

@@ -19,7 +19,7 @@ from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.judge.program_result import Programs
 from bob.judge.tried import Tried
 from bob.judge.tried import to_json as tried_to_json
-from bob.options import Choice, Existing, option
+from bob.options import Choice, option
 from bob.report.answers import print_answers
 from bob.report.columns import Column, columns_of
 from bob.report.junit import to_junit
@@ -30,7 +30,7 @@ from bob.report.saved import Saved, document_of, load, programs, result_file, se
 from bob.report.table import print_result
 from bob.result import to_json
 from bob.run import option_table as table
-from bob.run.option_values import DESTINATION, Destination
+from bob.run.option_values import DESTINATION, EXISTING, Destination
 from bob.store.kept_runs import Kind, kept_run
 from bob.store.new_folder import check_folder
 
@@ -61,7 +61,7 @@ _WORST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 @click.command(cls=Command)
 @takes_options
 def show(
-    runs: tuple[Path, ...] = option("RUN...", "", Existing()),
+    runs: tuple[Path, ...] = option("RUN...", "", EXISTING),
     *,
     wanted: str | None = option(
         "--format",

@@ -7,15 +7,19 @@ from pathlib import Path
 import click
 
 from bob.cli.commands import Command
+from bob.cli.options import takes_options
 from bob.cli.output import console
 from bob.errors import Exit
+from bob.options import option
 from bob.resources import shipped
+from bob.run.option_values import EXISTING, FOLDER
 
 
 @click.command(cls=Command)
-@click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("runs", metavar="[RUN...]", nargs=-1, type=click.Path(exists=True, path_type=Path))
-def site(folder: Path, runs: tuple[Path, ...]) -> Exit:
+@takes_options
+def site(
+    folder: Path = option("DIR", "", FOLDER), runs: tuple[Path, ...] = option("[RUN...]", "", EXISTING, default=())
+) -> Exit:
     """Build the documentation and the results as one static site into DIR.
 
     The site has the project's pages, the table of all references in reports/, filtered by kernel, file system and

@@ -14,7 +14,10 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.commands import Commands
+from bob.cli.options import takes_options
 from bob.errors import UsageError
+from bob.options import Range, option
+from bob.run.option_values import EXISTING_FILE, OUTPUT
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import Flags
 
@@ -24,10 +27,8 @@ DUMP_BYTES = 16
 _STYLES = {Flags.MARK: "cyan", Flags.FLUSH: "yellow", Flags.FUA: "red", Flags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
 
-_LOG = click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-_JSON = click.option(
-    "--json", "json_file", type=click.File("w"), metavar="FILE", help="Write JSON into FILE instead; - is stdout."
-)
+LOG: Path = option("LOG", "", EXISTING_FILE)
+JSON: Path | None = option("--json FILE", "Write JSON into FILE instead; - is stdout.", OUTPUT)
 
 
 @click.group(cls=Commands)
@@ -36,13 +37,16 @@ def trace() -> None:
 
 
 @trace.command()
-@_LOG
-@click.option("--from", "first", type=click.IntRange(min=0), default=0, metavar="N", help="Begin at entry N (from 0).")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N entries.")
-@click.option("--data", is_flag=True, help=f"Show the first {DUMP_BYTES} bytes of each write.")
-@click.option("--past-count", is_flag=True, help="Go on after the entries that the log counts, as for a dead guest.")
-@_JSON
-def show(log: Path, first: int, limit: int | None, data: bool, past_count: bool, json_file: IO[str] | None) -> None:
+@takes_options
+def show(
+    log: Path = LOG,
+    *,
+    first: int = option("--from N", "Begin at entry N (from 0).", Range(0), 0),
+    limit: int | None = option("--limit N", "Show at most N entries.", Range(0)),
+    data: bool = option("--data", f"Show the first {DUMP_BYTES} bytes of each write."),
+    past_count: bool = option("--past-count", "Go on after the entries that the log counts, as for a dead guest."),
+    json_file: Path | None = JSON,
+) -> None:
     """List the entries of LOG, one line each, in the log's order.
 
     The order of a log is neither that of submission nor that of the disk: FUA writes and marks overtake writes that
@@ -57,7 +61,8 @@ def show(log: Path, first: int, limit: int | None, data: bool, past_count: bool,
         entries = islice(reader, first, None if limit is None else first + limit)
         unit = reader.super.sectorsize
         if json_file is not None:
-            _write_json(json_file, reader, entries, data=data)
+            with click.open_file(str(json_file), "w") as file:
+                _write_json(file, reader, entries, data=data)
             return
         console = Console(highlight=False, soft_wrap=True)
         _line(console, f"{reader.super.nr_entries} entries, sectors of {unit} bytes")
@@ -67,9 +72,8 @@ def show(log: Path, first: int, limit: int | None, data: bool, past_count: bool,
 
 
 @trace.command()
-@_LOG
-@_JSON
-def verify(log: Path, json_file: IO[str] | None) -> None:
+@takes_options
+def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
     """Walk all of LOG and count what is in it; exit code 8 where it is not a whole, well-formed log.
 
     Entries that stand behind those the log counts are counted apart. A log that was ended by `dmsetup remove` has none;
@@ -83,8 +87,8 @@ def verify(log: Path, json_file: IO[str] | None) -> None:
         summary = _summarize(reader, reader.super.nr_entries)
         found = {"schema": "bob.trace.verify/1", "sectorsize": reader.super.sectorsize, **summary.as_json()}
     if json_file is not None:
-        json.dump(found, json_file, indent=2)
-        json_file.write("\n")
+        with click.open_file(str(json_file), "w") as file:
+            file.write(json.dumps(found, indent=2) + "\n")
         return
     console = Console(highlight=False, soft_wrap=True)
     for name, count in list(found.items())[1:]:

@@ -163,6 +163,7 @@ def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
     return str(word)
 
 
+EXISTING = Existing()
 EXISTING_FILE = Existing(folder=False)
 EXISTING_FOLDER = Existing(file=False)
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
