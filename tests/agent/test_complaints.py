@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside import complaints
 from bob.agent.inside.complaints import Complaints, run_checker
@@ -62,7 +63,7 @@ def test_what_is_warned_of_once_is_warned_of_again(tmp_path: Path, monkeypatch: 
 
 def test_a_checker_is_heard(tmp_path: Path) -> None:
     script = "echo; echo checking $0; echo bad >&2; exit 4"
-    assert run_checker(["sh", "-c", script, "DEVICE"], "/dev/dm-0") == (4, "checking the device; bad")
+    assert run_checker(["sh", "-c", script, "DEVICE"], "/dev/dm-0") == (4, snapshot("checking the device; bad"))
     assert run_checker(["true", "DEVICE"], "/dev/dm-0") == (0, "")
     assert run_checker(["sh", "-c", "kill -9 $$", "DEVICE"], "/dev/dm-0") == (-9, "")
 
@@ -73,7 +74,7 @@ def test_what_the_kernel_says_of_a_slow_guest_is_no_finding() -> None:
     slow = ["hrtimer: interrupt took 11853084 ns", "clocksource: timekeeping watchdog on CPU0: wd-tsc-wd excessive"]
     assert found.number(slow, read_only=False, mounted=True) == 0
     assert found.number([*slow, "EXT4-fs error (device loop): bad"], read_only=False, mounted=True) == 1
-    assert found.new == [("kernel-message", "EXT4-fs error (device loop): bad")]
+    assert found.new == [("kernel-message", snapshot("EXT4-fs error (device loop): bad"))]
 
 
 pytestmark = pytest.mark.vm

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside import look
 from bob.agent.inside.devices import EPOCH, without_usage
@@ -402,12 +403,12 @@ def test_a_folder_that_cannot_be_listed_keeps_its_inode(tmp_path: Path, monkeypa
     assert entry["kind"] == "directory"
     assert entry["mode"] == (tmp_path / "bad").stat().st_mode & 0o7777
     assert entry["inode"] == (tmp_path / "bad").stat().st_ino
-    assert entry["fault"] == "cannot be listed: Structure needs cleaning"
+    assert entry["fault"] == snapshot("cannot be listed: Structure needs cleaning")
 
 
 def test_a_root_that_cannot_be_listed(tmp_path: Path) -> None:
     entry = found(Look(str(tmp_path / "missing")))["/"]
-    assert (entry["kind"], entry["fault"]) == ("directory", "cannot be listed: No such file or directory")
+    assert (entry["kind"], entry["fault"]) == ("directory", snapshot("cannot be listed: No such file or directory"))
 
 
 def test_inode_numbers_that_do_not_last_are_not_told(tmp_path: Path) -> None:

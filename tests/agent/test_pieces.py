@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 import bob.agent.inside
 from bob.agent.client import agent_file
@@ -31,6 +32,7 @@ from bob.agent.inside.scratch import MOST_EMPTY_READS, Counts, counts
 from bob.trace.log import LogReader
 from bob.trace.log_format import Flags
 from bob.trace.log_writer import NewEntry, write_log
+from wording import text_with
 
 IMPORT = (
     "import sys; sys.path.insert(0, sys.argv[1]); import bob.agent.inside.main as m; print(m.__file__, m.__cached__)"
@@ -147,15 +149,17 @@ WRITE = NewEntry(data=bytes(1024))
 @pytest.mark.parametrize("entries", [[], [WRITE], [END, WRITE], [NewEntry(Flags.MARK, mark="other")]])
 def test_a_log_without_its_end_is_refused(tmp_path: Path, entries: list[NewEntry]) -> None:
     log(tmp_path / "log", *entries)
-    with pytest.raises(Refused, match="the log device is full"):
+    with pytest.raises(Refused) as refused:
         read_log(str(tmp_path / "log"))
+    assert str(refused.value) == snapshot("the log device is full: writes are missing from the log")
 
 
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(bytes(4096))
-    with pytest.raises(Refused, match="no dm-log-writes log"):
+    with pytest.raises(Refused) as refused:
         read_log(str(path))
+    assert text_with(str(refused.value), "dm-log-writes") == snapshot("there is no dm-log-writes log on the log device")
 
 
 def later_things(source: str) -> list[str]:
@@ -262,8 +266,9 @@ def test_an_empty_read_is_no_end(answers: list[bytes]) -> None:
 
 
 def test_what_is_empty_for_ever_is_an_error_where_there_are_events() -> None:
-    with pytest.raises(RuntimeError, match="the kernel's trace cannot be read to its end"):
+    with pytest.raises(RuntimeError) as refused:
         drained(scratch.patient(pipe(page(b"abcd"), b""), lambda: True))
+    assert str(refused.value) == snapshot("the kernel's trace cannot be read to its end")
     answers = [b""] * (MOST_EMPTY_READS - 1)
     assert texts(drained(scratch.patient(pipe(*answers, page(b"abcd"), *answers, NO_MORE), lambda: True))) == b"abcd"
 
@@ -277,5 +282,6 @@ def test_a_count_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatch) ->
     fields = iter(["9 0 80 0 5 0 40 0 2 0 0", "9 0 88 0 5 0 40 0 1 0 0", "9 0 88 0 6 0 48 0 0 0 0 0 0 0 0 0 0"])
     assert counts(lambda: next(fields).encode()) == Counts(88, 48)
     monkeypatch.setattr(scratch, "UNDER_WAY_SECONDS", 0.01)
-    with pytest.raises(RuntimeError, match="2 requests of the scratch device are still under way"):
+    with pytest.raises(RuntimeError) as refused:
         counts(lambda: b"9 0 80 0 5 0 40 0 2 0 0")
+    assert text_with(str(refused.value), 2) == snapshot("2 requests of the scratch device are still under way")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import frozensets, sampled_from
+from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import (
@@ -36,6 +37,7 @@ from bob.report.published import osdi14
 from bob.subject import configuration, load_set
 from bob.witness.document import read
 from bob.workload.kinds import ChangeKind, Relation
+from wording import text_with
 
 from .cases import workload
 
@@ -85,8 +87,9 @@ def test_what_is_no_model_is_refused_in_one_line(wrong: dict[str, object]) -> No
 def test_a_clause_that_bob_does_not_know_is_named() -> None:
     document = to_json(builtin("ext4-o"))
     document["clauses"][0]["clause"] = "ordered chaos"
-    with pytest.raises(MalformedError, match="ordered chaos"):
+    with pytest.raises(MalformedError) as refused:
         from_json(json.loads(json.dumps(document)))
+    assert str(refused.value) == snapshot("'ordered chaos' is no clause of a model")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_a_clause_that_bob_does_not_know_is_named() -> None:
 def test_a_misspelt_clause_is_refused_in_a_line(name: str) -> None:
     document = to_json(builtin("ext4-o"))
     document["clauses"][-1]["clause"] = name
-    with pytest.raises(MalformedError, match="is no clause of a model") as caught:
+    with pytest.raises(MalformedError, match="no clause") as caught:
         from_json(document)
     assert "\n" not in caught.value.message
 
@@ -118,8 +121,11 @@ def test_what_is_no_text_is_no_clause(name: object) -> None:
 def test_a_reason_is_text() -> None:
     document = to_json(builtin("ext4-o"))
     document["clauses"][-1]["reason"] = 5
-    with pytest.raises(MalformedError, match="reason is 5"):
+    with pytest.raises(MalformedError) as refused:
         from_json(document)
+    assert text_with(str(refused.value), 5) == snapshot(
+        "this model is damaged: reason is 5, not of the type str | None"
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -153,8 +159,11 @@ def test_a_clause_in_two_spellings_is_refused() -> None:
     document = to_json(builtin("ext4-o"))
     one = {**document["clauses"][-1], "clause": "durable returned data"}
     document["clauses"] += [one, {**one, "clause": "durable return data", "promised": not one["promised"]}]
-    with pytest.raises(MalformedError, match="'durable returned data' is there twice"):
+    with pytest.raises(MalformedError) as refused:
         from_json(document)
+    assert text_with(str(refused.value), "durable returned data") == snapshot(
+        "the clause 'durable returned data' is there twice"
+    )
 
 
 def test_the_built_in_models_are_as_the_paper_orders_them() -> None:
@@ -180,8 +189,9 @@ def test_two_models_differ_by_clauses_each_with_a_workload_that_shows_it() -> No
 def test_a_published_column_is_a_model_of_what_was_not_found() -> None:
     writeback, journal = (from_published(name, osdi14()).promised for name in ("ext3-writeback", "ext3-datajournal"))
     assert writeback < journal
-    with pytest.raises(UsageError, match="zfs"):
+    with pytest.raises(UsageError) as refused:
         from_published("zfs", osdi14())
+    assert str(refused.value) == snapshot("the published table has no column 'zfs'")
 
 
 # The models that are kept in reports/models: whole, and as sound as their page says
@@ -247,7 +257,9 @@ def test_a_model_is_changed_by_clauses_one_after_the_other_and_says_why(tmp_path
     again = load(tmp_path / "x.json")
     assert (again.promised, again.name, again.origin) == (found.after.promised, "x", "what-if")
     gone = found.after.finding(*found.gone)
-    assert gone.reason == "what if: -ordered append any same-file" and not gone.promised
+    assert (
+        text_with(gone.reason, "same-file") == snapshot("what if: -ordered append any same-file") and not gone.promised
+    )
 
 
 def test_a_derived_model_that_was_changed_is_of_no_file_system_any_more() -> None:
@@ -289,19 +301,50 @@ def test_a_sync_that_overtakes_takes_the_order_of_what_it_persists() -> None:
 @pytest.mark.parametrize(
     ("said", "message", "hint"),
     [
-        ("fsync persist only its file", "is no change of a model", "did you mean 'fsync persists only its file'?"),
-        ("ordered append any any", "is no change of a model", "a clause has a sign"),
-        ("-ordered append renam same-file", "is no clause", "did you mean 'ordered append rename same-file'?"),
-        ("+nothing", "is no clause", "for example +ordered"),
-        ("-", "is no clause", "for example +ordered"),
-        ("+safe rename", "changes nothing: ext4-o promises that already", "bob apm show ext4-o"),
-        ("-ordered append create any", "changes nothing: ext4-o does not promise that", "bob apm show ext4-o"),
+        (
+            "fsync persist only its file",
+            snapshot("'fsync persist only its file' is no change of a model"),
+            snapshot("did you mean 'fsync persists only its file'?"),
+        ),
+        (
+            "ordered append any any",
+            snapshot("'ordered append any any' is no change of a model"),
+            snapshot(
+                "a clause has a sign, +CLAUSE or -CLAUSE; changes in plain words: fsync persists only its file, safe rename, safe file flush, atomic contents, atomic appends, directory operations in order, everything in order"
+            ),
+        ),
+        (
+            "-ordered append renam same-file",
+            snapshot("'ordered append renam same-file' is no clause"),
+            snapshot("did you mean 'ordered append rename same-file'?"),
+        ),
+        (
+            "+nothing",
+            snapshot("'nothing' is no clause"),
+            snapshot("for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"),
+        ),
+        (
+            "-",
+            snapshot("'' is no clause"),
+            snapshot("for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"),
+        ),
+        (
+            "+safe rename",
+            snapshot("'+safe rename' changes nothing: ext4-o promises that already"),
+            snapshot("bob apm show ext4-o"),
+        ),
+        (
+            "-ordered append create any",
+            snapshot("'-ordered append create any' changes nothing: ext4-o does not promise that"),
+            snapshot("bob apm show ext4-o"),
+        ),
     ],
 )
 def test_a_change_that_is_none_is_a_line_and_a_hint(said: str, message: str, hint: str) -> None:
-    with pytest.raises(UsageError, match=message) as refused:
+    with pytest.raises(UsageError) as refused:
         what_if(builtin("ext4-o"), [said], "x")
-    assert hint in str(refused.value.hint)
+    assert str(refused.value) == message
+    assert str(refused.value.hint) == hint
 
 
 @pytest.mark.parametrize("wrong", ['{"kernels": 5}', '{"kernels": "6.1"}', '{"kernels": [5]}', '{"configuration": 5}'])

@@ -10,6 +10,7 @@ from random import Random
 from xml.etree import ElementTree as Xml
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import Clause, clause_of, every_clause
@@ -21,6 +22,7 @@ from bob.apm.model import Finding, Model, Refutation, Status
 from bob.crash.state import CrashState
 from bob.errors import MissingProgramError
 from tests.apm.cases import EVERYTHING, NOTHING, model, without_order
+from wording import line_with, text_with
 
 SAFE = {clause_of("ordered append rename-over same-file"), clause_of("whole rename-over whole")}
 REPLACED = "A file that is replaced"
@@ -46,12 +48,14 @@ def test_what_is_promised_can_be_relied_on_and_what_is_refuted_cannot() -> None:
     whole = text(refuting(one, "the new name is there, the data is not"))
     assert REPLACED not in section(whole, "What you can rely on")
     told = section(whole, "What you cannot rely on")
-    assert (
-        REPLACED in told
-        and "(1 of the 2 clauses that it needs are promised; refuted: the new name is there, the data is not" in told
+    assert REPLACED in told and line_with(told, 1, 2) == snapshot(
+        "- A file that is replaced (a new one is written and renamed over it, without fsync) has its old or its new contents. (1 of the 2 clauses that it needs are promised; refuted: the new name is there, the data is not)"
     )
     unknown = section(text(model(NOTHING)), "What is not promised")
-    assert REPLACED in unknown and "Nothing of what programs" in section(text(model(NOTHING)), "What you can rely on")
+    assert REPLACED in unknown and section(text(model(NOTHING)), "What you can rely on") == snapshot("""\
+
+Nothing of what programs usually rely on.
+""")
 
 
 def test_every_claim_is_told_once() -> None:
@@ -164,9 +168,10 @@ def test_models_without_an_order_are_below_with_a_word_that_says_so() -> None:
 
 def test_without_graphviz_there_is_no_picture_and_a_hint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingProgramError, match="there is no dot") as raised:
+    with pytest.raises(MissingProgramError) as raised:
         lattice([model(NOTHING)])
-    assert raised.value.hint == "install it: apt-get install graphviz"
+    assert str(raised.value) == snapshot("Graphviz is needed to draw models, and there is no dot")
+    assert text_with(raised.value.hint, "apt-get") == snapshot("install it: apt-get install graphviz")
 
 
 def _texts(picture: Xml.Element) -> list[str]:

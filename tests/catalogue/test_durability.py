@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.catalogue import durability, pairs
 from bob.catalogue.sets import Rows, probes_of
@@ -25,6 +26,7 @@ from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 from claim.worlds import World
+from wording import sentence_with, text_with
 
 PROBES = probes_of(Rows.DURABILITY)
 PROPERTIES = {prop.name: prop for prop in durability.properties()}
@@ -147,8 +149,8 @@ def test_a_part_is_not_enough() -> None:
     [question] = questions(prop, world.history)
     found = violation(prop, question, world.history, oracle, oracle.read(seen), seen)
     assert found is not None
-    assert found.evidence.startswith(
-        "operation 2 (fsync /d/a) had returned, but only a part of operation 1 (write /d/a 0 8192) is there"
+    assert sentence_with(found.evidence, 2, "/d/a", 1, 0, 8192) == snapshot(
+        "operation 2 (fsync /d/a) had returned, but only a part of operation 1 (write /d/a 0 8192) is there (bytes 0 to 8,192 of /d/a:"
     )
 
 
@@ -257,7 +259,9 @@ def test_what_an_operation_itself_had_done() -> None:
     seen = world.crash(())
     found = violation(prop, Question((1,), returned=1), world.history, oracle, oracle.read(seen), seen)
     assert found is not None
-    assert found.evidence.startswith("operation 1 (create /d/x) had returned, but nothing of it is there")
+    assert text_with(found.evidence, 1, "/d/x") == snapshot(
+        "operation 1 (create /d/x) had returned, but nothing of it is there (/d/x does not exist)"
+    )
 
 
 PAIRS = probes_of(Rows.PAIRS)
@@ -316,8 +320,8 @@ def test_a_violation_is_told_in_words() -> None:
     seen = world.crash(set(world.all) - {question.required[0]})
     found = violation(probe.property, question, world.history, oracle, oracle.read(seen), seen)
     assert found is not None
-    assert "(rename /d/f /d/y-moved) survived; nothing of operation 1 (append /d/f 4096), issued earlier, is there" in (
-        found.evidence
+    assert text_with(found.evidence, "/d/f", "/d/y-moved", 1, 4096) == snapshot(
+        "operation 5 (rename /d/f /d/y-moved) survived; nothing of operation 1 (append /d/f 4096), issued earlier, is there (the size of /d/f: 32,768 B instead of 36,864 B)"
     )
 
 

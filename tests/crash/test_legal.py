@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
+from inline_snapshot import snapshot
 
 from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
@@ -139,8 +140,9 @@ def test_what_an_ordered_cache_may_leave_any_cache_may(case: Case) -> None:
 
 
 def test_an_ordered_cache_is_of_one_disk() -> None:
-    with pytest.raises(UsageError, match="for one disk"):
+    with pytest.raises(UsageError) as refused:
         growth_points(trace_of([write(0, 1, 2)], [], 0, 9), ORDERED)
+    assert str(refused.value) == snapshot("the write cache 'ordered' is for one disk, and this recording has 2")
 
 
 def test_an_empty_trace_has_one_state() -> None:

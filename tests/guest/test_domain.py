@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.errors import GuestError, UsageError
 from bob.guest import domain as domains
@@ -17,6 +18,7 @@ from bob.guest import given as given_machines
 from bob.guest.domain import ALONE_SECONDS, Domain
 from bob.guest.driver import ADDRESS_SOURCES, LibvirtError
 from bob.guest.given import GivenMachine, Place, is_machine, place
+from wording import text_with
 
 LEASE, AGENT, ARP = ADDRESS_SOURCES
 MAC = "52:54:00:aa:bb:cc"
@@ -108,7 +110,7 @@ def test_a_domain_is_named(said: str, found: Place) -> None:
 @pytest.mark.parametrize("said", ["libvirt:", "libvirt:///testbox", "libvirt: testbox", "libvirt:a/b", "libvirt:root@"])
 def test_what_names_no_domain(said: str) -> None:
     assert is_machine(said)
-    with pytest.raises(UsageError, match="is no address of a machine") as refused:
+    with pytest.raises(UsageError, match="address of a machine") as refused:
         place(said)
     assert "libvirt:[USER@]DOMAIN" in (refused.value.hint or "")
 
@@ -129,8 +131,9 @@ def test_all_that_libvirt_knows_is_tried_in_order(monkeypatch: pytest.MonkeyPatc
 
 
 def test_without_an_address_it_may_be_booting(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OSError, match="knows no address"):
+    with pytest.raises(OSError) as refused:
         domain_in(monkeypatch, Libvirt(says={LEASE: {"vnet0": {"hwaddr": MAC, "addrs": None}}})).addresses()
+    assert str(refused.value) == snapshot("libvirt knows no address of the domain, by lease, agent or arp")
 
 
 @given(st.integers(1, 60), st.integers(0, 30), st.none() | st.integers(1, 60), st.booleans(), st.booleans())
@@ -152,12 +155,16 @@ def test_a_forwarded_port_leads_to_its_ssh_server(
 def test_one_that_is_off_or_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     libvirt = Libvirt()
     libvirt.active = False
-    with pytest.raises(GuestError, match="the domain testbox is not running") as refused:
+    with pytest.raises(GuestError) as refused:
         domain_in(monkeypatch, libvirt).addresses()
+    assert str(refused.value) == snapshot("the domain testbox is not running")
     assert refused.value.hint == "virsh start testbox"
-    with pytest.raises(GuestError, match="the libvirt at qemu:///system has no domain box") as refused:
+    with pytest.raises(GuestError) as refused:
         domain_in(monkeypatch, libvirt, "box").addresses()
-    assert refused.value.hint == "it has testbox; --connect URI names another libvirt"
+    assert text_with(str(refused.value), "qemu:///system") == snapshot(
+        "the libvirt at qemu:///system has no domain box"
+    )
+    assert text_with(refused.value.hint, "--connect") == snapshot("it has testbox; --connect URI names another libvirt")
     assert libvirt.done == []
 
 
@@ -204,12 +211,13 @@ def test_its_addresses_are_tried_one_after_the_other(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(given_machines, "_log_in", log_in)
     with GivenMachine.open(Place("testbox", "me", None, is_domain=True), "qemu:///system") as machine:
-        with pytest.raises(OSError, match="connection refused"):
+        with pytest.raises(OSError) as refused:
             machine._attempt(time.monotonic() + 5)
+        assert str(refused.value) == snapshot("connection refused")
         assert tried == ["ssh://me@192.168.122.7", "ssh://me@192.168.122.9"]
         libvirt.says = {ARP: {"vnet0": card("192.168.122.10")}}
         assert machine._attempt(time.monotonic() + 5) == "transport"
         lost = machine._lost(None, False, "it does not answer")
-    assert str(lost) == "libvirt:me@testbox cannot be reached: it does not answer"
-    assert lost.hint == "try: virsh -c qemu:///system domifaddr testbox"
+    assert str(lost) == snapshot("libvirt:me@testbox cannot be reached: it does not answer")
+    assert text_with(lost.hint, "qemu:///system") == snapshot("try: virsh -c qemu:///system domifaddr testbox")
     assert libvirt.done == ["closed"]

@@ -21,6 +21,7 @@ import paramiko
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.agent.inside import ram_disk, visit
 from bob.agent.loss import GuestLost
@@ -36,6 +37,7 @@ from bob.subject import configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from wording import text_with
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
 
@@ -68,8 +70,11 @@ def test_an_address_is_read_and_said_as_it_was(host: str, user: str | None, port
     ],
 )
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(UsageError, match="is no address of a machine"):
+    with pytest.raises(UsageError) as refused:
         place(address)
+    assert text_with(str(refused.value), address).replace(address, "ADDRESS") == snapshot(
+        "'ADDRESS' is no address of a machine"
+    )
 
 
 FIT: dict[str, Any] = {
@@ -111,12 +116,19 @@ def test_a_machine_is_named_by_its_address_and_what_it_is(monkeypatch: pytest.Mo
     assert image.tools == {"e2fsprogs": "1.47.2-1", "xfsprogs": "(unknown version)"}, "where mkfs is there"
     check_kernel(image)
     check_file_system(image, "ext4", "e2fsprogs")
-    with pytest.raises(UsageError, match=r"no module xfs \(CONFIG_XFS_FS\)"):
+    with pytest.raises(UsageError) as refused:
         check_file_system(image, "xfs", "xfsprogs")
-    with pytest.raises(UsageError, match="has no btrfs-progs"):
+    assert text_with(str(refused.value), "CONFIG_XFS_FS") == snapshot(
+        "the kernel 6.12.0 of ssh://root@testbox has no module xfs (CONFIG_XFS_FS)"
+    )
+    with pytest.raises(UsageError) as refused:
         check_file_system(looked_at(monkeypatch, modules=["btrfs"]), "btrfs", "btrfs-progs")
-    with pytest.raises(UsageError, match=r"has no module dm_log_writes \(CONFIG_DM_LOG_WRITES\)"):
+    assert text_with(str(refused.value), "btrfs-progs") == snapshot("the image ssh://root@testbox has no btrfs-progs")
+    with pytest.raises(UsageError) as refused:
         check_kernel(looked_at(monkeypatch, modules=["loop", "dm_mod"]))
+    assert text_with(str(refused.value), "dm_log_writes", "CONFIG_DM_LOG_WRITES") == snapshot(
+        "the kernel 6.12.0 of ssh://root@testbox has no module dm_log_writes (CONFIG_DM_LOG_WRITES)"
+    )
     assert looked_at(monkeypatch, identity="another").key != image.key
     assert looked_at(monkeypatch, build="#2 SMP").key != image.key
 
@@ -124,18 +136,22 @@ def test_a_machine_is_named_by_its_address_and_what_it_is(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"processor": "aarch64"}, "is aarch64"),
-        ({"processors": 4}, "has 4 processors"),
-        ({"traces": False}, "no block tracepoints"),
-        ({"memory_mib": 100}, "has 100 MiB of free memory"),
-        ({"busy": ["nbd0"]}, "nbd0 is in use"),
+        ({"processor": "aarch64"}, snapshot("ssh://root@testbox is aarch64, and bob knows x86_64")),
+        (
+            {"processors": 4},
+            snapshot("ssh://root@testbox has 4 processors, and the order of what its disk does is exact on one only"),
+        ),
+        ({"traces": False}, snapshot("ssh://root@testbox has no block tracepoints at /sys/kernel/tracing")),
+        ({"memory_mib": 100}, snapshot("ssh://root@testbox has 100 MiB of free memory, and bob needs 512")),
+        ({"busy": ["nbd0"]}, snapshot("on ssh://root@testbox nbd0 is in use, and bob takes it")),
     ],
 )
 def test_what_a_machine_lacks_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, other: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(UsageError, match=said) as refused:
+    with pytest.raises(UsageError) as refused:
         looked_at(monkeypatch, **other)
+    assert str(refused.value) == said
     assert "\n" not in str(refused.value) and refused.value.hint
 
 
@@ -216,8 +232,9 @@ def test_a_lost_connection_is_a_lost_guest_and_the_next_agent_another(machine: G
     with ExitStack() as still_there:
         before = still_there.enter_context(machine.agent())
         FakeShell.made[0].stream.lost = True
-        with pytest.raises(GuestLost, match="broke off: the connection broke"):
+        with pytest.raises(GuestLost) as refused:
             before.ask("hello", timeout=1)
+        assert str(refused.value) == snapshot("the guest broke off: the connection broke")
         with machine.agent() as after:
             assert after is not before and after.about["kernel"] == "agent 2"
             with pytest.raises(GuestLost):  # to have lost the first again is no loss of the second
@@ -232,16 +249,20 @@ def test_a_lost_connection_is_a_lost_guest_and_the_next_agent_another(machine: G
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (b"0\n", "has no python3"),
-        (b"1000\n/usr/bin/python3\n", "bob has to be root there"),
+        (b"0\n", snapshot("ssh://root@testbox has no python3")),
+        (
+            b"1000\n/usr/bin/python3\n",
+            snapshot("ssh://root@testbox: bob has to be root there, and sudo asks for a password"),
+        ),
     ],
 )
 def test_where_no_agent_can_be_started(
     machine: GivenMachine, monkeypatch: pytest.MonkeyPatch, words: bytes, said: str
 ) -> None:
     monkeypatch.setattr(FakeShell, "words", words)
-    with pytest.raises(UsageError, match=said), machine.agent():
+    with pytest.raises(UsageError) as refused, machine.agent():
         pass
+    assert str(refused.value) == said
 
 
 def test_a_user_with_sudo_is_root(machine: GivenMachine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -366,7 +387,8 @@ def test_a_known_machine_lets_in_who_has_the_key(served: Served, monkeypatch: py
 def test_a_machine_that_nobody_knows_is_refused(served: Served) -> None:
     with pytest.raises(GuestError, match=r"known_hosts does not know ssh://me@127\.0\.0\.1") as refused:
         served.log_in()
-    assert refused.value.hint == f"log in once by hand: ssh -p {served.port} me@127.0.0.1"
+    hint = text_with(refused.value.hint, f"ssh -p {served.port} me@127.0.0.1")
+    assert hint.replace(str(served.port), "PORT") == snapshot("log in once by hand: ssh -p PORT me@127.0.0.1")
     served.known(paramiko.ECDSAKey.generate())
     with pytest.raises(GuestError, match="is not the machine that"):
         served.log_in()
@@ -386,8 +408,9 @@ def test_who_has_no_key_or_another_is_refused(served: Served) -> None:
 
 def test_a_machine_behind_another_is_refused(served: Served) -> None:
     (served.home / ".ssh/config").write_text("Host 127.0.0.1\n  ProxyJump other\n")
-    with pytest.raises(GuestError, match="by another machine"):
+    with pytest.raises(GuestError) as refused:
         served.log_in()
+    assert str(refused.value) == snapshot("~/.ssh/config goes to 127.0.0.1 by another machine, and bob does not")
 
 
 LOOK = (

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.loss import Cause, GuestLost, Loss
 from bob.errors import GuestError
@@ -30,6 +31,7 @@ from bob.guest.saved import BadState, SavedState
 from bob.guest.shell import Shell
 from bob.guest.stream import ConnectionLost, Stream, connection_lost
 from bob.schema import decode, encode
+from wording import text_with
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,9 @@ def test_a_panic_is_told_by_what_the_kernel_said_not_by_where_its_call_trace_end
     found = diagnose(Paper(Console(tmp_path / "console"), True))
     assert found.console.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
     assert len(found.console.splitlines()) == 60
-    assert GuestLost(found, "no answer").hint == f"its console says: {panic[10:]}"
+    assert text_with(GuestLost(found, "no answer").hint, panic[10:]) == snapshot(
+        "its console says: Kernel panic - not syncing: sysrq triggered crash"
+    )
 
 
 TRACE = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number in range(100))

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.errors import UsageError
 from bob.guest import accelerator, capacity
@@ -14,6 +15,7 @@ from bob.guest.accelerator import choose
 from bob.guest.spec import Accelerator
 from bob.subject import configuration
 from bob.subject.file_system import MIB, file_systems
+from wording import text_with
 
 
 @pytest.fixture(autouse=True)
@@ -60,8 +62,9 @@ def test_the_variable_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(accelerator.VARIABLE, "kvm")
     assert choose("QEMU 7", never).accelerator is Accelerator.KVM
     monkeypatch.setenv(accelerator.VARIABLE, "xen")
-    with pytest.raises(UsageError, match="xen"):
+    with pytest.raises(UsageError) as refused:
         choose("QEMU 7", never)
+    assert str(refused.value) == snapshot("BOB_ACCELERATOR is 'xen'")
 
 
 @pytest.mark.parametrize(
@@ -87,13 +90,15 @@ def machine(processors: int, mib: int, folder: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("processors", "mib", "jobs", "said"),
     [
-        (2, 64_000, 99, "--jobs 99: each guest takes a whole processor, and bob may use 2 processors"),
-        (1, 64_000, 3, "--jobs 3: each guest takes a whole processor, and bob may use 1 processor"),
+        (2, 64_000, 99, snapshot("--jobs 99: each guest takes a whole processor, and bob may use 2 processors")),
+        (1, 64_000, 3, snapshot("--jobs 3: each guest takes a whole processor, and bob may use 1 processor")),
         (
             8,
             3_500,
             8,
-            "--jobs 8: 12 guests, those that wait included, take 4,080 MiB at the least, and 3,500 MiB are free",
+            snapshot(
+                "--jobs 8: 12 guests, those that wait included, take 4,080 MiB at the least, and 3,500 MiB are free"
+            ),
         ),
     ],
 )
@@ -118,7 +123,7 @@ def test_jobs_that_cannot_fit_are_refused_with_the_numbers(
 
 @pytest.mark.parametrize("jobs", [0, -1])
 def test_no_guests_are_refused(jobs: int) -> None:
-    with pytest.raises(UsageError, match=f"--jobs {jobs}: that many guests do nothing"):
+    with pytest.raises(UsageError, match=f"--jobs {jobs}: "):
         capacity.check_jobs(jobs)
 
 
@@ -128,7 +133,10 @@ def test_a_device_has_the_size_that_its_file_system_and_a_guest_can_have(fs: str
     for mib in (0, known.smallest // MIB, capacity.LARGEST_DEVICE_MIB):
         capacity.check_device(configuration(fs, device=mib * MIB))
     if known.smallest > MIB:
-        with pytest.raises(UsageError, match=rf"too small for {fs}: below {known.smallest // MIB} MiB"):
+        with pytest.raises(UsageError, match=rf"{fs}: below {known.smallest // MIB} MiB"):
             capacity.check_device(configuration(fs, device=known.smallest - MIB))
-    with pytest.raises(UsageError, match="is too large: a guest holds it in memory, and 800 MiB at most"):
+    with pytest.raises(UsageError) as refused:
         capacity.check_device(configuration(fs, device=801 * MIB))
+    assert text_with(str(refused.value), 800) == snapshot(
+        "a device of 801 MiB is too large: a guest holds it in memory, and 800 MiB at most"
+    )

@@ -8,6 +8,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.errors import MissingProgramError, UsageError
 from bob.image import check_name, ensure, image_names, installed, load_recipe
@@ -16,6 +17,7 @@ from bob.image.kernel import release_of
 from bob.image.needs import KERNEL_OPTIONS, LATE_MODULES, option
 from bob.image.own import load_order, own_image, read_build
 from bob.image.tree import depmod, options, tree_build
+from wording import text_with
 
 from .test_recipe import bzimage, put, recipe  # noqa: F401
 
@@ -81,22 +83,34 @@ def test_a_build_is_read(mine: tuple[Path, Path], up: int) -> None:
 def test_a_missing_module_is_named(mine: tuple[Path, Path], gone: str, said: str) -> None:
     bzimage, folder = mine
     (folder / "kernel" / gone).unlink()
-    with pytest.raises(UsageError, match=rf"the kernel {RELEASE} has no module .* \({said}\)"):
+    with pytest.raises(UsageError, match=rf"{RELEASE} .* \({said}\)"):
         read_build(bzimage, folder, load_recipe(NAME))
 
 
 def test_what_is_no_build(mine: tuple[Path, Path], tmp_path: Path) -> None:
     bzimage, folder = mine
-    with pytest.raises(UsageError, match="is no bzImage"):
+    with pytest.raises(UsageError) as refused:
         read_build(folder / "modules.dep", folder, load_recipe(NAME))
-    with pytest.raises(UsageError, match=f"has no modules of the kernel {RELEASE}"):
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "TMP/installed/lib/modules/6.16.0-mine/modules.dep is no bzImage"
+    )
+    with pytest.raises(UsageError) as refused:
         read_build(bzimage, tmp_path, load_recipe(NAME))
+    assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), RELEASE) == snapshot(
+        "TMP has no modules of the kernel 6.16.0-mine"
+    )
     (folder / "modules.dep").rename(folder / "kernel/modules.dep")
-    with pytest.raises(UsageError, match=f"{RELEASE} has no modules.dep"):
+    with pytest.raises(UsageError) as refused:
         read_build(bzimage, folder, load_recipe(NAME))
+    assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), RELEASE, "modules.dep") == snapshot(
+        "TMP/installed/lib/modules/6.16.0-mine has no modules.dep"
+    )
     folder.rename(folder.with_name("6.16.0-another"))
-    with pytest.raises(UsageError, match="has no modules of"):
+    with pytest.raises(UsageError) as refused:
         read_build(bzimage, folder.with_name("6.16.0-another"), load_recipe(NAME))
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "TMP/installed/lib/modules/6.16.0-another has no modules of the kernel 6.16.0-mine"
+    )
 
 
 def test_modules_come_after_what_they_need() -> None:
@@ -136,8 +150,9 @@ def test_an_image_is_made_once(mine: tuple[Path, Path], recipe, monkeypatch: pyt
 
 
 def test_a_kernel_that_nobody_made(recipe) -> None:  # noqa: F811
-    with pytest.raises(UsageError, match="there is no image"):
+    with pytest.raises(UsageError) as refused:
         ensure(f"{NAME}+6.99", print)
+    assert str(refused.value) == snapshot("there is no image debian-bookworm+6.99")
 
 
 @pytest.mark.skipif(not (shutil.which("mkfs.erofs") and shutil.which("cpio")), reason="they make images")
@@ -219,9 +234,11 @@ def test_what_a_kernel_lacks_is_named_at_once(tree: Path) -> None:
     auto.write_text(f"# CONFIG_SERIAL_8250_CONSOLE is not set\n{said}")
     lacking = "CONFIG_SERIAL_8250_CONSOLE, CONFIG_DM_LOG_WRITES, CONFIG_BLK_DEV_NBD, CONFIG_XFS_FS"
     build = tree_build(tree, load_recipe(NAME), ["nbd", "xfs"])
-    with pytest.raises(UsageError, match=f"was built without {lacking}$") as refused, build:
+    with pytest.raises(UsageError, match=f" {lacking}$") as refused, build:
         pass
-    assert refused.value.hint == (
+    assert text_with(
+        refused.value.hint, "scripts/config", "SERIAL_8250_CONSOLE", "DM_LOG_WRITES", "BLK_DEV_NBD", "XFS_FS"
+    ) == snapshot(
         "scripts/config -e SERIAL_8250_CONSOLE -e DM_LOG_WRITES -e BLK_DEV_NBD -e XFS_FS; make olddefconfig; make"
     )
 
@@ -229,15 +246,31 @@ def test_what_a_kernel_lacks_is_named_at_once(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("include/config/auto.conf", None, r"no tree in which a kernel was built: include/config/auto.conf: No such"),
-        ("arch/x86/boot/bzImage", None, r"no tree in which a kernel was built: arch/x86/boot/bzImage: No such"),
-        ("include/config/kernel.release", "6.17.0\n", rf"is of the kernel {RELEASE}, and the tree is of 6.17.0"),
-        ("fs/f2fs/f2fs.ko", None, r"there is no .*/linux/fs/f2fs/f2fs.ko"),
-        ("fs/erofs/erofs.ko", None, r"there is no .*/linux/fs/erofs/erofs.ko"),
+        (
+            "include/config/auto.conf",
+            None,
+            snapshot(
+                "TREE is no tree in which a kernel was built: include/config/auto.conf: No such file or directory"
+            ),
+        ),
+        (
+            "arch/x86/boot/bzImage",
+            None,
+            snapshot("TREE is no tree in which a kernel was built: arch/x86/boot/bzImage: No such file or directory"),
+        ),
+        (
+            "include/config/kernel.release",
+            "6.17.0\n",
+            snapshot("TREE/arch/x86/boot/bzImage is of the kernel 6.16.0-mine, and the tree is of 6.17.0"),
+        ),
+        ("fs/f2fs/f2fs.ko", None, snapshot("there is no TREE/fs/f2fs/f2fs.ko")),
+        ("fs/erofs/erofs.ko", None, snapshot("there is no TREE/fs/erofs/erofs.ko")),
         (
             "modules.builtin",
             "",
-            r"there is no module virtio_pci \(CONFIG_VIRTIO_PCI\), .*overlay \(CONFIG_OVERLAY_FS\)",
+            snapshot(
+                "in TREE there is no module virtio_pci (CONFIG_VIRTIO_PCI), virtio_blk (CONFIG_VIRTIO_BLK), virtio_net (CONFIG_VIRTIO_NET), overlay (CONFIG_OVERLAY_FS)"
+            ),
         ),
     ],
 )
@@ -247,15 +280,19 @@ def test_what_is_no_built_tree(tree: Path, name: str, content: str | None, said:
         (tree / name).unlink()
     else:
         (tree / name).write_text(content)
-    with pytest.raises(UsageError, match=said), tree_build(tree, load_recipe(NAME)):
+    with pytest.raises(UsageError) as refused, tree_build(tree, load_recipe(NAME)):
         pass
+    assert str(refused.value).replace(str(tree), "TREE") == said
 
 
 def test_modules_that_have_to_be_signed(tree: Path) -> None:
     with (tree / "include/config/auto.conf").open("a") as auto:
         auto.write("CONFIG_MODULE_SIG_FORCE=y\n")
-    with pytest.raises(UsageError, match="loads signed modules only"), tree_build(tree, load_recipe(NAME)):
+    with pytest.raises(UsageError) as refused, tree_build(tree, load_recipe(NAME)):
         pass
+    assert str(refused.value).replace(str(tree), "TREE") == snapshot(
+        "the kernel 6.16.0-mine in TREE loads signed modules only, and those in a build tree are not signed"
+    )
 
 
 def test_depmod_is_asked_for_by_its_package(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
@@ -31,6 +32,7 @@ from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.subject import DEFAULT_AUDIT, Configuration
 from bob.trace.model import SECTOR_BYTES
+from wording import text_with
 
 from .traces import LAYOUTS, pages
 
@@ -335,7 +337,7 @@ class Blind(FakeAgent):
 def test_what_was_not_seen_whole_is_no_outcome_and_nothing_is_exhaustive(*, predicting: bool) -> None:
     seen, _told, plan = explored(Blind(), predicting=predicting)
     assert seen.lost is not None
-    assert "/x: more than is looked at" in seen.lost
+    assert text_with(seen.lost, "/x") == snapshot("not all that is there can be seen: /x: more than is looked at")
     assert seen.final
     assert seen.coverage.exhaustive is None
     with_commit = {one.state for one in seen.states if built(plan, one.state)[COMMIT * SECTOR_BYTES] == ord("c")}
@@ -394,7 +396,8 @@ def test_what_is_wrong_without_a_crash_is_no_finding(monkeypatch: pytest.MonkeyP
     agent.always = True
     seen, _told, plan = explored(agent, predicting=True)
     assert {one.kind for one in seen.troubles} == {"kernel-message"}
-    assert seen.normal == (f"inode {sum(built(plan, plan.controls[0]))} is wrong",)
+    number = sum(built(plan, plan.controls[0]))
+    assert [words.replace(str(number), "N") for words in seen.normal] == [snapshot("inode N is wrong")]
 
 
 class ForgetfulKernel(Troubled):
@@ -467,7 +470,7 @@ def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(sector: i
     agent = FakeAgent()
     agent.forgets = sector
     seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.lost == "the agent failed: the trace of what recovery read is not complete"
+    assert seen.lost == snapshot("the agent failed: the trace of what recovery read is not complete")
     assert {one.outcome for one in seen.states} == {None}
 
 
@@ -477,7 +480,9 @@ def test_a_prediction_that_is_wrong_is_noticed_and_no_prediction_is_believed() -
     agent.forgets = agent.lies = DATA
     seen, _told, _plan = explored(agent, predicting=True)
     assert seen.lost is not None
-    assert seen.lost.startswith("a control of the predictions failed: by what recovery read, crash state ")
+    assert seen.lost == snapshot(
+        "a control of the predictions failed: by what recovery read, crash state 2 has outcome 1 (mounted, 1 name), but when it was mounted it had outcome 2 (mounted, 1 name)"
+    )
     assert seen.predicted == frozenset()
     assert seen.coverage.explored == seen.coverage.mounted == len(set(agent.states)) < 9
     assert seen.coverage.exhaustive is None
@@ -579,8 +584,8 @@ def test_a_budget_that_ends_is_no_claim() -> None:
     ("failure", "words"),
     [
         (LOSS, f"the guest was lost: {LOSS}"),
-        (AgentBroken("the agent failed at observe: it broke"), "the agent failed at observe: it broke"),
-        (UsageError("no such thing"), "the guest refused it: no such thing"),
+        (AgentBroken("the agent failed at observe: it broke"), snapshot("the agent failed at observe: it broke")),
+        (UsageError("no such thing"), snapshot("the guest refused it: no such thing")),
     ],
 )
 @pytest.mark.parametrize("fails", range(6))
@@ -606,7 +611,7 @@ def test_no_prediction_is_believed_before_its_controls(fails: int) -> None:
     agent = FakeAgent(fails)
     whole, _told, _plan = explored(FakeAgent(), predicting=True)
     seen, _told, _plan = explored(agent, predicting=True)
-    assert seen.lost == f"the guest was lost: {LOSS}"
+    assert text_with(seen.lost, LOSS) == snapshot("the guest was lost: the guest vanished: QEMU is gone")
     assert len(whole.predicted) > 1
     assert seen.coverage.exhaustive is None
     assert seen.coverage.explored == sum(one.outcome is not None for one in seen.states), "nobody speaks for others"
@@ -685,9 +690,9 @@ def test_findings_grow_and_are_put_together_again() -> None:
     [
         (Observation(True, None, {}), "mounted, 0 names"),
         (Observation(True, None, {"/d": Node("directory")}), "mounted, 1 name"),
-        (Observation(False, "no", None), "does not mount (no)"),
-        (Observation(False, "no", None, True), "does not mount (no); repair did not help"),
-        (Observation(False, "no", {}, True), "does not mount (no); repaired"),
+        (Observation(False, "no", None), snapshot("does not mount (no)")),
+        (Observation(False, "no", None, True), snapshot("does not mount (no); repair did not help")),
+        (Observation(False, "no", {}, True), snapshot("does not mount (no); repaired")),
     ],
 )
 def test_summaries(observation: Observation, summary: str) -> None:
@@ -759,7 +764,9 @@ def test_a_wrong_sight_is_noticed_where_nothing_is_predicted() -> None:
     agent = ThoroughAgent()
     seen, _told, _plan = explored(agent, predicting=True, sights=sights)
     assert seen.lost is not None
-    assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
+    assert text_with(seen.lost, BY_A_SIGHT) == snapshot(
+        "a control of the predictions failed: by what was seen of its disk in another workload, crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
+    )
     assert seen.coverage.explored == seen.coverage.mounted == len(agent.states) == 3, "nothing else is believed"
     assert seen.coverage.exhaustive is None
     for (state, found), wanted in zip(in_words(seen), in_words(honest), strict=True):  # type: ignore[misc]
@@ -770,7 +777,7 @@ def test_what_is_recalled_is_not_believed_before_its_controls() -> None:
     sights: Sights = {}
     explored(ThoroughAgent(), predicting=True, sights=sights)
     seen, _told, _plan = explored(ThoroughAgent(3), predicting=True, sights=sights)
-    assert seen.lost == f"the guest was lost: {LOSS}"
+    assert text_with(seen.lost, LOSS) == snapshot("the guest was lost: the guest vanished: QEMU is gone")
     assert {one.outcome for one in seen.states} == {None}
 
 
@@ -846,5 +853,7 @@ def test_a_wrong_sight_is_noticed_and_no_prediction_is_believed() -> None:
     spoil(sights)
     seen, _told, _plan = explored(FakeAgent(), predicting=True, sights=sights)
     assert seen.lost is not None
-    assert seen.lost.startswith(f"a control of the predictions failed: {BY_A_SIGHT}, crash state ")
+    assert text_with(seen.lost, BY_A_SIGHT) == snapshot(
+        "a control of the predictions failed: by what was seen of its disk in another workload, crash state 0 has outcome 0 (mounted, 1 name), but when it was mounted it had outcome 1 (mounted, 1 name)"
+    )
     assert seen.predicted == frozenset()

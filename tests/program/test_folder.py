@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
 from bob.agent.inside.bounds import Bounds
@@ -24,6 +25,7 @@ from bob.run.option_table import Exploration, FileSystemOptions, Guests
 from bob.run.requests import program_requests
 from bob.schema import decode, encode
 from bob.subject import configuration
+from wording import text_with
 
 
 def folder(path: Path, declaration: str = "", *, leave_out: str = "", plain: str = "") -> Path:
@@ -74,31 +76,47 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declaration", "leave_out", "plain", "said"),
     [
-        ("", "workload", "", "has no workload"),
-        ("", "check", "", "has no check"),
-        ("", "", "check", "is not executable"),
-        ("", "", "setup", "is not executable"),
-        ("colour = 3", "", "", "unknown key 'colour'"),
-        ("must_fail = 3", "", "", "must_fail: expected array, got 3"),
-        ('must_fail = ["gone"]', "", "", "no executable"),
-        ("about = ", "", "", "app.toml"),
-        ("seconds = -1", "", "", "seconds: expected int >= 0, got -1"),
-        ("seconds = 0", "", "", "not more than 0"),
-        ("seconds = 4000", "", "", "at most 3600"),
-        ('scripts.workload = "true"', "", "", "has 'workload' twice"),
-        ('files.a = ""\nscripts.a = ""', "", "", "has 'a' twice"),
-        ('files."../a" = ""', "", "", "cannot be the path"),
-        ('files."/a" = ""', "", "", "cannot be the path"),
-        ('files."app.toml" = ""', "", "", "cannot be the path"),
-        ('files.workload = ""', "workload", "", "stands in .scripts."),
-        ("files.a = 3", "", "", "expected str, got int"),
-        ('logs = "*.log"', "", "", "logs: expected array"),
+        ("", "workload", "", snapshot("TMP/mine has no workload")),
+        ("", "check", "", snapshot("TMP/mine has no check")),
+        ("", "", "check", snapshot("TMP/mine/check is not executable")),
+        ("", "", "setup", snapshot("TMP/mine/setup is not executable")),
+        ("colour = 3", "", "", snapshot("app.toml: unknown key 'colour'")),
+        ("must_fail = 3", "", "", snapshot("app.toml: must_fail: expected array, got 3")),
+        (
+            'must_fail = ["gone"]',
+            "",
+            "",
+            snapshot("app.toml: must_fail names 'gone', which is no executable in TMP/mine"),
+        ),
+        ("about = ", "", "", snapshot("app.toml: Invalid value (at end of document)")),
+        ("seconds = -1", "", "", snapshot("app.toml: seconds: expected int >= 0, got -1")),
+        ("seconds = 0", "", "", snapshot("app.toml: seconds = 0 is not more than 0 and at most 3600")),
+        ("seconds = 4000", "", "", snapshot("app.toml: seconds = 4000 is not more than 0 and at most 3600")),
+        ('scripts.workload = "true"', "", "", snapshot("TMP/mine has 'workload' twice")),
+        ('files.a = ""\nscripts.a = ""', "", "", snapshot("TMP/mine has 'a' twice")),
+        ('files."../a" = ""', "", "", snapshot("app.toml: files: '../a' cannot be the path of a file of the program")),
+        ('files."/a" = ""', "", "", snapshot("app.toml: files: '/a' cannot be the path of a file of the program")),
+        (
+            'files."app.toml" = ""',
+            "",
+            "",
+            snapshot("app.toml: files: 'app.toml' cannot be the path of a file of the program"),
+        ),
+        (
+            'files.workload = ""',
+            "workload",
+            "",
+            snapshot("app.toml: files: 'workload' is a script, and stands in [scripts]"),
+        ),
+        ("files.a = 3", "", "", snapshot("app.toml: files[...]: expected str, got int")),
+        ('logs = "*.log"', "", "", snapshot("app.toml: logs: expected array, got '*.log'")),
     ],
 )
 def test_what_cannot_be_is_refused(tmp_path: Path, declaration: str, leave_out: str, plain: str, said: str) -> None:
     made = folder(tmp_path / "mine", declaration, leave_out=leave_out, plain=plain)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError) as refused:
         load(made)
+    assert str(refused.value).replace(str(tmp_path), "TMP") == said
 
 
 def test_logs_and_frames_are_patterns_and_make_another_program(tmp_path: Path) -> None:
@@ -127,8 +145,9 @@ def test_a_program_may_be_like_another(tmp_path: Path) -> None:
     assert files["workload"] == b"#!/bin/sh\ntrue\n" and files["check"] == b"#!/bin/sh\n"
     assert b"second" in files["app.toml"]
     (tmp_path / "second" / "app.toml").write_text('like = "../third"\n')
-    with pytest.raises(UsageError, match="which is no folder"):
+    with pytest.raises(UsageError) as refused:
         load(tmp_path / "second")
+    assert str(refused.value) == snapshot("app.toml: like names '../third', which is no folder")
 
 
 def test_files_may_be_written_out_in_the_declaration(tmp_path: Path) -> None:
@@ -228,8 +247,9 @@ def test_commands_make_a_program(tmp_path: Path) -> None:
     assert files == {"workload": b"#!/bin/sh\necho\n", "check": b'#!/bin/sh\ntest -e "$1/a"\n'}
     assert of_commands("echo " + "x" * 5000, "true").files[0].data.startswith(b"#!/bin/sh\necho x")
     script.chmod(0o644)
-    with pytest.raises(UsageError, match="is not executable"):
+    with pytest.raises(UsageError) as refused:
         of_commands(str(script), "true")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/w.sh is not executable")
 
 
 def test_what_is_shipped_can_be_loaded() -> None:
@@ -279,7 +299,10 @@ assert not has_children()
 
 def test_paths_in_what_a_script_says_are_those_of_the_file_system_under_test() -> None:
     said = f"{programs.ROOT}/db/CURRENT: gone\nnothing in {programs.ROOT}, see /var/log/x"
-    assert Ended(11, b"", said.encode()).words == "/db/CURRENT: gone\nnothing in /, see /var/log/x"
-    assert programs.how_it_ended(Ended(1, b"", said.encode()), 9.0).startswith(
+    assert text_with(Ended(11, b"", said.encode()).words, "/db/CURRENT", "/var/log/x") == snapshot("""\
+/db/CURRENT: gone
+nothing in /, see /var/log/x\
+""")
+    assert text_with(programs.how_it_ended(Ended(1, b"", said.encode()), 9.0), 1, "/var/log/x") == snapshot(
         "failed (1): nothing in /, see /var/log/x"
     )

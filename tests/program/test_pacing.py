@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
@@ -132,8 +133,11 @@ def test_a_neighbour_that_cannot_sync_is_told_and_strace_goes_on(root: Path, mon
             raise OSError(errno.ENOSPC, "")
 
         monkeypatch.setattr("os.fsync", full)
-        with pytest.raises(Refused, match="beside the workload failed: No space left on device"):
+        with pytest.raises(Refused) as refused:
             paced(root, other, lines(root)[:-1])
+        assert str(refused.value) == snapshot(
+            "the process that syncs beside the workload failed: No space left on device"
+        )
     assert done(root).endswith("stop go")
 
 
@@ -142,15 +146,17 @@ def test_a_process_that_nobody_traces_is_told(root: Path, monkeypatch: pytest.Mo
     for name in ("sched_setaffinity", "sched_setscheduler"):
         monkeypatch.setattr(f"os.{name}", lambda *_: None)
     monkeypatch.setattr("bob.agent.inside.ahead.RUNTIME", os.devnull)
-    with pytest.raises(Refused, match="makes the workload wait failed: No such process"):
+    with pytest.raises(Refused) as refused:
         paced(root, None, lines(root).replace(b"1 ", f"{os.getpid()} ".encode()))
+    assert str(refused.value) == snapshot("the process that makes the workload wait failed: No such process")
 
 
 def test_a_neighbour_that_had_nothing_to_wait_for_is_told(root: Path) -> None:
     reads = b'1 0.1 open("\\x66") = 4\n'
     assert paced(root, None, reads) == reads
-    with Neighbour(str(root), "ext4") as other, pytest.raises(Refused, match="had no call to wait for"):
+    with Neighbour(str(root), "ext4") as other, pytest.raises(Refused) as refused:
         paced(root, other, reads)
+    assert str(refused.value) == snapshot("the process that syncs beside the workload had no call to wait for")
 
 
 def test_a_strace_that_has_ended_is_no_failure(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

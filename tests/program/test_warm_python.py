@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
 from bob.agent.inside.frames import Refused
@@ -429,16 +430,18 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
     forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
     assert forks.pid is None and {path.name for path in mine.iterdir()} == before
     assert not programs.SCRATCH
-    with pytest.raises(Refused, match="check cannot be started: No such file or directory"):
+    with pytest.raises(Refused) as refused:
         programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)
+    assert str(refused.value) == snapshot("check cannot be started: No such file or directory")
 
 
 def test_a_fork_that_fails_ends_in_words(tmp_path: Path) -> None:
     """The second of the two: what forks must not wait for the number of a process that there will never be."""
     forks = warm("import failing", tmp_path)
     assert forks.pid is not None
-    with (tmp_path / "output").open("wb") as output, pytest.raises(RuntimeError, match="is gone"):
+    with (tmp_path / "output").open("wb") as output, pytest.raises(RuntimeError) as refused:
         forks.fork([], output.fileno())
+    assert str(refused.value) == snapshot("the Python that forks for the checker is gone")
     forks.end()
 
 
@@ -464,6 +467,7 @@ def test_that_what_forks_is_gone_is_no_fault_of_the_checker(tmp_path: Path) -> N
     assert forks.pid is not None
     os.kill(forks.pid, 9)
     os.waitid(os.P_PID, forks.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(RuntimeError, match="the Python that forks for the checker is gone"):
+    with pytest.raises(RuntimeError) as refused:
         forks.fork([], 1)
+    assert str(refused.value) == snapshot("the Python that forks for the checker is gone")
     forks.end()

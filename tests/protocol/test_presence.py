@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.judge.reliance import Reliances, ReliedOn
 from bob.observe.observation import Node
@@ -409,4 +410,6 @@ def test_which_bytes_differ_is_said_of_the_contents_alone() -> None:
     effects.files[1].followed = False
     refused = tree({"/f": b""})
     accepted = {**refused, "/f": replace(refused["/f"], flags=16, content=b"ab", size=2)}
-    assert reason(effects, refused, accepted).beside == ("the contents of /f (bytes 0 to 1)", "the flags of /f")
+    assert reason(effects, refused, accepted).beside == snapshot(
+        ("the contents of /f (bytes 0 to 1)", "the flags of /f")
+    )

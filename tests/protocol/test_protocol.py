@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.agent.inside.mounts import ROOT as MOUNTED
 from bob.agent.inside.stores import Watcher
@@ -50,6 +51,7 @@ from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.schema import decode, encode
 from bob.workload import operations as ops
 from bob.workload.history import Kind, Step
+from wording import text_with
 
 NAMES = ("/a", "/b", "/d/a", "/d/c")
 PLACES = ("O_RDWR", "O_APPEND", "F_SETFL", "RWF_APPEND")
@@ -65,7 +67,7 @@ def described(number: int, path: str) -> str:
     return f"{number}<{escaped(path.encode())[1:-1]}>"
 
 
-def snapshot(root: Path) -> dict[str, Node]:
+def tree_in(root: Path) -> dict[str, Node]:
     """What is there, asked of the kernel."""
     found = {}
     for path in [root, *sorted(root.rglob("*"))]:
@@ -87,11 +89,11 @@ class Performed:
     trees: list[dict[str, Node]] = field(default_factory=list)
 
     def start(self) -> None:
-        self.trees.append(snapshot(self.root))
+        self.trees.append(tree_in(self.root))
 
     def call(self, name: str, arguments: tuple[str, ...], result: int = 0, opened: str = "") -> None:
         self.calls.append(SystemCall(1, 0.0, name, arguments, result, opened))
-        self.trees.append(snapshot(self.root))
+        self.trees.append(tree_in(self.root))
 
     def at(self, path: str) -> str:
         return f"{self.root}{path}"
@@ -363,8 +365,9 @@ def test_a_write_far_in_a_long_file_is_partly_there_where_a_part_of_it_is() -> N
     assert is_elsewhere_as_at_first(effects, file, effects.files[file], node)
     foreign = replace(node, pieces={**(node.pieces or {}), far // 2: new})
     assert not is_elsewhere_as_at_first(effects, file, effects.files[file], foreign)
-    with pytest.raises(ValueError, match="/f is too long"):
+    with pytest.raises(ValueError) as refused:
         replayed("p", Effects.of_tree(tree(old)), tree(old), {})
+    assert text_with(str(refused.value), "/f") == snapshot("/f is too long")
 
 
 def test_flags_that_no_state_of_a_model_has_are_named() -> None:
@@ -514,7 +517,9 @@ def test_what_belongs_together_is_told_once_whichever_part_of_it_a_tree_lacks(tm
 def test_a_sentence_names_the_calls() -> None:
     words = {0: "append 4 bytes at 0 of /f", 1: "rename /f to /g"}
     said = Explanation(Reliance.ORDER, (0,), (1,)).sentence(words)
-    assert said == "must be there first: ‘append 4 bytes at 0 of /f’; then ‘rename /f to /g’"
+    assert text_with(said, 4, 0, "/f", "/g") == snapshot(
+        "must be there first: ‘append 4 bytes at 0 of /f’; then ‘rename /f to /g’"
+    )
     assert "2 more" in Explanation(Reliance.DURABLE, (0, 1, 2, 3, 4)).sentence(words)
 
 
@@ -739,13 +744,13 @@ def test_owners_are_followed_and_times_are_named(tmp_path: Path) -> None:
     ("explanation", "kind"),
     [
         (Explanation(Reliance.ORDER, (1,), (3,)), "ordering: safe rename"),
-        (Explanation(Reliance.ORDER, (0,), (5,)), "ordering: safe file flush"),
+        (Explanation(Reliance.ORDER, (0,), (5,)), snapshot("ordering: safe file flush")),
         (Explanation(Reliance.ORDER, (3,), (5,)), "ordering: other"),
-        (Explanation(Reliance.WHOLE, (1,), (1,)), "atomicity of an append"),
-        (Explanation(Reliance.WHOLE, (4,), (4,)), "atomicity of an overwrite"),
-        (Explanation(Reliance.WHOLE, (3,), (3,)), "atomicity of a rename or unlink"),
+        (Explanation(Reliance.WHOLE, (1,), (1,)), snapshot("atomicity of an append")),
+        (Explanation(Reliance.WHOLE, (4,), (4,)), snapshot("atomicity of an overwrite")),
+        (Explanation(Reliance.WHOLE, (3,), (3,)), snapshot("atomicity of a rename or unlink")),
         (Explanation(Reliance.TOGETHER, (3,), (1,)), "atomicity across calls"),
-        (Explanation(Reliance.DURABLE, (0,)), "durability: safe file flush"),
+        (Explanation(Reliance.DURABLE, (0,)), snapshot("durability: safe file flush")),
         (Explanation(Reliance.DURABLE, (3,)), "durability: other"),
         (Explanation(Reliance.UNCLEAR), ""),
     ],
@@ -773,7 +778,7 @@ def test_an_fsync_after_the_telling_is_none_that_was_to_keep_the_name(tmp_path: 
     done.call("fsync", (described(3, done.at("/b")),))
     effects, lost = follow(done.calls, str(tmp_path), done.trees[0]), Explanation(Reliance.DURABLE, (0,))
     assert kind_of(lost, effects, 1) == "durability: other"
-    assert kind_of(lost, effects, 3) == "durability: safe file flush"
+    assert kind_of(lost, effects, 3) == snapshot("durability: safe file flush")
     trees = {0: done.trees[-1], 1: done.trees[0]}
     asked = SimpleNamespace(told=b"ok", accepted=[0], tree=trees.__getitem__)
     for telling, kind in ((1, "durability: other"), (3, "durability: safe file flush")):
@@ -798,7 +803,7 @@ def test_a_file_that_keeps_another_name_has_one_to_be_kept(tmp_path: Path) -> No
     done.call("fsync", (described(3, done.at("/b")),))
     done.call("unlink", (escaped(done.at("/b").encode()),))
     effects = follow(done.calls, str(tmp_path), done.trees[0])
-    assert kind_of(Explanation(Reliance.DURABLE, (1,)), effects) == "durability: safe file flush"
+    assert kind_of(Explanation(Reliance.DURABLE, (1,)), effects) == snapshot("durability: safe file flush")
 
 
 def test_data_that_was_written_after_the_rename_makes_no_safe_rename(tmp_path: Path) -> None:
@@ -845,9 +850,9 @@ def test_a_name_is_told_in_one_line_and_with_nothing_that_a_terminal_obeys(tmp_p
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [
-        ("FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE", "atomicity of an overwrite"),
-        ("FALLOC_FL_ZERO_RANGE", "atomicity of an overwrite"),
-        ("0", "atomicity of a truncate"),
+        ("FALLOC_FL_KEEP_SIZE|FALLOC_FL_PUNCH_HOLE", snapshot("atomicity of an overwrite")),
+        ("FALLOC_FL_ZERO_RANGE", snapshot("atomicity of an overwrite")),
+        ("0", snapshot("atomicity of a truncate")),
     ],
 )
 def test_zeros_that_a_call_puts_into_a_file_overwrite_it(tmp_path: Path, mode: str, kind: str) -> None:
@@ -998,7 +1003,7 @@ def test_a_protocol_is_written_and_read_again() -> None:
     )
     document = json.loads(json.dumps(encode(Protocol("ext4", steps))))
     assert decode(Protocol, document) == Protocol("ext4", steps)
-    assert steps[2].words == "tells 'ÿ'" and steps[0].words == "append 5 bytes at 0"
+    assert steps[2].words == "tells 'ÿ'" and text_with(steps[0].words, 5, 0) == snapshot("append 5 bytes at 0")
 
 
 _CHOSEN = (
@@ -1082,7 +1087,7 @@ class Watched:
         line = f"{pid or os.getpid()} {len(self.lines)}.0 {text}".encode()
         self.lines += [*self.watcher.lines(line), b" > /usr/bin/p(main+0x1) [0x1]"]
         made_so_far = len(parse(b"\n".join(self.lines).decode())) + len(self.watcher.left)
-        self.trees.append((made_so_far, snapshot(self.root)))
+        self.trees.append((made_so_far, tree_in(self.root)))
 
     def there(self) -> str:
         return described(self.number, f"{self.root}/a")
@@ -1115,7 +1120,7 @@ class Watched:
     def replayed(self, before: dict[str, Node]) -> Replayed:
         self.lines += self.watcher.left
         text = b"\n".join(self.lines).decode()
-        return replayed("p", protocol(parse(text), str(self.root), before, snapshot(self.root)), before, {})
+        return replayed("p", protocol(parse(text), str(self.root), before, tree_in(self.root)), before, {})
 
 
 @contextmanager
@@ -1145,7 +1150,7 @@ def watched(root: Path) -> Iterator[Watched]:
 )
 def test_what_is_stored_through_mappings_is_there_after_the_next_call(script: list[tuple[str, int, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as folder, watched(Path(folder)) as done:
-        before = snapshot(Path(folder))
+        before = tree_in(Path(folder))
         for step in [("map", 0, b""), *script]:
             done.step(*step)
         done.call("+++ exited with 0 +++")
@@ -1158,7 +1163,7 @@ def test_what_is_stored_through_mappings_is_there_after_the_next_call(script: li
 
 def test_what_a_call_writes_is_no_store_and_a_file_is_watched_while_it_is_mapped(tmp_path: Path) -> None:
     with watched(tmp_path) as done:
-        before, held = snapshot(tmp_path), len(os.listdir("/proc/self/fd"))
+        before, held = tree_in(tmp_path), len(os.listdir("/proc/self/fd"))
         done.step("map", 0, b"")
         done.step("store", 5, b"x")
         done.step("write", 100, b"yz")
@@ -1173,7 +1178,7 @@ def test_what_a_call_writes_is_no_store_and_a_file_is_watched_while_it_is_mapped
 
 def test_two_tasks_that_store_are_not_followed(tmp_path: Path) -> None:
     with watched(tmp_path) as done:
-        before = snapshot(tmp_path)
+        before = tree_in(tmp_path)
         done.step("map", 0, b"")
         done.call("fork() = 7")
         done.step("store", 5, b"x")
@@ -1183,7 +1188,7 @@ def test_two_tasks_that_store_are_not_followed(tmp_path: Path) -> None:
 
 def test_a_store_while_another_task_syncs_is_not_followed(tmp_path: Path) -> None:
     with watched(tmp_path) as done:
-        before = snapshot(tmp_path)
+        before = tree_in(tmp_path)
         done.step("map", 0, b"")
         done.call("getpid() = 8", pid=8)
         done.step("store", 5, b"x")
@@ -1204,14 +1209,14 @@ def test_an_msync_makes_durable_what_it_covers(
     tmp_path: Path, begin: int, length: int, flags: str, said: list[ops.Operation] | None
 ) -> None:
     with watched(tmp_path) as done:
-        before = snapshot(tmp_path)
+        before = tree_in(tmp_path)
         done.step("map", 0, b"")
         done.step("store", 5000, b"xy")
         [address] = done.maps
         done.call(f"msync({address + begin:#x}, {length}, {flags}) = 0")
         effects = done.replayed(before).effects
         if said is None:
-            assert effects.untold == ["msync of a part of /a"]
+            assert effects.untold == snapshot(["msync of a part of /a"])
         else:
             assert not effects.untold
             assert [deed.operation for deed in effects.deeds] == [

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin
 from bob.apm.crashes import Tries
@@ -35,7 +36,7 @@ NAMES = ("a", "b", "d/a", "d/c", "s", "l/a", "l/c", "d/up", "../b", "l/../b", ".
 COPIED, SHARED = "flags=SIGCHLD", "flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD"
 
 
-def snapshot(root: Path) -> dict[str, Node]:
+def tree_in(root: Path) -> dict[str, Node]:
     """What is there, asked of the kernel."""
     found = {}
     for path in [root, *sorted(root.rglob("*"))]:
@@ -81,7 +82,7 @@ class Processes:
         (self.root / "b").write_bytes(b"second" * 100)
         for name, target in (("s", "a"), ("l", "d"), ("d/up", "../b")):
             (self.root / name).symlink_to(target)
-        self.trees.append(snapshot(self.root))
+        self.trees.append(tree_in(self.root))
         self.of[PARENT] = Process({}, [str(self.root)])
 
     def call(self, pid: int, name: str, arguments: tuple[str, ...], result: int = 0, opened: str = "") -> None:
@@ -90,7 +91,7 @@ class Processes:
             self.trees.append(self.trees[-1])
             self.late = None
         self.calls.append(SystemCall(pid, 0.0, name, arguments, result, opened))
-        self.trees.append(snapshot(self.root))
+        self.trees.append(tree_in(self.root))
 
     def path(self, pid: int, name: str) -> Path:
         """Raises OSError for one that is not below the root."""
@@ -608,7 +609,7 @@ def test_an_msync_is_of_what_is_mapped_there_now(calls: tuple[SystemCall, ...], 
 
 def test_an_msync_of_a_mapping_that_was_not_seen_is_named() -> None:
     calls = [OPEN_A, mapping(described(3, "/r/a")), call(1, "msync", "0x500000", "4096", "MS_SYNC")]
-    assert protocol(calls, "/r", TREE, TREE).untold == ["msync of a mapping that bob has not seen made"]
+    assert protocol(calls, "/r", TREE, TREE).untold == snapshot(["msync of a mapping that bob has not seen made"])
 
 
 @pytest.mark.parametrize(
