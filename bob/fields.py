@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from bob.errors import BobError, UsageError
+from bob.errors import BobError
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -51,12 +51,6 @@ def tables(value: Any, key: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise ValueError(f"{key!r} is no table: write [{key}] or [[{key}]] as in the examples")
     return value
-
-
-def check_keys(table: Mapping[str, Any], *known: str) -> None:
-    """Refuse keys that would be ignored: most are slips, and a probe without its ``spans`` asks something else."""
-    if unknown := [key for key in table if key not in known]:
-        raise UsageError(f"unknown key {unknown[0]!r}", hint=f"keys here: {', '.join(known)}")
 
 
 def text(value: Any, key: str = "") -> str:

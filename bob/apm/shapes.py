@@ -43,11 +43,6 @@ def digest(*parts: bytes) -> bytes:
     return made.digest()
 
 
-def digest_of(told: bytes, tree: Tree) -> bytes:
-    """Of what a checker can see: the tree with its contents, modes and owners, and what was told."""
-    return _with_status(shape_of(told, tree), [entry for _path, entry in tree])
-
-
 def shape_of(told: bytes, tree: Tree) -> bytes:
     """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
     was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
@@ -103,7 +98,7 @@ class Shapes:
 
     def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
         """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.Filling`): the
-        digest with what had been told (:func:`digest_of`), and the shape (:func:`shape_of`)."""
+        digest of all that a checker can see (contents, modes, owners, and what was told), and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == Kind.FILE}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from construct import Int16ub, Int32ub, Int64ub, Padding, Struct
+from construct import Int16ub, Int32ub, Struct
 
 MAGIC = 0xC03B3998
 DESCRIPTOR, COMMIT, SUPERBLOCK_V1, SUPERBLOCK_V2, REVOKE = 1, 2, 3, 4, 5
@@ -47,6 +47,3 @@ TAG3 = Struct("blocknr" / Int32ub, "flags" / Int32ub, "blocknr_high" / Int32ub, 
 
 REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
 """struct jbd2_journal_revoke_header_s; ``count`` is the bytes used in the block, this header included."""
-
-COMMIT_BLOCK = Struct("header" / HEADER, Padding(36), "commit_sec" / Int64ub, "commit_nsec" / Int32ub)
-"""struct commit_header: the time of the commit from byte 48 on."""

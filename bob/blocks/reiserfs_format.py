@@ -38,8 +38,6 @@ JOURNAL_MAGIC = b"ReIsErLB"
 JOURNAL_MAGIC_BYTES = 12
 JOURNAL_DESCRIPTOR = Struct("trans_id" / Int32ul, "len" / Int32ul, "mount_id" / Int32ul)
 """struct reiserfs_journal_desc; the homes of the first (blocksize - 24) / 4 blocks follow."""
-JOURNAL_COMMIT = Struct("trans_id" / Int32ul, "len" / Int32ul)
-"""struct reiserfs_journal_commit; the homes of the other blocks follow."""
 JOURNAL_HEADER = Struct("last_flush_trans_id" / Int32ul, "first_unflushed_offset" / Int32ul, "mount_id" / Int32ul)
 
 BLOCK_HEAD = Struct("level" / Int16ul, "nr_item" / Int16ul, "free_space" / Int16ul, Padding(18))
@@ -66,9 +64,6 @@ STAT_DATA, INDIRECT, DIRECT, DIRECTORY = 0, 1, 2, 3
 OLD_TYPES = {0: STAT_DATA, 0xFFFFFFFE: INDIRECT, 0xFFFFFFFF: DIRECT, 500: DIRECTORY}
 """The types of items with old keys (enum of V1_*_UNIQUENESS)."""
 
-STAT = Struct("mode" / Int16ul, Padding(2), "nlink" / Int32ul, "size" / Int64ul)
-"""struct stat_data, 44 bytes; the old one has 32."""
-STAT_BYTES = 44
 
 ENTRY_HEAD = Struct(
     "offset" / Int32ul, "dir_id" / Int32ul, "objectid" / Int32ul, "location" / Int16ul, "state" / Int16ul

@@ -12,9 +12,6 @@ from bob.blocks.xfs_blocks import block_part, changed_inodes, sector_part
 from bob.blocks.xfs_geometry import ForkReader, Geometry
 from bob.blocks.xfs_log import LogReader
 
-_GROUP_HEADERS = 4
-"""Sectors that a group begins with: superblock, agf, agi, agfl."""
-
 
 class Xfs:
     """One file system of xfs."""

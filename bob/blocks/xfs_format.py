@@ -109,7 +109,6 @@ DA_OWNER_AT = 48
 REMOTE_OWNER_AT = 32
 
 LOG_MAGIC = b"\xfe\xed\xba\xbe"
-LOG_HEADER_BYTES = 512
 LOG_CYCLES = 64
 LOG_RECORD = Struct(
     "magicno" / Bytes(4),

@@ -152,11 +152,6 @@ class Composer:
         sectors = sorted(self._floor)
         return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
 
-    @property
-    def payload_sectors(self) -> int:
-        """How many payload sectors there are by now; only ``key`` and ``delta`` of sub-sector tears add more."""
-        return self._payload.sectors
-
     def payload_since(self, sector: int) -> bytes:
         """The payload from sector number ``sector`` on: all of it from 0, or what was added since it was last asked."""
         return self._payload.since(sector)

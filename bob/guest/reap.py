@@ -4,11 +4,9 @@ A QEMU that libvirt started is a daemon: it survives a bob that was killed (fact
 read end of a pipe whose only writer is bob. End of file means that bob is gone, however it went; then everything that
 was told on the pipe, one JSON array per line, is undone:
 
-    ["root", DIR]           a private libvirt root: kill its QEMUs, remove it
-    ["group", PGID, START]  a process group: kill it, unless its leader started at another time than START (clock ticks)
-    ["forget", PGID]        that process group ended by itself
-    ["domain", URI, UUID]   a domain on another libvirt connection: destroy it
-    ["gone", UUID]          that domain is gone
+    ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
+    ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
+    ["gone", UUID]         that domain is gone
 
 bob waits for that where it ends in order. Its libvirt may still write into a root then, and a child of it may be about
 to start a QEMU. So a child of this process, for which nobody waits, looks again when bob, the process whose number is
@@ -38,15 +36,6 @@ def arguments(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:
         return []
-
-
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since the host's boot: with the number, it names the process for good."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    return int(stat.rpartition(b")")[2].split()[19])
 
 
 def handle_of_parent(pid: int) -> int | None:
@@ -103,13 +92,6 @@ def remove_root(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def kill_group(pgid: int, started: int | None) -> None:
-    """Kill a process group. A leader that started at another time is a stranger who was given the number since."""
-    if start_time(pgid) in (started, None):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pgid, signal.SIGKILL)
-
-
 def destroy_domain(uri: str, uuid: str) -> None:
     """End a domain of another libvirt connection, if it is still there."""
     try:
@@ -126,22 +108,15 @@ def destroy_domain(uri: str, uuid: str) -> None:
 def undo(lines: Iterable[str], owner: int | None) -> None:
     """Read what bob tells until it is gone, then clean up after it. ``owner`` is a pidfd of it (None: it is gone)."""
     roots: set[str] = set()
-    groups: dict[int, int | None] = {}
     domains: dict[str, str] = {}
     for line in lines:
         match json.loads(line):
             case ["root", root]:
                 roots.add(root)
-            case ["group", pgid, started]:
-                groups[pgid] = started
-            case ["forget", pgid]:
-                groups.pop(pgid, None)
             case ["domain", uri, uuid]:
                 domains[uuid] = uri
             case ["gone", uuid]:
                 domains.pop(uuid, None)
-    for pgid, started in groups.items():
-        kill_group(pgid, started)
     for uuid, uri in domains.items():
         destroy_domain(uri, uuid)
     for root in roots:

@@ -52,17 +52,6 @@ class Reaper:
         self._tell("root", str(root))
 
     @contextmanager
-    def watch_process_group(self, pgid: int) -> Iterator[None]:
-        """Kill what is left of the process group ``pgid`` when the ``with`` block ends, or bob inside it."""
-        started = reap.start_time(pgid)
-        self._tell("group", pgid, started)
-        try:
-            yield
-        finally:
-            reap.kill_group(pgid, started)
-            self._tell("forget", pgid)
-
-    @contextmanager
     def watch_domain(self, uri: str, uuid: str) -> Iterator[None]:
         """Destroy a domain of the libvirt connection ``uri`` if bob ends inside the ``with`` block."""
         self._tell("domain", uri, uuid)

@@ -36,7 +36,6 @@ STYLE = """
 .bob-protocol .head { fill: currentColor; fill-opacity: .08; }
 .bob-protocol .number { fill: #fff; font-weight: 700; }
 """
-ARROW = "M{x} {y} l-7 -4 v8 Z"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.promised import graph_under
 from bob.apm.readings import Reading
-from bob.apm.shapes import Shapes, bits, digest_of, shape_of
+from bob.apm.shapes import Shapes, _with_status, bits, shape_of
 from bob.apm.trees import Tree, allowed_trees, closed_sets, dependencies, nodes, trees
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -361,6 +361,11 @@ def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> N
     tries = Tries(asked, frozenset(), told, 100)
     [*_more, last] = tries
     assert Foreseen(asked, frozenset(), told, most=0).allows(b"", tries.nodes(last)) is None
+
+
+def digest_of(told: bytes, tree: Tree) -> bytes:
+    """What :class:`Shapes` makes step by step, made of a whole tree."""
+    return _with_status(shape_of(told, tree), [entry for _path, entry in tree])
 
 
 @given(integers(0, 2**32))
