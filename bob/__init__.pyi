@@ -45,24 +45,25 @@ def app(
     :param fs: File system, e.g. ext4, or the TOML file of one of your own.
     :param model: Models against which the program's calls are held: built-in or shipped ones by name, files, or
         ``all``. Without ``fs``, only they are asked.
-    :param pace: At which paces the workload runs (docs/apps.md). Default: each that the file system makes differ.
+    :param pace: The paces of the workload (docs/apps.md). Default: each that makes a difference on the file system.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
-    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
-    :param seed: Chooses the random crash states.
+    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
+        100.
+    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param seed: Seed of the random crash states.
     :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
         when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
     :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
-        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
+        the oldest of several first. One of prompt, youngest-first, oldest-first.
     :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
     :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
         as far as memory goes.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Told how far it is, from several threads; None tells nothing.
+    :param progress: Gets the progress, from several threads.
     """
 
 def load(
@@ -103,25 +104,27 @@ def probe(
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param rows: The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call
-        makes durable (durability), up to which size changes are whole (units). One of table1, pairs, durability, units.
+    :param rows: The set of properties: those of Table 1; the order in which changes persist (pairs); the changes that
+        each call makes durable (durability); the size up to which changes are whole (units). One of table1, pairs,
+        durability, units.
     :param properties: Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.
     :param probes: Probe files of your own, whose properties are asked, too.
-    :param recovery_crashes: Crash the recovery of so many crash states, too: adds the row recovery-idempotent.
-    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
-    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
-    :param seed: Chooses the random crash states.
+    :param recovery_crashes: Crash the recovery of so many crash states, too. Adds the row recovery-idempotent.
+    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
+        100.
+    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param seed: Seed of the random crash states.
     :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
         when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
     :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
-        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
+        the oldest of several first. One of prompt, youngest-first, oldest-first.
     :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
     :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
         as far as memory goes.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Told how far it is, from several threads; None tells nothing.
+    :param progress: Gets the progress, from several threads.
     """
 
 def resume(
@@ -136,7 +139,7 @@ def resume(
     :param run: A run directory.
     :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
         as far as memory goes.
-    :param progress: Told how far it is, from several threads; None tells nothing.
+    :param progress: Gets the progress, from several threads.
     """
 
 def try_(
@@ -167,29 +170,30 @@ def try_(
     The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
     :class:`bob.errors.RecordingError` where nothing could be recorded.
 
-    :param operations: What is done: separated by ``;`` or on a line each (docs/write-a-probe.md).
-    :param expect: What is to be so after every crash (docs/try.md). Each one is answered.
+    :param operations: The operations, separated by ``;`` or on a line each (docs/write-a-probe.md).
+    :param expect: Expectations for every crash state (docs/try.md). Each one is answered.
     :param fs: File system, e.g. ext4, or the TOML file of one of your own.
     :param setup: The initial tree, durable before it all begins.
-    :param at: When the crash comes: after the last operation has returned (end), or anywhere (any). One of end, any.
-    :param finishes: What comes after the operations: natural [SECONDS], sync, fsync PATH. Default: natural; an fsync of
-        the directories that they change; fsync /.
-    :param witnesses: Show and keep at most so many ways to break each expectation.
+    :param at: The moment of the crash: after the last operation has returned (end), or anywhere (any). One of end, any.
+    :param finishes: The end of the workload: natural [SECONDS], sync, fsync PATH. Default: natural; an fsync of the
+        directories that they change; fsync /.
+    :param witnesses: Maximum counterexamples shown and kept per expectation.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param budget: Mounts per workload, about; states that need none are free. Default: what bob.toml says, or else 100.
-    :param audit: The share of predicted outcomes that is checked by more mounts; at least three of each kind.
-    :param seed: Chooses the random crash states.
+    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
+        100.
+    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param seed: Seed of the random crash states.
     :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
         when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
     :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk tells that a write is done: at once, or as late as can be, of several the
-        youngest or the oldest first. One of prompt, youngest-first, oldest-first.
+    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
+        the oldest of several first. One of prompt, youngest-first, oldest-first.
     :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
     :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
         as far as memory goes.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Told how far it is, from several threads; None tells nothing.
+    :param progress: Gets the progress, from several threads.
     """

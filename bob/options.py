@@ -24,7 +24,7 @@ REQUIRED = Declared.empty
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Numbers from ``least`` to ``most``; None is no bound."""
+    """Numbers from ``least`` to ``most`` (None: any)."""
 
     least: float
     most: float | None = None
@@ -32,7 +32,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of these words."""
+    """One of a few words."""
 
     words: tuple[str, ...]
 
@@ -51,10 +51,11 @@ def _nothing(_given: Mapping[str, Any]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What ``read`` makes of a word, or of a path. It is handed the name of the option, too, and raises UsageError.
+    """Values that are read from words, or from paths. ``read`` gets the word and the name of the option; it raises
+    UsageError.
 
-    ``offered`` lists the words that bob knows, by the options that were given; ``files`` ("file" or "dir") is what may
-    stand in their place. ``name`` is what help calls a value.
+    ``offered`` lists the words that bob knows; it gets the options that were given. ``files`` ("file" or "dir") may
+    stand in their place. Help calls a value ``name``.
     """
 
     read: Callable[[Any, str], Any]
@@ -68,11 +69,11 @@ Values = Range | Choice | Existing | Words
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, ``--seed N`` on the command line, or an argument, ``RUN``; and what it is for.
+    """An option, such as ``--seed N`` on the command line, or an argument, such as ``RUN``.
 
-    ``values`` says more than the type which values there are. ``words`` says what is done without the option, and
-    ``setting`` is the key of bob.toml that says it first. ``alone`` is the value of a flag that stands alone. Python
-    has the help ``python``, where that differs. An option that is ``renewable`` may be given when a run is resumed.
+    ``values`` narrows the values that its type has. ``words`` say what bob does without the option, and ``setting`` is
+    the key of bob.toml that comes first. ``alone`` is the value of a flag that stands alone. ``python`` is the help for
+    Python, if that differs. A ``renewable`` option may be given when a run is resumed.
     """
 
     flag: str
@@ -99,8 +100,10 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option` or argument, in place of a default. Without a ``default``, an option
-    that may be None is None, and of one with several values there are none."""
+    """Return the declaration of an :class:`Option`, to stand in place of a default.
+
+    Without a ``default``, an optional value is None, several are (), and a flag is False; others are required.
+    """
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
@@ -117,8 +120,7 @@ def group(made: type[Group]) -> type[Group]:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A declared parameter. A value is of ``kind``; with ``several``, a tuple of such values; with ``optional``, None,
-    too."""
+    """A declared parameter: a value of ``kind``, or a tuple of ``several``; if ``optional``, also None."""
 
     name: str
     option: Option
@@ -134,7 +136,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words for its values, if these are a few: those of a Choice, or of an enum."""
+        """The words of a Choice or of an enum; else none."""
         if isinstance(self.option.values, Choice):
             return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()
@@ -142,8 +144,7 @@ class Parameter:
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """Return what ``function``, or a group, declares, groups taken apart. Parameters without a declaration are its
-    own business."""
+    """Return the parameters that ``function``, or a group, declares, with those of its groups."""
     found: list[Parameter] = []
     for name, (kind, declared) in _declarations(function).items():
         if declared is not None:
@@ -154,7 +155,7 @@ def parameters(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
 
 def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``values``, by the names of :func:`parameters`, as the arguments of ``function``: groups put together."""
+    """Return the arguments of ``function``, with its groups, from ``values`` by the names of :func:`parameters`."""
     made = {}
     for name, (kind, declared) in _declarations(function).items():
         if declared is None and _is_group(kind):

@@ -87,7 +87,7 @@ def run(
     guests: table.Guests,
     scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
-    kept: table.Kept,
+    delivery: table.Delivery,
 ) -> Exit:
     """Find out whether PROGRAM survives a crash.
 
@@ -135,8 +135,8 @@ def run(
     from bob.run.programs import try_program
 
     against = named_models(models)
-    check_out(kept.out, RUNS)
-    with telling_what_is_kept("app", kept.out, RUNS, resumes=False), watching(quiet=kept.quiet) as progress:
+    check_out(delivery.out, RUNS)
+    with telling_what_is_kept("app", delivery.out, RUNS, resumes=False), watching(quiet=delivery.quiet) as progress:
         requests = program_requests(
             program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
         )
@@ -145,14 +145,16 @@ def run(
             hint = "a file system is not divided"
             raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
-        answers, folder = try_program(program, mine, kept.out, progress, against, explores=bool(about.fs), numbers=only)
-    if kept.json_file is not None:
-        write_json(kept.json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
-    if not is_stdout(kept.json_file):
+        answers, folder = try_program(
+            program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
+        )
+    if delivery.json_file is not None:
+        write_json(delivery.json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
+    if not is_stdout(delivery.json_file):
         from bob.report.programs import print_programs
 
         print_programs(console(), answers, folder)
-    tell(suites_of_programs(answers, folder), kept.junit_file, is_wrong=True)
+    tell(suites_of_programs(answers, folder), delivery.junit_file, is_wrong=True)
     return programs_exit(answers)
 
 

@@ -27,7 +27,7 @@ def matrix(
     chosen: ConfigurationSet | None = option("--set NAME|FILE", "The configurations to probe, e.g. osdi14.", SET),
     shard: tuple[int, int] = table.SHARD,
     *,
-    asked: TableOptions,
+    options: TableOptions,
     scheduler: str | None = table.SCHEDULER,
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
@@ -66,7 +66,7 @@ def matrix(
       3   done, but some cell is unknown: a guest was lost, or a recording refused
       4+  something is missing or went wrong, see `bob --help`
     """
-    if asked.resume is not None:
+    if options.resume is not None:
         check_resumed(context)
     elif chosen is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
@@ -79,5 +79,5 @@ def matrix(
         assert chosen is not None
         return columns.matrix(chosen, first, out, progress)
 
-    made = chosen.configurations if chosen is not None else ()
-    return make_table("matrix", asked, made, probe, columns.resume, scheduler=scheduler)
+    configurations = chosen.configurations if chosen is not None else ()
+    return make_table("matrix", options, configurations, probe, columns.resume, scheduler=scheduler)

@@ -46,7 +46,7 @@ def takes_options(command: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 def _in_kind(one: Parameter, value: Any) -> Any:
-    """What click has read, in the declared type: a choice is a text to click."""
+    """Values as click reads them, in the declared type."""
     if one.several:
         return tuple(_one_in_kind(one, each) for each in value)
     return _one_in_kind(one, value)
@@ -98,7 +98,7 @@ def _type(one: Parameter) -> Any:
 
 
 class _Option(click.Option):
-    """An option as it is ``declared``: its default is what bob.toml says, if that says any."""
+    """An option with a default from bob.toml, or in words."""
 
     def __init__(self, *args: Any, declared: Option, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -142,7 +142,7 @@ def is_given(context: click.Context, parameter: click.Parameter) -> bool:
 
 
 class _Word(ParamType):
-    """What is read from a word; Tab offers the words that begin so, else files."""
+    """Values that are read from words; Tab offers known words, else files."""
 
     def __init__(self, words: Words) -> None:
         self.name = words.name
@@ -159,6 +159,6 @@ class _Word(ParamType):
 
 
 def completed(words: Words, context: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return the words that begin with ``incomplete``, else what the shell knows of files."""
+    """Return the words that begin with ``incomplete``; if there are none, let the shell offer files."""
     found = [CompletionItem(word) for word in words.offered(context.params) if word.startswith(incomplete)]
     return found or ([CompletionItem(incomplete, type=words.files)] if words.files else [])

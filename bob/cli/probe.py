@@ -19,8 +19,8 @@ def probe(
     context: click.Context,
     fs: str | None = table.FILE_SYSTEM,
     *,
-    options: table.FileSystemOptions,
-    asked: TableOptions,
+    fs_options: table.FileSystemOptions,
+    options: TableOptions,
 ) -> Exit | None:
     """Find out which persistence properties a file system has.
 
@@ -63,15 +63,16 @@ def probe(
     if context.invoked_subcommand is not None:
         _check_nothing_asked(context)
         return None  # the subcommand does it
-    if asked.resume is not None:
+    if options.resume is not None:
         check_resumed(context)
     elif fs is None:
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    made = [options.of(fs)] if fs is not None else []
+    configurations = [fs_options.of(fs)] if fs is not None else []
 
     from bob.run.prober import probe, resume  # libvirt and paramiko take a while to load
 
-    return make_table("probe", asked, made, probe, resume, fs=made[0].fs if made else None)
+    systems = [one.fs for one in configurations]
+    return make_table("probe", options, configurations, probe, resume, systems=systems)
 
 
 def _check_nothing_asked(context: click.Context) -> None:

@@ -80,7 +80,7 @@ def search(
     guest: str | None = table.GUEST,
     scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,
-    kept: table.Kept,
+    delivery: table.Delivery,
     resume: Path | None = table.RESUME,
 ) -> Exit:
     """Search for workloads after which something is lost that a call has made durable.
@@ -147,7 +147,7 @@ def search(
     from bob.run import search as searching  # libvirt and paramiko take a while to load
     from bob.run.prober import RUNS
 
-    with telling_what_is_kept("search", resume or kept.out, RUNS), watching(quiet=kept.quiet) as progress:
+    with telling_what_is_kept("search", resume or delivery.out, RUNS), watching(quiet=delivery.quiet) as progress:
         if resume is not None:
             result, run = searching.resume(resume, guests.host(scheduler), progress)
         else:
@@ -161,11 +161,11 @@ def search(
                 scheduler=scheduler,
                 progress=progress.step,
             )
-            check_out(kept.out, RUNS)
+            check_out(delivery.out, RUNS)
             asked = request(made, exploration, image, guests.host(scheduler))
-            result, run = searching.search(wanted, asked, kept.out, progress)
-    deliver(result, run, kept.json_file)
-    tell(suites_of(result, run), kept.junit_file, is_wrong=True)
+            result, run = searching.search(wanted, asked, delivery.out, progress)
+    deliver(result, run, delivery.json_file)
+    tell(suites_of(result, run), delivery.junit_file, is_wrong=True)
     return _exit(result)
 
 

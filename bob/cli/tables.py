@@ -41,65 +41,64 @@ class TableOptions:
     guests: table.Guests
     guest: str | None = table.GUEST
     exploration: table.Exploration
-    kept: table.Kept
+    delivery: table.Delivery
     resume: Path | None = table.RESUME
     expected: Side | None = EXPECTED
 
 
 def make_table(
     verb: str,
-    asked: TableOptions,
+    options: TableOptions,
     configurations: Sequence[Configuration],
     probe: Callable[[ProbeRequest, Path | None, Progress], Done],
     resume: Callable[[Path, Host, Progress], Done],
     *,
-    fs: FileSystem | None = None,
+    systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Have ``probe`` probe what is asked of ``configurations``, or ``resume`` a run; on several kernels, one after the
-    other. Print the table, and what changed from one kernel to the next.
+    """Probe ``configurations`` by ``probe``, or ``resume`` a run; on several kernels, one after the other. Print the
+    table, and what changed from one kernel to the next.
 
-    ``probe`` is handed the request for the first configuration. The image of a kernel of the user's has what ``fs``
-    needs, and other images are seen to have it.
+    ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need.
     """
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
 
-    kept, guests = asked.kept, asked.guests
+    delivery, guests = options.delivery, options.guests
 
-    def ask(made: Configuration, image: str) -> ProbeRequest:
-        return request(made, asked.exploration, image, guests.host(scheduler), asked.questions)
+    def ask(configuration: Configuration, image: str) -> ProbeRequest:
+        return request(configuration, options.exploration, image, guests.host(scheduler), options.questions)
 
-    if asked.resume is not None:
-        with telling_what_is_kept(verb, asked.resume, RUNS), watching(quiet=kept.quiet) as progress:
-            done = [resume(asked.resume, guests.host(scheduler), progress)]
-        deliver(*done[0], kept.json_file)
-        return conclude(done, kept.json_file, kept.junit_file, asked.expected)
-    for made in configurations:
-        check_device(made)
-    check_expected(asked.expected, (ask(made, asked.images[0]) for made in configurations))
-    with watching(quiet=kept.quiet) as progress:
+    if options.resume is not None:
+        with telling_what_is_kept(verb, options.resume, RUNS), watching(quiet=delivery.quiet) as progress:
+            done = [resume(options.resume, guests.host(scheduler), progress)]
+        deliver(*done[0], delivery.json_file)
+        return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
+    for one in configurations:
+        check_device(one)
+    check_expected(options.expected, (ask(one, options.images[0]) for one in configurations))
+    with watching(quiet=delivery.quiet) as progress:
         images = asked_images(
-            asked.images,
+            options.images,
             guests,
-            [] if fs is None else [fs],
-            completion=asked.exploration.completion,
-            guest=asked.guest,
+            systems,
+            completion=options.exploration.completion,
+            guest=options.guest,
             scheduler=scheduler,
-            recovery_crashes=asked.questions.recovery_crashes,
+            recovery_crashes=options.questions.recovery_crashes,
             progress=progress.step,
         )
-        check_out(kept.out, RUNS)
+        check_out(delivery.out, RUNS)
         wanted = [ask(configurations[0], image) for image in images]
         if len(images) > 1:
-            done = _on_kernels(verb, wanted, kept.out, probe, progress, fs)
+            done = _on_kernels(verb, wanted, delivery.out, probe, progress, systems)
         else:
-            with telling_what_is_kept(verb, kept.out, RUNS):
-                done = [probe(wanted[0], kept.out, progress)]
+            with telling_what_is_kept(verb, delivery.out, RUNS):
+                done = [probe(wanted[0], delivery.out, progress)]
     if len(images) > 1:
-        _deliver(images, done, kept.json_file)
+        _deliver(images, done, delivery.json_file)
     else:
-        deliver(*done[0], kept.json_file)
-    return conclude(done, kept.json_file, kept.junit_file, asked.expected)
+        deliver(*done[0], delivery.json_file)
+    return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
 
 
 def _on_kernels(
@@ -108,7 +107,7 @@ def _on_kernels(
     out: Path | None,
     probe: Callable[[ProbeRequest, Path | None, Progress], Done],
     progress: Progress,
-    fs: FileSystem | None,
+    systems: Sequence[FileSystem],
 ) -> list[Done]:
     """Have ``probe`` probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
 
@@ -122,7 +121,7 @@ def _on_kernels(
     for one in wanted if wanted[0].host.scheduler is None else ():
         built = ensure(one.image, progress.step)
         check_kernel(built)
-        if fs is not None:
+        for fs in systems:
             check_file_system(built, fs.module, fs.package)
     done = []
     for one in wanted:

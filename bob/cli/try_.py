@@ -52,7 +52,7 @@ def try_(
     guests: table.Guests,
     guest: str | None = table.GUEST,
     exploration: table.Exploration,
-    kept: table.Kept,
+    delivery: table.Delivery,
 ) -> Exit:
     """Ask what a crash may leave of OPERATIONS.
 
@@ -105,19 +105,19 @@ def try_(
     from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.trial import try_out
 
-    check_out(kept.out, RUNS)
-    with telling_what_is_kept("try", kept.out, RUNS, resumes=False), watching(quiet=kept.quiet) as progress:
+    check_out(delivery.out, RUNS)
+    with telling_what_is_kept("try", delivery.out, RUNS, resumes=False), watching(quiet=delivery.quiet) as progress:
         [image] = asked_images(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
         )
-        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), kept.out, progress)
-    if kept.json_file is not None:
-        write_json(kept.json_file, to_json(tried))
-    if not is_stdout(kept.json_file):
+        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), delivery.out, progress)
+    if delivery.json_file is not None:
+        write_json(delivery.json_file, to_json(tried))
+    if not is_stdout(delivery.json_file):
         print_answers(console(), tried, run)
     if output is not None:
         write_answers(wanted, output.path, tried, run)
-    tell(suites_of_tried(tried, run), kept.junit_file, is_wrong=True)
+    tell(suites_of_tried(tried, run), delivery.junit_file, is_wrong=True)
     verdicts = {answer.verdict for answer in tried.answers}
     if Verdict.FAILS in verdicts or tried.falls:
         return Exit.DIFFERENT

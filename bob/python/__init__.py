@@ -1,7 +1,7 @@
 """bob from Python: the second front end, beside the command line.
 
-functions      what Python may call, as ``bob.probe`` ...
-calls          makes such a function from what it declares: signature, help, and checked arguments
-arguments      each argument is of its annotated type
-stub           writes bob/__init__.pyi, which editors and mypy read
+functions      ``bob.probe`` and the others
+calls          makes such a function from its declared options: signature, help, checks
+arguments      checks the types of arguments
+stub           writes bob/__init__.pyi for editors and mypy
 """

@@ -1,4 +1,4 @@
-"""Functions for Python, made from what they declare (:mod:`bob.options`): signature, help, and checked arguments."""
+"""Makes functions for Python from their declared options: signature, help, and checked arguments."""
 
 from __future__ import annotations
 

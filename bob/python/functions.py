@@ -1,4 +1,4 @@
-"""What Python may call: ``bob.probe`` and the others. The command line asks the same, by the same options."""
+"""``bob.probe`` and the other functions for Python. They take the same options as the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bob.judge.tried import Tried
     from bob.report.saved import Saved
 
-WATCHER: Progress | None = option("", "Told how far it is, from several threads; None tells nothing.")
+WATCHER: Progress | None = option("", "Gets the progress, from several threads.")
 
 
 @for_python

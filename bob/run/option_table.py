@@ -29,14 +29,14 @@ MOST_WITNESSES = 5
 WHOLE = (1, 1)
 """The shard that is all."""
 
-# What is crashed
+# The subject
 
 FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or the TOML file of one of your own.", values.FILE_SYSTEM)
 
 
 @group
 class FileSystemOptions:
-    """What makes a configuration of a file system; ``device`` is in bytes."""
+    """The options of a file system, as it is made and mounted, and the size of its device (bytes)."""
 
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
     mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")
@@ -54,61 +54,60 @@ class FileSystemOptions:
         return configuration(fs, self.mkfs_options, self.mount_options, self.device)
 
 
-# What is asked
+# The question
 
 
 @group
 class Questions:
-    """Which properties a probe asks for, and of how many crash states it crashes the recovery, too."""
+    """The properties that a probe asks for."""
 
     rows: Rows = option(
         "--rows",
-        "The properties of Table 1; or which kinds of change are persisted before which (pairs), what each call"
-        " makes durable (durability), up to which size changes are whole (units).",
+        "The set of properties: those of Table 1; the order in which changes persist (pairs); the changes that each"
+        " call makes durable (durability); the size up to which changes are whole (units).",
         default=Rows.TABLE1,
     )
     properties: tuple[str, ...] = option(
         "--property",
-        "Ask only this property, of all workloads that it can be asked of.",
+        "Ask only this property, of all workloads that suit it.",
         values.PROPERTY,
         words="all of them, or those of --probe only",
         python="Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.",
     )
     probes: tuple[Probe, ...] = option(
         "--probe FILE",
-        "Ask the property in this probe file of your own, too. `--property all` has the shipped ones beside it.",
+        "Ask the property in your own probe file, too. `--property all` adds the shipped ones.",
         values.PROBE_FILE,
         python="Probe files of your own, whose properties are asked, too.",
     )
     recovery_crashes: int = option(
         "--recovery-crashes N",
-        f"Crash the recovery of N crash states, too ({RECOVERIES} where no N is given): adds the row "
-        "recovery-idempotent.",
+        f"Crash the recovery of N crash states, too ({RECOVERIES} without N). Adds the row recovery-idempotent.",
         Range(0),
         0,
         alone=RECOVERIES,
-        python="Crash the recovery of so many crash states, too: adds the row recovery-idempotent.",
+        python="Crash the recovery of so many crash states, too. Adds the row recovery-idempotent.",
     )
 
 
-OPERATIONS: Any = option("OPERATIONS", "What is done: separated by ``;`` or on a line each (docs/write-a-probe.md).")
+OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or on a line each (docs/write-a-probe.md).")
 SETUP: Any = option("--setup OPERATIONS", "The initial tree, durable before it all begins.", default="")
 EXPECTATIONS: tuple[str, ...] = option(
     "--expect EXPECTATION",
-    "What is to be so after every crash. Each one is answered.",
+    "An expectation for every crash state. Each one is answered.",
     default=REQUIRED,
-    python="What is to be so after every crash (docs/try.md). Each one is answered.",
+    python="Expectations for every crash state (docs/try.md). Each one is answered.",
 )
 MOMENT: At = option(
-    "--at", "When the crash comes: after the last operation has returned (end), or anywhere (any).", default=At.END
+    "--at", "The moment of the crash: after the last operation has returned (end), or anywhere (any).", default=At.END
 )
 FINISHES: tuple[str, ...] = option(
     "--finish FINISH",
-    "What comes after the operations: natural [SECONDS], sync, fsync PATH.",
+    "The end of the workload: natural [SECONDS], sync, fsync PATH.",
     words="natural; an fsync of the directories that they change; fsync /",
 )
 WITNESSES: int = option(
-    "--witnesses N", "Show and keep at most so many ways to break each expectation.", Range(1), MOST_WITNESSES
+    "--witnesses N", "Maximum counterexamples shown and kept per expectation.", Range(1), MOST_WITNESSES
 )
 PROGRAM: str = option(
     "PROGRAM", "The name of a program that bob ships, or a folder with app.toml and scripts.", values.PROGRAM
@@ -123,32 +122,32 @@ MODELS: tuple[str, ...] = option(
 )
 PACES: tuple[Pace, ...] = option(
     "--pace",
-    "At which pace the workload runs (docs/apps.md).",
+    "The pace of the workload (docs/apps.md).",
     words="each; to check: undisturbed",
-    python="At which paces the workload runs (docs/apps.md). Default: each that the file system makes differ.",
+    python="The paces of the workload (docs/apps.md). Default: each that makes a difference on the file system.",
 )
 
-# How it is explored
+# The exploration
 
 
 @group
 class Exploration:
-    """How deep bob explores crash states, and which disk it assumes; ``atomic_write`` is in bytes."""
+    """The depth of the exploration, and the assumed disk; ``atomic_write`` is in bytes."""
 
     budget: int = option(
         "--budget N",
-        "Mounts per workload, about; states that need none are free.",
+        "Mounts per workload, about. States that need no mount are free.",
         Range(1),
         DEFAULT_BUDGET,
         setting="budget",
     )
     audit: float = option(
         "--audit RATE",
-        "The share of predicted outcomes that is checked by more mounts; at least three of each kind.",
+        "The share of predicted outcomes that extra mounts check; at least three of each kind.",
         Range(0, 1),
         DEFAULT_AUDIT,
     )
-    seed: int = option("--seed N", "Chooses the random crash states.", default=1)
+    seed: int = option("--seed N", "Seed of the random crash states.", default=1)
     write_cache: str = option(
         "--write-cache",
         "The disk's cache: " + "; ".join(f"{cache.name}, {cache.promise}" for cache in CACHES.values()) + ".",
@@ -164,8 +163,8 @@ class Exploration:
     )
     completion: Completion = option(
         "--completion",
-        "When the recorded disk tells that a write is done: at once, or as late as can be, of several the youngest"
-        " or the oldest first.",
+        "When the recorded disk reports a write as done: at once; or as late as possible, the youngest or the oldest"
+        " of several first.",
         default=DEFAULT_COMPLETION,
     )
 
@@ -177,17 +176,17 @@ class Exploration:
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)
 
 
-# Where guests run
+# Guests
 
 IMAGE: Any = option(
     "--image", "The guest image, and with it the kernel.", values.GUEST_IMAGE, DEFAULT_IMAGE, setting="image"
 )
 OTHER_IMAGE: str | None = option(
     "--image",
-    "Another guest image than the witness names; its kernel must be of the same series.",
+    "A guest image other than that of the witness; its kernel must be of the same series.",
     values.known("guest image", values.image_names),
 )
-ANY_KERNEL: bool = option("--any-kernel", "Let the kernel be another one than that on which the witness was found.")
+ANY_KERNEL: bool = option("--any-kernel", "Accept a kernel other than that of the witness.")
 CONNECT: str | None = option(
     "--connect URI", "Run guests on this libvirt connection (default: one of bob's own, no daemon).", renewable=True
 )
@@ -211,15 +210,15 @@ GUEST: str | None = option(
 )
 SCHEDULER: str | None = option(
     "--scheduler ADDRESS",
-    "Do the work on the Dask cluster whose scheduler is there, e.g. tcp://server:8786, or in the file that it"
-    " wrote; --jobs are then guests of each parcel, 1 where it is not given (docs/cluster.md).",
+    "Work on the Dask cluster of this scheduler: its address, e.g. tcp://server:8786, or the file that it wrote."
+    " --jobs are then guests per parcel, 1 by default (docs/cluster.md).",
     renewable=True,
 )
 
 
 @group
 class Guests:
-    """Which kernel runs in guests, and where these run."""
+    """The kernel of the guests, and the place where they run."""
 
     kernel: Path | None = option(
         "--kernel BZIMAGE",
@@ -244,14 +243,14 @@ class Guests:
         return Host(self.connect, self.jobs, None if scheduler is None else reached(scheduler))
 
 
-# What is kept, and what is told
+# Results
 
 RUN: Path = option("RUN", "A run directory.", values.EXISTING_FOLDER)
 RUNS: tuple[Path, ...] = option("RUN...", "", values.EXISTING_FOLDER)
 OUT: Path | None = option("--out DIR", "The run directory.", values.NEW_FOLDER, words="a new one in bob-runs")
 RESUME: Path | None = option(
     "--resume RUN",
-    "Go on with a run that was stopped, or lost something; what is finished is not done again.",
+    "Resume a run that was stopped or lost something. Finished work stays.",
     values.EXISTING_FOLDER,
     renewable=True,
 )
@@ -272,8 +271,8 @@ QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
 
 
 @group
-class Kept:
-    """Where a run and its result are kept, and what is told on the way."""
+class Delivery:
+    """The places of a run and of its result."""
 
     out: Path | None = OUT
     json_file: Path | None = JSON

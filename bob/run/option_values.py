@@ -1,4 +1,4 @@
-"""The values that options take: what is read from a word, and which words there are.
+"""The values that options take: how bob reads a word, and the words that it knows.
 
 Each function takes the word, and the name of the option for its messages; it raises UsageError before anything starts.
 """
@@ -31,7 +31,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where documents go: one into the file ``path``, or several into that folder."""
+    """The place for documents: one goes into the file ``path``, several into that folder."""
 
     path: Path
     is_folder: bool
@@ -43,7 +43,7 @@ def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
 
 
 def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = "file") -> Words:
-    """Return the values that are one of ``names``, or a path: whoever uses it checks it."""
+    """Return the values that are one of ``names``, or a path. The command checks them."""
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
