@@ -30,6 +30,7 @@ __all__ = [
     "Declaration",
     "Document",
     "Line",
+    "Name",
     "Number",
     "ShapeError",
     "Size",
@@ -65,9 +66,11 @@ Number = int | float
 """A number that is written again as it was read: 2 and 2.0 are two texts."""
 Size = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
 """A number from 0 on."""
-Line = Annotated[str, msgspec.Meta(pattern=r"\A[^\n]*\S[^\n]*\Z")]
+_LINE, _NAME = r"\A[^\n]*\S[^\n]*\Z", r"\A\S+\Z"
+Line = Annotated[str, msgspec.Meta(pattern=_LINE)]
 """A line of text with something in it."""
-
+Name = Annotated[str, msgspec.Meta(pattern=_NAME)]
+"""A text without blanks."""
 Word = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that is not empty."""
 
@@ -231,7 +234,7 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
     if words and said.startswith(("Invalid enum value", "Expected")):
         return f"{place}{value} is none of {', '.join(words)}"
     if "regex" in said:
-        return f"{place}{value} is not one line of text"
+        return f"{place}{value} is not {'a text without blanks' if repr(_NAME)[1:-1] in said else 'one line of text'}"
     if said.startswith("Expected "):
         return f"{place}e{said.replace('`', '').partition(', got')[0][1:]}, got {value}"
     return place + said.replace("`", "")

@@ -120,7 +120,7 @@ def test_a_field_of_another_type_is_refused(document: Any, free: Set[str], read:
 def test_no_is_no_promise() -> None:
     document = small_model()
     document["clauses"][0]["promised"] = "no"
-    with pytest.raises(MalformedError, match="promised is 'no', not of the type bool"):
+    with pytest.raises(MalformedError, match="promised: expected bool, got 'no'"):
         model.from_json(document)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
 from bob.apm.evidence import Sight, Witnessed
 from bob.apm.model import Model
 from bob.apm.tightness import Counted, count
-from bob.schema import encode
+from bob.crash.state import CrashState
+from bob.schema import Document, adapt
 
 SCHEMA = "bob.apm-check/1"
 DEFAULT_LIMIT = 2000
@@ -119,43 +119,64 @@ def _evidence(workload: Witnessed, conflicts: list[Conflict]) -> str:
     return "; ".join(dict.fromkeys(what_shows(workload.graph, conflict) for conflict in conflicts[:2]))
 
 
-def to_json(check: Check) -> dict[str, Any]:
-    """A check as a plain document."""
-    return {
-        "schema": SCHEMA,
-        "model": check.model,
-        "run": check.run,
-        "promised": check.promised,
-        "observed": check.observed(),
-        "unsound": check.unsound(),
-        "held_out": {"observed": check.observed(held_out=True), "unsound": check.unsound(held_out=True)},
-        "tightness": check.tightness,
-        "counted_workloads": check.counted,
-        "states": [
-            {
-                "operations": list(one.operations),
-                "folders": list(one.folders),
-                "allowed": one.allowed,
-                "seen": one.seen,
-            }
-            for one in check.states
-        ],
-        "workloads": [
-            {
-                "title": one.title,
-                "folder": one.folder,
-                "held_out": one.held_out,
-                "observed": one.observed,
-                "unsound": [
-                    {
-                        "state": encode(counter.sight.state),
-                        "returned": counter.sight.returned,
-                        "clauses": list(counter.clauses),
-                        "evidence": counter.evidence,
-                    }
-                    for counter in one.unsound
-                ],
-            }
+class UnsoundDocument(Document, frozen=True):
+    """A crash state that was observed and that the model forbids; so many operations had ``returned``."""
+
+    state: CrashState
+    returned: int
+    clauses: tuple[str, ...]
+    evidence: str
+
+
+class CheckedDocument(Document, frozen=True):
+    """A workload held against the model."""
+
+    title: str
+    folder: str
+    held_out: bool
+    observed: int
+    unsound: tuple[UnsoundDocument, ...]
+
+
+class Outcomes(Document, frozen=True):
+    """How many outcomes were observed, and how many of them the model forbids."""
+
+    observed: int
+    unsound: int
+
+
+class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
+    """A check, as ``bob apm check --json`` writes it."""
+
+    model: str
+    run: str
+    promised: int
+    held_out: Outcomes
+    tightness: float | None
+    counted_workloads: int
+    states: tuple[Counted, ...]
+    workloads: tuple[CheckedDocument, ...]
+
+    @classmethod
+    def of(cls, check: Check) -> CheckDocument:
+        """Return the document of ``check``."""
+        workloads = tuple(
+            adapt(
+                CheckedDocument,
+                one,
+                unsound=tuple(
+                    adapt(UnsoundDocument, each, state=each.sight.state, returned=each.sight.returned)
+                    for each in one.unsound
+                ),
+            )
             for one in check.workloads
-        ],
-    }
+        )
+        return adapt(
+            cls,
+            check,
+            observed=check.observed(),
+            unsound=check.unsound(),
+            held_out=Outcomes(check.observed(held_out=True), check.unsound(held_out=True)),
+            counted_workloads=check.counted,
+            workloads=workloads,
+        )

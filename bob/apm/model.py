@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as of_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from bob import counts, documents, fields
+from bob import counts, documents
 from bob.apm.clauses import Clause, clause_of, closed
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError
-from bob.schema import decode, encode
+from bob.schema import Document, adapt, decode, encode, field, older
 from bob.store.files import write_document
-from bob.typed import array, typed
 
 SCHEMA = "bob.apm/1"
 
@@ -73,7 +73,7 @@ class Model:
     name: str
     about: str
     findings: tuple[Finding, ...]
-    source: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = of_dataclass(default_factory=dict)
 
     @property
     def promised(self) -> frozenset[Clause]:
@@ -95,12 +95,47 @@ class Model:
 _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class SourceDocument(Document, frozen=True):
     """What bob itself reads of where a model is from: whether it was derived of a file system hangs on it."""
 
-    kernels: tuple[str, ...]
-    configuration: Mapping[str, Any]
+    kernels: tuple[str, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FindingDocument(Document, frozen=True, kw_only=True):
+    """A clause of a model, by its name; what it means is for people. The count of ``states`` is text."""
+
+    clause: str
+    meaning: str = field(default_factory=older(""))
+    status: Status
+    promised: bool
+    workloads: int
+    exhaustive: int
+    states: str | int
+    reason: str | None = None
+    refuted_by: Refutation | None = None
+
+    @classmethod
+    def of(cls, finding: Finding) -> FindingDocument:
+        """Return the document of ``finding``."""
+        clause, states = finding.clause, str(counts.written(finding.states))
+        refuted = finding.refutation
+        return adapt(cls, finding, clause=clause.name, meaning=clause.words, states=states, refuted_by=refuted)
+
+    @property
+    def finding(self) -> Finding:
+        """The finding. Raises MalformedError for what is no clause."""
+        clause, states = clause_of(self.clause), counts.read(self.states)
+        return adapt(Finding, self, clause=clause, states=states, refutation=self.refuted_by)
+
+
+class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
+    """A model; what was never tried and is not promised is left out."""
+
+    name: str
+    about: str
+    source: Mapping[str, Any]
+    clauses: tuple[FindingDocument, ...]
 
 
 def told_apart(models: Sequence[Model]) -> list[Model]:
@@ -112,32 +147,25 @@ def told_apart(models: Sequence[Model]) -> list[Model]:
 
 
 def to_json(model: Model) -> dict[str, Any]:
-    """A model as a plain document; what was never tried and is not promised is left out."""
+    """Return ``model`` as plain JSON."""
     told = [one for one in model.findings if one.promised or one.workloads or one.status is not Status.ASSUMED]
-    return {
-        "schema": SCHEMA,
-        "name": model.name,
-        "about": model.about,
-        "source": dict(model.source),
-        "clauses": [_finding_to_json(finding) for finding in told],
-    }
+    plain: dict[str, Any] = encode(adapt(ModelDocument, model, clauses=tuple(map(FindingDocument.of, told))))
+    return plain
 
 
-def from_json(document: Mapping[str, Any]) -> Model:
-    """The model in a plain document; MalformedError if there is none."""
-    if document.get("schema") != SCHEMA:
-        raise MalformedError(
-            f"this is no model: its schema is {document.get('schema')!r}", hint=f"it should be {SCHEMA}"
-        )
+def from_json(plain: Mapping[str, Any]) -> Model:
+    """Return the model in plain JSON. Raises MalformedError if there is none."""
+    if plain.get("schema") != SCHEMA:
+        raise MalformedError(f"this is no model: its schema is {plain.get('schema')!r}", hint=f"it should be {SCHEMA}")
     try:
-        findings = tuple(map(_finding_from_json, array(document["clauses"])))
-        if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
-            raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
-        source = document["source"]
-        typed(_Source(array(source.get("kernels", ())), source.get("configuration", {})))
-        return typed(Model(document["name"], document["about"], findings, source))
-    except fields.MISSHAPEN as error:
-        raise MalformedError(f"this model is damaged: {fields.said(error)}", hint="derive it again") from None
+        document = decode(ModelDocument, plain)
+        decode(SourceDocument, document.source)
+        findings = tuple(one.finding for one in document.clauses)
+    except ValueError as error:
+        raise MalformedError(f"this model is damaged: {error}", hint="derive it again") from None
+    if twice := [clause.name for clause, often in Counter(one.clause for one in findings).items() if often > 1]:
+        raise MalformedError(f"the clause {twice[0]!r} is there twice", hint="older files may spell it otherwise")
+    return adapt(Model, document, findings=findings)
 
 
 _WRITTEN = "`bob apm derive` writes models"
@@ -166,46 +194,3 @@ def save(model: Model, path: Path) -> None:
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another file") from None
     write_document(path, to_json(model))
-
-
-def _finding_to_json(finding: Finding) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "clause": finding.clause.name,
-        "meaning": finding.clause.words,
-        "status": finding.status.value,
-        "promised": finding.promised,
-        "workloads": finding.workloads,
-        "exhaustive": finding.exhaustive,
-        "states": str(counts.written(finding.states)),
-    }
-    if finding.reason is not None:
-        document["reason"] = finding.reason
-    if (refutation := finding.refutation) is not None:
-        document["refuted_by"] = {
-            "run": refutation.run,
-            "workload": refutation.workload,
-            "finish": refutation.finish,
-            "folder": refutation.folder,
-            "state": encode(refutation.state),
-            "evidence": refutation.evidence,
-            "there": refutation.there,
-            "missing": refutation.missing,
-            "alone": refutation.alone,
-            "witness": refutation.witness,
-        }
-    return document
-
-
-def _finding_from_json(document: Mapping[str, Any]) -> Finding:
-    refuted = document.get("refuted_by")
-    found = Finding(
-        clause_of(document["clause"]),
-        Status(document["status"]),
-        document["promised"],
-        document["workloads"],
-        document["exhaustive"],
-        counts.read(document["states"]),
-        None if refuted is None else typed(Refutation(**{**refuted, "state": decode(CrashState, refuted["state"])})),
-        document.get("reason"),
-    )
-    return typed(found)

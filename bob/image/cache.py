@@ -13,14 +13,15 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from bob import documents
 from bob.errors import ImageError
 from bob.fields import UNREADABLE
 from bob.image.recipe import Recipe
+from bob.schema import Document, adapt, decode, encode
 from bob.settings import cache_home
 
 MANIFEST = "image.json"
@@ -106,6 +107,20 @@ class Image:
         return module_names((self.folder / MODULES).read_text())
 
 
+class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
+    """The file image.json. Older ones have no ``recipe``: their key is that of the recipe."""
+
+    name: str
+    key: str
+    recipe: str = ""
+    kernel_release: str
+    cmdline: str
+    host_key: str
+    built: str
+    tools: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
 def module_names(paths: str) -> frozenset[str]:
     """The names of the modules in a list of files, one path on a line."""
     return frozenset(Path(line).name.partition(".ko")[0].replace("-", "_") for line in paths.split())
@@ -160,8 +175,7 @@ def remove(image: Image) -> None:
 
 def write_manifest(image: Image) -> None:
     """Write what :func:`find` reads, into the image's folder."""
-    names = ("name", "key", "recipe", "kernel_release", "cmdline", "host_key", "built", "tools", "sizes")
-    document: dict[str, Any] = {"schema": "bob.image/1"} | {name: getattr(image, name) for name in names}
+    document = encode(adapt(ImageDocument, image))
     (image.folder / MANIFEST).write_bytes(documents.sealed(json.dumps(document, indent=2)))
 
 
@@ -191,23 +205,10 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
 def load(folder: Path) -> Image | None:
     """The image in ``folder``; None where it is not there, or any file of it is missing or cut short."""
     try:
-        document = documents.opened((folder / MANIFEST).read_bytes())
-        recipe = document.get("recipe")
-        if recipe is None and OWN not in document["name"]:  # before images named their kernel
-            recipe = document["key"]
-            document["key"] = image_key(recipe, document["kernel_release"], document["tools"])
-        image = Image(
-            name=document["name"],
-            key=document["key"],
-            folder=folder,
-            kernel_release=document["kernel_release"],
-            cmdline=document["cmdline"],
-            host_key=document["host_key"],
-            built=document["built"],
-            tools=document["tools"],
-            sizes=document["sizes"],
-            recipe=recipe or "",
-        )
+        document = decode(ImageDocument, documents.opened((folder / MANIFEST).read_bytes()))
+        image = adapt(Image, document, folder=folder)
+        if not image.recipe and OWN not in image.name:  # before images named their kernel
+            image = replace(image, recipe=image.key, key=image_key(image.key, image.kernel_release, image.tools))
         whole = all((folder / name).stat().st_size == size for name, size in image.sizes.items())
     except UNREADABLE:
         return None

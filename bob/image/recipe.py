@@ -11,6 +11,7 @@ from typing import Any
 
 from bob.errors import MalformedError, UsageError
 from bob.resources import shipped
+from bob.schema import Declaration, Line, Name, Word, adapt, decode
 
 DECLARATION = "image.toml"
 
@@ -59,6 +60,36 @@ class Recipe:
         return digest.hexdigest()[:16]
 
 
+class ModulesDeclaration(Declaration, frozen=True):
+    """Kernel modules: in the initramfs, loaded at boot, and kept beside these."""
+
+    initramfs: tuple[Name, ...]
+    boot: tuple[Name, ...]
+    keep: tuple[Name, ...]
+
+
+class StripDeclaration(Declaration, frozen=True):
+    """What is removed from the root."""
+
+    remove: tuple[Name, ...]
+
+
+class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
+    """An ``image.toml``, with what it does not say itself from the one that it is like. Lists reach a shell, separated
+    by blanks."""
+
+    description: Line
+    suite: Line
+    more_suites: tuple[Name, ...] = ()
+    architecture: Line
+    kernel_package: Line
+    packages: tuple[Name, ...]
+    without: tuple[Name, ...] = ()
+    cmdline: Word
+    modules: ModulesDeclaration
+    strip: StripDeclaration
+
+
 def recipe_names(folder: Path | None = None) -> list[str]:
     """The names of all recipes in ``folder`` (default: the shipped guest-images/), in order."""
     folder = folder or shipped("guest-images")
@@ -79,21 +110,20 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
     for needed in GUEST_FILES:
         if needed not in files:
             raise MalformedError(f"{where.parent} has no file {needed!r}")
-    modules, strip = _table(table, "modules", where), _table(table, "strip", where)
-    without = _words(table, "without", where)
-    return Recipe(
+    try:
+        asked = decode(RecipeDeclaration, table)
+    except ValueError as error:
+        raise MalformedError(f"{where}: {error}") from None
+    return adapt(
+        Recipe,
+        asked,
         name=name,
-        description=_text(table, "description", where),
-        suite=_text(table, "suite", where),
-        more_suites=_words(table, "more_suites", where),
-        architecture=_text(table, "architecture", where),
-        kernel_package=_text(table, "kernel_package", where),
-        packages=tuple(name for name in _words(table, "packages", where) if name not in without),
-        cmdline=" ".join(_text(table, "cmdline", where).split()),
-        initramfs_modules=_words(modules, "initramfs", where),
-        boot_modules=_words(modules, "boot", where),
-        keep_modules=_words(modules, "keep", where),
-        remove=_words(strip, "remove", where),
+        packages=tuple(name for name in asked.packages if name not in asked.without),
+        cmdline=" ".join(asked.cmdline.split()),
+        initramfs_modules=asked.modules.initramfs,
+        boot_modules=asked.modules.boot,
+        keep_modules=asked.modules.keep,
+        remove=asked.strip.remove,
         files=files,
     )
 
@@ -108,7 +138,7 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MalformedError(f"{where}: {error}") from error
     if (like := table.pop("like", None)) is None:
-        return {"more_suites": [], "without": []} | table, files
+        return table, files
     known = [one for one in recipe_names(folder) if one not in (name, *liked_by)]
     if like not in known:
         raise MalformedError(f"{where}: like = {like!r} is no other guest image; there are {', '.join(known)}")
@@ -118,25 +148,3 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
         base[key] = base[key] | value if both else value
     base_files[f"{like}/{DECLARATION}"] = base_files.pop(DECLARATION)
     return base, base_files | files
-
-
-def _table(table: Mapping[str, Any], key: str, where: Path) -> Mapping[str, Any]:
-    value = table.get(key)
-    if not isinstance(value, dict):
-        raise MalformedError(f"{where}: a table [{key}] is needed")
-    return value
-
-
-def _text(table: Mapping[str, Any], key: str, where: Path) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value.strip():
-        raise MalformedError(f"{where}: {key!r} must be a text")
-    return value
-
-
-def _words(table: Mapping[str, Any], key: str, where: Path) -> tuple[str, ...]:
-    """A list of words; they reach the shell separated by blanks, so none may contain one."""
-    value = table.get(key)
-    if not isinstance(value, list) or not all(isinstance(word, str) and len(word.split()) == 1 for word in value):
-        raise MalformedError(f"{where}: {key!r} must be a list of texts without blanks")
-    return tuple(value)

@@ -15,7 +15,7 @@ from bob.request import ProbeRequest, request_of
 from bob.result import ConfigurationResult, Environment, Result, Run, environment_from_json, from_json, to_json
 from bob.search.merged import merged
 from bob.search.space import BESIDE
-from bob.search.spaces import Search
+from bob.search.spaces import search_in
 from bob.store.files import reading
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
@@ -140,7 +140,7 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
     """Return the results of ``lots``, at least one, as one; the search's directory keeps it."""
     about, first = directory.about(), lots[0][1]
-    search = Search.from_json(about["search"])
+    search = search_in(about["search"])
     times = about["started"], about.get("finished", "")
     run = Run(about["id"], *times, about["bob"], first.run.seed, first.run.budget, search.words)
     result = merged(

@@ -16,8 +16,9 @@ from bob.errors import StoreError, UsageError
 from bob.judge.again import told
 from bob.request import request_of, request_to_json
 from bob.result import Result, from_json
+from bob.schema import encode
 from bob.search.space import Part
-from bob.search.spaces import Search
+from bob.search.spaces import search_in
 from bob.store.files import read_document
 from bob.store.kept_runs import is_locked
 from bob.store.lock import LOCK
@@ -102,7 +103,7 @@ def _searches(
     for path, about in zip(runs, abouts, strict=True):
         if "finished" not in about:
             raise StoreError(f"{path} is not done", hint=f"bob search --resume {path} goes on with it")
-    asked = [Search.from_json(about["search"]) for about in abouts]
+    asked = [search_in(about["search"]) for about in abouts]
     _same("what was searched", [replace(one, part=replace(one.part, shard=1)) for one in asked], runs)
     _same("what was asked", [about["request"] for about in abouts], runs)
     _check_shards([(one.part.shard, one.part.shards) for one in asked], runs)
@@ -118,7 +119,7 @@ def _searches(
             "id": identity,
             "started": min(str(about["started"]) for about in abouts),
             "bob": first["bob"],
-            "search": whole.to_json(),
+            "search": encode(whole),
             "request": first["request"],
             "finished": max(str(about["finished"]) for about in abouts),
             "skipped": list(dict.fromkeys(words for about in abouts for words in about.get("skipped", ()))),

@@ -25,8 +25,9 @@ from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink
+from bob.schema import encode
 from bob.search.space import probes, still_asking
-from bob.search.spaces import Search
+from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
@@ -63,7 +64,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
         "id": identity,
         "started": now(),
         "bob": bob.__version__,
-        "search": asked.to_json(),
+        "search": encode(asked),
         "request": request_to_json(request),
     }
     if planned.together and asked.seconds is None and request.host.scheduler is None:
@@ -90,7 +91,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
         check_jobs(host.jobs)
     try:
         about = directory.about()
-        asked, request = Search.from_json(about["search"]), request_from_json(about["request"], host)
+        asked, request = search_in(about["search"]), request_from_json(about["request"], host)
     except (KeyError, TypeError) as error:
         raise StoreError(f"{path}/run.json does not say what was searched for ({error})") from None
     if "merged" in about:

@@ -6,7 +6,7 @@ Pure: a search that was stopped is made again from what its directory keeps of i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from bob.catalogue.durability import properties
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
+from bob.schema import decode
 from bob.search import ace, bounds
 from bob.search.python_file import Choosing
 from bob.search.space import ALL, Part, Space
 from bob.search.within import Asking, Promising
-from bob.typed import array, typed
 from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
@@ -107,17 +107,11 @@ class Search:
         """Those that are tried, the shorter ones first, or as they are drawn."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
-    def to_json(self) -> dict[str, Any]:
-        """The search as a plain document."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Search:
-        """The search in a plain document; KeyError or TypeError where there is none."""
-        rest = dict(document)
-        older = rest.pop("prop", None)  # they had one property, or none
-        props = [older] if older else rest.get("props", ())
-        return typed(cls(**{**rest, "props": array(props), "part": typed(Part(**document["part"]))}))
+def search_in(plain: Mapping[str, Any]) -> Search:
+    """Return the search in plain JSON; older ones had one property, or none. Raises ShapeError where there is none."""
+    props = [plain["prop"]] if plain.get("prop") else plain.get("props", ())
+    return decode(Search, {**plain, "props": props})
 
 
 def search(

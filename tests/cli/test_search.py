@@ -12,9 +12,10 @@ from inline_snapshot import snapshot
 
 from bob.claim.verdict import Verdict
 from bob.request import ProbeRequest
+from bob.schema import encode
 from bob.search.bounds import load
 from bob.search.space import Part
-from bob.search.spaces import Search, search
+from bob.search.spaces import search, search_in
 from bob.search.within import Promising
 from wording import text_with
 
@@ -38,7 +39,7 @@ def test_bounds_of_ones_own(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "ext4", "--bounds", "mine.toml", "--ops", 2)
     [(asked, _request, _out)] = work.asked
     Path("mine.toml").unlink()
-    again = Search.from_json(json.loads(json.dumps(asked.to_json())))
+    again = search_in(json.loads(json.dumps(encode(asked))))
     names = [workload.name for workload in again.workloads(again.space())]
     assert names == ["append /f 512; fsync /f", "append /f 512; append /f 512; fsync /f"]
 
@@ -64,10 +65,10 @@ def test_a_property_is_searched_for_with_longer_workloads_for_ten_minutes(bob: B
     two, every = (asked for asked, _request, _out in work.asked)
     assert (two.name, two.props, two.length, two.seconds) == ("shapes", ("append-any", "directory-op"), 3, 600)
     assert (len(every.props), every.length, every.seconds) == (13, 2, 60)
-    assert Search.from_json(json.loads(json.dumps(two.to_json()))) == two
-    older = {**every.to_json(), "prop": "append-any"}
+    assert search_in(json.loads(json.dumps(encode(two)))) == two
+    older = {**encode(every), "prop": "append-any"}
     older.pop("props")
-    assert Search.from_json(older).props == ("append-any",)
+    assert search_in(older).props == ("append-any",)
 
 
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
@@ -200,7 +201,7 @@ def test_a_python_file_makes_the_workloads(bob: Bob, work: Work) -> None:
     bob("search", "--fs", "ext4", "--workload", "mine.py", "--shard", "1/2")
     [(asked, _request, _out)] = work.asked
     Path("mine.py").unlink()
-    again = Search.from_json(json.loads(json.dumps(asked.to_json())))
+    again = search_in(json.loads(json.dumps(encode(asked))))
     assert [one.name for one in again.workloads(again.space())] == [
         "append /f 100; fsync /f",
         "append /f 4096; fsync /f",

@@ -24,6 +24,7 @@ from bob.result import Cause, ConfigurationResult, Finding, PropertyResult
 from bob.run import prober
 from bob.run import search as searching
 from bob.run.replay import replay
+from bob.schema import encode
 from bob.search.space import ALL, Part, probes
 from bob.search.spaces import search as asked_search
 from bob.search.spaces import search_of_file
@@ -356,7 +357,7 @@ def test_a_python_file_finds_what_the_first_fsync_after_a_mount_of_f2fs_loses(tm
     assert len(witness.read(out / str(cells["fsync-file.size"].witness)).workload.operations) == 2
     [again] = judge_again(out).configurations
     assert said(cells_of(again)) == said(cells)
-    changed = {**asked.to_json(), "text": LOG.replace("4096", "100")}
+    changed = {**encode(asked), "text": LOG.replace("4096", "100")}
     SearchDirectory(out).note(search=changed)
     with pytest.raises(StoreError, match="makes other workloads now"):
         searching.resume(out, Host(), Silent())

@@ -28,7 +28,7 @@ from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
 from bob.result import Result, from_json, to_json
-from bob.schema import decode
+from bob.schema import decode, encode
 from bob.search.spaces import search
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
@@ -213,7 +213,7 @@ def test_a_cell_stands_where_bob_breaks_at_the_cause(monkeypatch: pytest.MonkeyP
 
 def searched(path: Path) -> Result:
     """A search of one lot that is judged again."""
-    about = {"id": "x", "started": "then", "bob": "0.1", "search": search("small", ("overwrite-any",)).to_json()}
+    about = {"id": "x", "started": "then", "bob": "0.1", "search": encode(search("small", ("overwrite-any",)))}
     about["request"] = {"budget": 50}
     directory = SearchDirectory.create(path / "search", about)
     run = started(path / "search")

@@ -76,7 +76,7 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
 
 def test_what_does_not_mount_is_not_among_the_explored() -> None:
     states = [Seen(FIRST, 0, 1, 1), Seen(LAST, 1, 1, 1), Seen(CrashState(1), 2, 40, 6)]
-    found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes"))
+    found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes", 0))
     assert found.verdict is Verdict.HOLDS
     assert found.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
     result = WorkloadResult("w", "natural", found.verdict, found.states)

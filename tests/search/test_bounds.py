@@ -12,11 +12,11 @@ import pytest
 
 from bob.claim.property.rules import questions
 from bob.errors import UsageError
-from bob.schema import decode
+from bob.schema import decode, encode
 from bob.search.ace import VERBS, Ace, Core, performed
 from bob.search.bounds import Bounds, BoundsDeclaration, load, shipped_bounds
 from bob.search.space import Part
-from bob.search.spaces import Search, search
+from bob.search.spaces import Search, search, search_in
 from bob.workload import operations as ops
 from bob.workload.language import write_one
 from bob.workload.operations import At, Operation
@@ -81,7 +81,7 @@ def test_a_device_that_is_to_be_full_gets_a_file_of_the_rest_when_its_room_is_kn
     assert (asked.leave, search("small").leave) == (192 * 1024, 0)
     assert [write_one(created), write_one(filled)] == ["create /full", "fallocate /full 0 327680 keep"]
     assert setup(asked) == tuple(begin), "how many workloads there are can be said without a guest"
-    assert Search.from_json(replace(asked, filler=7).to_json()).filler == 7, "a resumed search asks of the same trees"
+    assert search_in(encode(replace(asked, filler=7))).filler == 7, "a resumed search asks of the same trees"
 
 
 @pytest.mark.parametrize(

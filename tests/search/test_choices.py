@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from bob.claim.property.rules import questions
 from bob.errors import UsageError
+from bob.schema import encode
 from bob.search.choices import MOST_CHOICES, MOST_SEQUENCES, Choose, Place, following, value_of
 from bob.search.python_file import Choosing, PythonFile
 from bob.search.space import Part, probes
-from bob.search.spaces import Search, search_of_file
+from bob.search.spaces import Search, search_in, search_of_file
 from bob.workload.called import QUESTIONS, FileSystem, Refused, Stopped
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Operation, Workload
@@ -553,7 +554,7 @@ def test_a_search_keeps_the_text_of_the_file_and_runs_it_for_nothing_but_its_wor
     file.write_text(text, encoding="utf-8")
     asked = search_of_file(file, Part(1, 2))
     file.unlink()
-    again = Search.from_json(asked.to_json())
+    again = search_in(encode(asked))
     assert again == asked and again.name == "my.py"
     assert [one.name for one in again.workloads(again.space())] == ["create '/é'; sync"]
     unrun = Search("my.py", "promises = ['sync.entry']\nraise SystemExit", is_python=True)
