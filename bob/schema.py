@@ -24,7 +24,7 @@ import msgspec
 from msgspec import field
 
 from bob import counts
-from bob.errors import UsageError
+from bob.errors import BobError, UsageError
 
 __all__ = [
     "Declaration",
@@ -144,14 +144,14 @@ def declared(kind: type[T], text: str) -> T:
 
 
 @contextmanager
-def mistakes_in(file: str, hint: str) -> Iterator[None]:
-    """Whatever is wrong with a declaration is a UsageError of one line that names ``file``."""
+def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
+    """Make whatever is wrong with a declaration an error of this ``kind``, of one line that names ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
-        raise UsageError(f"{file}: {error}", hint=hint) from None
+        raise kind(f"{file}: {error}", hint=hint) from None
     except UsageError as error:
-        raise UsageError(f"{file}: {error.message}", hint=error.hint) from None
+        raise kind(f"{file}: {error.message}", hint=error.hint) from None
 
 
 def described(kind: type) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def _exact_in_fields(fields: Mapping[str, Exact]) -> Exact:
     return exact
 
 
-_AT = re.compile(r"(?P<said>.*?) - at `(?:key in )?\$(?P<at>.*)`", re.DOTALL)
+_AT = re.compile(r"(?P<said>.*?) - at (?:`key` in )?`\$(?P<at>.*)`", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
@@ -236,7 +236,7 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
     if "regex" in said:
         return f"{place}{value} is not {'a text without blanks' if repr(_NAME)[1:-1] in said else 'one line of text'}"
     if said.startswith("Expected "):
-        return f"{place}e{said.replace('`', '').partition(', got')[0][1:]}, got {value}"
+        return f"{place}e{said.replace('`', '').partition(', got')[0][1:]}{value and f', got {value}'}"
     return place + said.replace("`", "")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bob.errors import MalformedError, UsageError
 from bob.resources import shipped
-from bob.schema import Declaration, Line, Name, Word, adapt, decode
+from bob.schema import Declaration, Line, Name, Word, adapt, decode, mistakes_in
 
 DECLARATION = "image.toml"
 
@@ -110,10 +110,8 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
     for needed in GUEST_FILES:
         if needed not in files:
             raise MalformedError(f"{where.parent} has no file {needed!r}")
-    try:
+    with mistakes_in(str(where), None, MalformedError):
         asked = decode(RecipeDeclaration, table)
-    except ValueError as error:
-        raise MalformedError(f"{where}: {error}") from None
     return adapt(
         Recipe,
         asked,
@@ -133,10 +131,8 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
     from there. Raises MalformedError for what is no TOML, and for a recipe that is like itself."""
     where = folder / name / DECLARATION
     files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
-    try:
+    with mistakes_in(str(where), None, MalformedError):
         table = tomllib.loads(files[DECLARATION].decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"{where}: {error}") from error
     if (like := table.pop("like", None)) is None:
         return table, files
     known = [one for one in recipe_names(folder) if one not in (name, *liked_by)]

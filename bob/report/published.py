@@ -7,26 +7,27 @@ violation was found, not that the property holds. A reason is told of a cell onl
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from bob.errors import MalformedError, meant
+from msgspec import Meta
+
+from bob.errors import MalformedError, UsageError, meant
 from bob.report.rows import FAMILIES
 from bob.resources import shipped
+from bob.schema import Declaration, Line, adapt, declared, field, mistakes_in, toml
 from bob.witness.traits import WORDS, Trait, Traits
 
 OSDI14 = "osdi14"
 """What the published table is called on the command line."""
 
 _TABLE, _REASONS = "osdi14-table1.json", "osdi14-reasons.toml"
-_KEYS = {"title", "direction", "configurations", "properties", "because"}
-_MORE_KEYS = {"background", "measured", "shows", "like"}
+Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,77 +130,46 @@ def osdi14_reasons() -> tuple[Reason, ...]:
     return load_reasons(shipped("reports/published") / _REASONS)
 
 
+class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
+    """A reason in the file of reasons."""
+
+    title: Line
+    direction: Direction
+    configurations: Texts
+    properties: Texts
+    because: str
+    background: bool = False
+    measured: Texts | None = None
+    shows: Mapping[Trait, Texts] = field(default_factory=dict)
+    like: str | None = None
+
+    @property
+    def reason(self) -> Reason:
+        """The reason. Raises UsageError where it can fit no row."""
+        rows = [name for names in FAMILIES.values() for name in names]
+        for glob in self.properties:
+            if not any(fnmatchcase(name, glob) for name in rows):
+                raise UsageError(f"reason {self.title!r}: no property is called {glob!r}")
+        for trait, words in self.shows.items():  # a slip would fit nothing
+            if unknown := [word for word in words if word not in WORDS[trait]]:
+                said = f"reason {self.title!r}: {trait} of its witness shows no {unknown[0]!r}"
+                raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "there is"))
+        if self.direction is not Direction.NOT_FOUND and not self.background and not self.shows:
+            hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
+            raise UsageError(f"reason {self.title!r} does not say what a witness shows", hint=hint)
+        shows = tuple((trait, frozenset(self.shows[trait])) for trait in Trait if trait in self.shows)
+        because, measured = " ".join(self.because.split()), self.measured or ()
+        return adapt(Reason, self, because=because, measured=measured, shows=shows)
+
+
+class ReasonsDeclaration(Declaration, frozen=True):
+    """The file of reasons."""
+
+    reason: tuple[ReasonDeclaration, ...]
+
+
 def load_reasons(path: Path) -> tuple[Reason, ...]:
-    """The reasons in the file ``path``; raises MalformedError where one of them is damaged or can fit no row."""
-    try:
-        document = tomllib.loads(path.read_text())
-        return tuple(_reason(path, table) for table in document["reason"])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"{path}: {error}") from error
-    except (KeyError, TypeError, AttributeError) as error:
-        raise MalformedError(f"{path}: not an array of [[reason]] tables: {error}") from error
-
-
-def _reason(path: Path, table: Mapping[str, Any]) -> Reason:
-    keys = set(table)
-    if not keys >= _KEYS or not keys <= _KEYS | _MORE_KEYS:
-        wrong = sorted(_KEYS - keys) or sorted(keys - _KEYS - _MORE_KEYS)
-        what = "lacks" if not keys >= _KEYS else "has unknown keys:"
-        raise MalformedError(f"{path}: reason {table.get('title')!r} {what} {', '.join(wrong)}")
-    try:
-        direction = Direction(table["direction"])
-    except ValueError:
-        known = ", ".join(Direction)
-        raise MalformedError(
-            f"{path}: reason {table['title']!r}: unknown direction {table['direction']!r}", hint=f"one of: {known}"
-        ) from None
-    rows = [name for names in FAMILIES.values() for name in names]
-    configurations, properties = _texts(path, table, "configurations"), _texts(path, table, "properties")
-    for glob in properties:
-        if not any(fnmatchcase(name, glob) for name in rows):
-            raise MalformedError(f"{path}: reason {table['title']!r}: no property is called {glob!r}")
-    shows, like = _shows(path, table), table.get("like")
-    if like is not None and not isinstance(like, str):
-        raise MalformedError(f"{path}: reason {table['title']!r}: like must be the name of a configuration")
-    background = _truth(path, table, "background")
-    if direction is not Direction.NOT_FOUND and not background and not shows:
-        hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
-        raise MalformedError(f"{path}: reason {table['title']!r} does not say what a witness shows", hint=hint)
-    return Reason(
-        title=table["title"],
-        because=" ".join(table["because"].split()),
-        direction=direction,
-        configurations=configurations,
-        properties=properties,
-        background=background,
-        measured=_texts(path, table, "measured") if "measured" in table else (),
-        shows=shows,
-        like=like,
-    )
-
-
-def _shows(path: Path, table: Mapping[str, Any]) -> tuple[tuple[Trait, frozenset[str]], ...]:
-    """What a witness shows, by the file: words of traits, all of them known, since a slip would fit nothing."""
-    asked = table.get("shows", {})
-    for trait in asked:
-        known = WORDS.get(trait, frozenset(Trait))
-        words = _texts(path, asked, trait, table["title"]) if trait in WORDS else (trait,)
-        if unknown := [word for word in words if word not in known]:
-            where = f"{trait} of its witness" if trait in WORDS else "its witness"
-            hint = meant(unknown[0], known, "there is")
-            raise MalformedError(f"{path}: reason {table['title']!r}: {where} shows no {unknown[0]!r}", hint=hint)
-    return tuple((trait, frozenset(asked[trait])) for trait in Trait if trait in asked)
-
-
-def _truth(path: Path, table: Mapping[str, Any], key: str) -> bool:
-    value = table.get(key, False)
-    if not isinstance(value, bool):
-        raise MalformedError(f"{path}: reason {table['title']!r}: {key} must be true or false")
-    return value
-
-
-def _texts(path: Path, table: Mapping[str, Any], key: str, title: str = "") -> tuple[str, ...]:
-    value = table[key]
-    if not isinstance(value, list) or not value or not all(isinstance(text, str) for text in value):
-        raise MalformedError(f"{path}: reason {title or table['title']!r}: {key} must be a list of texts")
-    return tuple(value)
+    """Return the reasons in the file ``path``. Raises MalformedError where one of them is damaged or can fit no row."""
+    text = toml(path, "see docs/formats.md")
+    with mistakes_in(path.name, "see docs/formats.md", MalformedError):
+        return tuple(one.reason for one in declared(ReasonsDeclaration, text).reason)
