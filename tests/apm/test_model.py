@@ -158,7 +158,11 @@ def test_a_model_of_before_is_that_of_today() -> None:
 def test_a_clause_in_two_spellings_is_refused() -> None:
     document = to_json(builtin("ext4-o"))
     one = {**document["clauses"][-1], "clause": "durable returned data"}
-    document["clauses"] = [*document["clauses"], one, {**one, "clause": "durable return data", "promised": not one["promised"]}]
+    document["clauses"] = [
+        *document["clauses"],
+        one,
+        {**one, "clause": "durable return data", "promised": not one["promised"]},
+    ]
     with pytest.raises(MalformedError) as refused:
         from_json(document)
     assert text_with(str(refused.value), "durable returned data") == snapshot(
