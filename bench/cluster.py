@@ -102,7 +102,7 @@ def matrix_of(runs: Sequence[Path], folder: Path) -> MatrixDirectory:
     directory = MatrixDirectory.create(folder, about, names)
     for place, one in zip(directory.folders, abouts, strict=True):
         asked = {key: value for key, value in one.items() if key not in ("environment", "finished")}
-        RunDirectory.create(place, {**asked, "id": folder.name})
+        RunDirectory.create(place, asked)
     return directory
 
 

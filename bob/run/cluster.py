@@ -199,7 +199,7 @@ class Workers:
         try:
             while True:
                 for part in parts.ready(self):
-                    self._submit(_Handed(part, parcel_of(part)))
+                    self._submit(_Handed(part, parcel_of(part, self._run)))
                 if not self._handed:
                     return
                 part, piece = self.finished()

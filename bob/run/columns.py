@@ -61,6 +61,8 @@ class _MatrixColumn:
         self.workloads = tuple(self.run.planned())
         if self.run.is_finished():
             self.result = from_json(self.run.result())
+        else:
+            self.run.reopen()
         every = enumerate(self.workloads)
         self.waiting = [number for number, one in every if not self.run.is_done(self.run.folder(number, one))]
 

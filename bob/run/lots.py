@@ -102,6 +102,7 @@ class Lots:
             rmtree(folder, ignore_errors=True)  # bob was killed while the folder was made
             start(request, folder, self._directory.about()["id"])
         run = RunDirectory(folder)
+        run.reopen()
         left = self._left[folder] = unfinished(run)
         if doer.places:  # here, the lot itself reports it
             self._progress.planned(left, left * request.budget)

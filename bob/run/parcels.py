@@ -25,6 +25,8 @@ _LEVEL = 1
 """The level of zlib: logs and observations shrink to a tenth. A higher one takes much longer for a tenth less."""
 _NOTHING = b"PK\5\6" + bytes(18)
 """A zip archive without files."""
+_DONE = ("observed.json", "refused.json")
+"""Files that say that a workload is done, unless it was lost."""
 _LATE = ("recorded.json", "observed.json", "refused.json", "lost.json", "result.json", "run.json")
 """Files that say that others are there. So they are written after those, in this order."""
 
@@ -53,12 +55,15 @@ class Parcel:
     connect: str | None = None
 
 
-def parcel_of(part: RunPart) -> Parcel:
-    """The parcel of a part. If it has only some workloads, the files of the others stay here."""
+def parcel_of(part: RunPart, identity: str) -> Parcel:
+    """Return the parcel of a part of the run with this ``identity``: the part of a merged run has another one.
+
+    If the part has only some workloads, the files of the others stay here.
+    """
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
     return Parcel(
-        run=about["id"],
+        run=identity,
         key=key if numbers is None else f"{key}-from-{numbers[0]}",
         title=part.title,
         bob=bob.__version__,
@@ -103,13 +108,16 @@ def keep(result: ParcelResult, part: RunPart) -> None:
     if not result.files or result.environment is None:
         return
     if part.numbers is None:
-        unpack(result.files, run.path)
-        return
-    if "environment" not in run.about():
-        run.note(started=now())
-    note_environment(run, result.environment)
-    theirs = is_given(part)
-    unpack(result.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
+        written = unpack(result.files, run.path)
+    else:
+        if "environment" not in run.about():
+            run.note(started=now())
+        note_environment(run, result.environment)
+        theirs = is_given(part)
+        written = unpack(result.files, run.path, lambda path: theirs(path) and not _is_kept_base(run, path))
+    for path in written:  # that a file went does not travel
+        if path.name in _DONE and path.with_name("lost.json") not in written:
+            run.clear_loss(run.path / path.parent)
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
@@ -123,12 +131,15 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
     return buffer.getvalue()
 
 
-def unpack(files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> None:
+def unpack(
+    files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
+) -> list[PurePosixPath]:
     """Write the ``wanted`` ones of packed ``files`` below ``folder``, each whole or not at all. A workload counts as
-    done only when all its files are there, so the file that says so comes last.
+    done only when all its files are there, so the file that says so comes last. Return the paths of the files.
 
     Raises StoreError for a path that leads out of ``folder``, and where it cannot be written.
     """
+    written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
             for name in sorted(map(PurePosixPath, archive.namelist()), key=_turn):
@@ -138,12 +149,14 @@ def unpack(files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] =
                     target = folder / name
                     target.parent.mkdir(parents=True, exist_ok=True)
                     write_whole(target, archive.read(str(name)))
+                    written.append(name)
     except zipfile.BadZipFile as error:
         raise StoreError(f"what a worker sent is damaged: {error}", hint="--resume does it again") from None
     except OSError as error:
         raise StoreError(
             f"cannot write {error.filename or folder}: {error.strerror}", hint="is the disk full?"
         ) from None
+    return written
 
 
 def new_in(folder: Path, given: bytes) -> bytes:

@@ -287,6 +287,8 @@ def prober(
         ]
         for one in asked:
             note_environment(one.run, asdict(one.environment))
+            if not one.run.is_finished():
+                one.run.reopen()
         left = [unfinished(run) for run, _request in columns]
         states = sum(count * request.budget for count, (_run, request) in zip(left, columns, strict=True))
         progress.planned(sum(left), states)

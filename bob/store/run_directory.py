@@ -213,6 +213,12 @@ class RunDirectory:
         """Whether the run came to its end, and nothing of it is to be tried again."""
         return "finished" in self.about() and not self.losses()
 
+    def reopen(self) -> None:
+        """Note that the run goes on, as something of it was lost: its result is not the last word any more."""
+        about = self.about()
+        if about.pop("finished", None) is not None:
+            rewrite_document(self.path / "run.json", about)
+
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """A kept recording: its workload, the name of its base, and itself."""
         with reading(folder / "recorded.json"):

@@ -152,7 +152,7 @@ class Guests:
         base = run.base(known)
         run.save_recording(folder, samples.WORKLOAD, base, replace(samples.RECORDING, timeline=base.mkfs))
         self._progress.recorded(workload.title)
-        run.save_observed(folder, SEEN)
+        run.keep_observed(folder, workload, SEEN)
         self._progress.observed(workload.title, 4)
         self._progress.finished(workload.title, task.effort.budget - 4)
         return Explored(RecordedCase(task, number, folder, samples.case()), SEEN)
@@ -596,6 +596,20 @@ def test_a_worker_that_is_another_machine_is_left_out(host: Host, tmp_path: Path
     assert {one.about()["environment"]["qemu"] for one in MatrixDirectory(run).columns()} == {"7.2"}
 
 
+def test_what_is_left_of_a_merged_matrix_is_done_by_workers(host: Host, tmp_path: Path) -> None:
+    """Its columns have the names of the runs that they come from."""
+    with here():
+        for made in CHOSEN.configurations:
+            prober.probe(replace(REQUEST, configuration=made), tmp_path / made.name, Silent())
+        whole = merge(tmp_path / "whole", [tmp_path / name for name in NAMES], "merged")
+    column = MatrixDirectory(tmp_path / "whole").columns()[1]
+    column.save_loss(column.workloads()[2], samples.WORKLOAD, "the guest was lost")
+    result, _run = module.resume(tmp_path / "whole", host, watching := Watching())
+    assert isinstance(whole, Result) and cells(result) == cells(whole)
+    assert (watching.done, watching.states) == (1, 4), "the worker's progress arrives"
+    assert not column.losses() and column.is_finished()
+
+
 def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -610,6 +624,7 @@ def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
     assert 0 < len(by_name["xfs"].workloads) < len(by_name["ext2"].workloads) == len(MINE.workloads)
     (orders() / "break-xfs-4").unlink()
     assert cells(module.resume(run, host, Silent())[0]) == cells(on_one_machine(tmp_path))
+    assert not xfs.losses() and xfs.is_finished()
 
 
 def test_where_no_worker_can_do_anything_the_run_ends(host: Host, tmp_path: Path) -> None:

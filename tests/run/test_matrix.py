@@ -312,3 +312,26 @@ def test_folders_of_names_that_look_alike(tmp_path: Path) -> None:
 def test_the_published_set_fits(tmp_path: Path) -> None:
     names = [one.name for one in load_set("osdi14").configurations]
     assert [folder.name for folder in MatrixDirectory.create(tmp_path / "run", {}, names).folders] == names
+
+
+def test_what_was_lost_is_judged_anew_also_where_it_was_done_before_its_turn(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a column is judged, the guests have long done what was left of the next one."""
+    whole, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
+    column = MatrixDirectory(run).columns()[1]
+    lost = column.workloads()[2]
+    (lost / "observed.json").unlink()
+    column.save_loss(lost, samples.WORKLOAD, "the guest was lost")
+    assert judge_again(run).configurations[1] != whole.configurations[1]
+
+    def ahead(_guests: object, _image: object, tasks: Sequence[Task], *_: object) -> Machine:
+        column.keep_observed(lost, samples.WORKLOAD, SEEN)
+        return machine.pipeline(_guests, _image, tasks, *_)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(prober, "Pipeline", ahead)
+    result, _run = module.resume(run, Host(), machine)
+    assert [cell.verdict for cell in result.configurations[1].properties] == [
+        cell.verdict for cell in whole.configurations[1].properties
+    ]
+    assert result.configurations[1].unmountable == whole.configurations[1].unmountable
