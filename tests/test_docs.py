@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from inline_snapshot import snapshot
 
 import bob
 import bob.catalogue.probe_files
@@ -58,6 +59,7 @@ from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
 from bob.workload.simulation import simulate
+from wording import sentence_with
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -543,10 +545,16 @@ def test_the_numbers_that_the_pages_name() -> None:
     assert f"| `table1` | {len(probes)} | {len(recordings)} |" in pages["finer-tables.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
     assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
-    assert f"a multiple of {recorder.ALIGNMENT_SECONDS} s" in pages["how-it-works.md"]
-    assert f"by default about {DEFAULT_BUDGET} mounts per workload" in pages["how-it-works.md"]
+    assert sentence_with(pages["how-it-works.md"], recorder.ALIGNMENT_SECONDS, "multiple") == snapshot(
+        "Wait until the guest's monotonic clock is at a multiple of 20 s, and set the wall clock to a fixed date."
+    )
+    assert sentence_with(pages["how-it-works.md"], DEFAULT_BUDGET, "default", "mounts") == snapshot(
+        "### Which states are tried A *budget* (`--budget`, by default about 100 mounts per workload) limits the search."
+    )
     assert f"at most {ENUMERABLE_STATES:,}" in pages["how-it-works.md"]
-    assert f"After every {AUDIT_EVERY} mounts" in pages["how-it-works.md"]
+    assert sentence_with(pages["how-it-works.md"], AUDIT_EVERY, "After") == snapshot(
+        "After every 100 mounts, and at the end, the scratch image is compared with its base *byte for byte*:"
+    )
     assert f"by default one in {round(1 / DEFAULT_AUDIT)} of" in pages["how-it-works.md"]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.claim.verdict import Verdict
 from bob.counts import written
@@ -35,6 +36,7 @@ from bob.result import (
 )
 from bob.schema import decode
 from bob.trace.completion import Completion
+from wording import sentence_with
 
 TEXT = st.text(max_size=20)
 MAYBE = st.none() | TEXT
@@ -242,7 +244,7 @@ def test_damage_is_told_in_one_line(path: str, value: Any) -> None:
     table[last] = value
     with pytest.raises(MalformedError) as caught:
         from_json(document)
-    assert caught.value.message.startswith("the result document is damaged: ")
+    assert sentence_with(caught.value.message, "document") == snapshot("the result document is damaged:")
     assert "\n" not in caught.value.message
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.cli.app import programs_exit
@@ -48,6 +49,7 @@ from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Effects
 from bob.story.decisive import in_words
 from bob.witness.document import told
+from wording import line_with, text_with
 
 FINE, LOST, STRANGE, HANG = (
     CheckerAnswer(0, ""),
@@ -98,7 +100,7 @@ def test_one_refusal_is_a_vulnerability_with_the_easiest_state() -> None:
     found = asked(looked({0: FINE, 1: LOST, 2: LOST}, b"a"))
     assert found.safety is Safety.VULNERABLE
     [one] = found.vulnerabilities
-    assert (one.consequence, one.evidence) == (Consequence.LOST, "lost acknowledged data: 2 of 3 are there")
+    assert (one.consequence, one.evidence) == (Consequence.LOST, snapshot("lost acknowledged data: 2 of 3 are there"))
     assert (one.states, one.trees, one.told) == (2, 2, b"a")
     assert one.easiest == EasiestState(0, samples.LAST, 1)
 
@@ -181,7 +183,7 @@ def test_what_is_not_known_is_not_safe(window: Looked) -> None:
 def test_a_checker_that_contradicts_itself_accuses_nobody() -> None:
     window = replace(looked({0: FINE, 1: LOST, 2: FINE}), disagreed="the checker contradicts itself")
     found = asked(looked({0: FINE, 1: LOST, 2: FINE}), window)
-    assert (found.safety, found.reason) == (Safety.UNKNOWN, "the checker contradicts itself")
+    assert (found.safety, found.reason) == (Safety.UNKNOWN, snapshot("the checker contradicts itself"))
     assert found.vulnerabilities
 
 
@@ -220,7 +222,7 @@ def test_a_count_of_any_size_can_be_told() -> None:
 def test_a_loss_does_not_hide_a_refusal() -> None:
     found = asked(looked({0: FINE, 1: LOST, 2: FINE}), looked({0: FINE, 1: FINE, 2: FINE}, lost="the guest was lost"))
     assert found.safety is Safety.VULNERABLE
-    assert "the guest was lost" in found.notes
+    assert line_with(found.notes, "guest") == snapshot("the guest was lost")
 
 
 def test_nothing_explored_is_not_safe() -> None:
@@ -343,8 +345,16 @@ def test_what_the_file_system_leaves_and_the_model_does_not_allow_is_told() -> N
     assert told == b"a" and tree == window.tree(2)
     found = crossed(by_model(built(FINE)), asked(window), {key: ("safe-rename",)})
     [missed] = found.missed
-    assert missed.words.startswith("missed by the model: lost acknowledged data") and not missed.is_wrong
-    assert missed.words.endswith(" (ext4 leaves a tree that the model does not allow, by 'safe-rename')")
+    assert (
+        missed.words
+        == snapshot(
+            "missed by the model: lost acknowledged data: 2 of 3 are there (ext4 leaves a tree that the model does not allow, by 'safe-rename')"
+        )
+        and not missed.is_wrong
+    )
+    assert text_with(missed.words, "ext4", "safe-rename") == snapshot(
+        "missed by the model: lost acknowledged data: 2 of 3 are there (ext4 leaves a tree that the model does not allow, by 'safe-rename')"
+    )
     assert crossed(by_model(built(FINE)), asked(window), {}).missed == ()
     answers = Programs("p", "", (asked(window),), models=(found,))
     assert programs_exit(answers) is Exit.DIFFERENT, "a model of another file system may forbid what this one leaves"
@@ -354,7 +364,9 @@ def test_a_model_that_forbids_what_its_own_file_system_leaves_fails_the_run() ->
     window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
     [(key, _told, _tree)] = refused_trees([window])
     found = crossed(by_model(built(FINE)), asked(window), {key: ()}, is_its_own=True)
-    assert found.missed[0].words.endswith("the model was derived of this file system: it is wrong, or bob")
+    assert found.missed[0].words == snapshot(
+        "missed by the model: lost acknowledged data: 2 of 3 are there (ext4 leaves a tree that the model does not allow); the model was derived of this file system: it is wrong, or bob"
+    )
     later = crossed(found, replace(asked(window), configuration="xfs"), {})
     later = replace(later, missed=(replace(later.missed[0], clauses=("durable names", "safe-rename")),))
     answers = Programs("p", "", (asked(window),), models=(later,))

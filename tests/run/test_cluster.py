@@ -28,6 +28,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob import timings
@@ -64,6 +65,7 @@ from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.subject import ConfigurationSet, configuration
+from wording import text_with
 
 distributed = pytest.importorskip("distributed")
 
@@ -491,14 +493,19 @@ def test_shards_of_a_matrix_become_the_whole(tmp_path: Path) -> None:
         assert all((tmp_path / "whole" / str(cell.witness)).is_file() for cell in column.properties if cell.witness)
     with here():
         assert cells(module.resume(tmp_path / "whole", Host(), Silent())[0]) == cells(whole), "it can be gone on with"
-    with pytest.raises(UsageError, match="the shard 1/2 is missing"):
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", parts[:1], "half")
-    with pytest.raises(UsageError, match="a run is named twice"):
+    assert text_with(str(refused.value), "1/2") == snapshot("the shard 1/2 is missing")
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", [*parts[:1], *parts[:1]], "half")
+    assert str(refused.value) == snapshot("a run is named twice")
     [column] = MatrixDirectory(parts[0]).columns()
     column.note(environment={**column.about()["environment"], "kernel": "6.12"})
-    with pytest.raises(UsageError, match=r"what it was measured on differs between .* \(kernel\)"):
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", parts, "half")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "what it was measured on differs between TMP/part-1/ext2 and TMP/part-2/xfs (kernel)"
+    )
     assert not (tmp_path / "half").exists()
 
 
@@ -509,11 +516,15 @@ def test_probes_become_a_matrix(tmp_path: Path) -> None:
         result = merge(tmp_path / "whole", [tmp_path / name for name in NAMES], "merged")
         assert isinstance(result, Result) and cells(result) == cells(on_one_machine(tmp_path))
         prober.probe(replace(REQUEST, budget=7), tmp_path / "other", Silent())
-    with pytest.raises(UsageError, match=r"what was asked differs .* \(budget\)"):
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "bad", [tmp_path / "xfs", tmp_path / "other"], "merged")
-    with pytest.raises(UsageError, match="several of these runs have ext2"):
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "what was asked differs between TMP/xfs and TMP/other (budget)"
+    )
+    with pytest.raises(UsageError) as refused:
         copytree(tmp_path / "ext2", tmp_path / "again")
         merge(tmp_path / "bad", [tmp_path / "ext2", tmp_path / "again"], "merged")
+    assert text_with(str(refused.value), "ext2") == snapshot("several of these runs have ext2")
 
 
 def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
@@ -522,8 +533,9 @@ def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
         for number in (1, 2):
             asked = asked_search(tmp_path, Part(number, 2, 4))
             searching.search(asked, IN_SEARCH, tmp_path / f"part-{number}", Silent())
-        with pytest.raises(UsageError, match="the shard 1/2 is missing"):
+        with pytest.raises(UsageError) as refused:
             merge(tmp_path / "whole", [tmp_path / "part-2"], "merged")
+        assert text_with(str(refused.value), "1/2") == snapshot("the shard 1/2 is missing")
         result = merge(tmp_path / "whole", [tmp_path / "part-2", tmp_path / "part-1"], "merged")
     assert isinstance(result, Result)
     parts = [read_result(tmp_path / f"part-{number}") for number in (1, 2)]
@@ -534,10 +546,14 @@ def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
         assert (cell.verdict is Verdict.FAILS) == any(one.verdict is Verdict.FAILS for one in theirs)
     with here():
         assert cells(judge_again(tmp_path / "whole")) == cells(result)
-    with pytest.raises(StoreError, match="was merged of others"):
+    with pytest.raises(StoreError) as refused:
         searching.resume(tmp_path / "whole", Host(), Silent())
-    with pytest.raises(UsageError, match="do not go together"):
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "TMP/whole was merged of others, which are done"
+    )
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "bad", [tmp_path / "part-1", prober_run(tmp_path)], "merged")
+    assert str(refused.value) == snapshot("these runs do not go together")
 
 
 def prober_run(tmp_path: Path) -> Path:
@@ -578,8 +594,9 @@ def test_shards_of_a_program_become_the_whole(host: Host, tmp_path: Path) -> Non
     assert isinstance(document, dict)
     assert [one["name"] for one in document["configurations"]] == NAMES
     assert (tmp_path / "whole" / "witnesses" / "01-1-lost.json").is_file()
-    with pytest.raises(UsageError, match="a shard is missing, or there twice"):
+    with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", [tmp_path / "part-2"], "merged")
+    assert str(refused.value) == snapshot("a shard is missing, or there twice")
 
 
 def test_a_worker_that_is_another_machine_is_left_out(host: Host, tmp_path: Path) -> None:
@@ -630,19 +647,21 @@ def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
 def test_where_no_worker_can_do_anything_the_run_ends(host: Host, tmp_path: Path) -> None:
     for name in NAMES:
         order(f"break-{name}-0")
-    with pytest.raises(GuestError, match=r"no worker can do it: .*it broke"):
+    with pytest.raises(GuestError) as refused:
         module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", Silent())
+    assert str(refused.value) == snapshot("no worker can do it: ValueError: it broke")
 
 
 def test_no_scheduler_and_no_dask_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "CONNECT_SECONDS", 0.5)
     for number, wrong in enumerate(("tcp://127.0.0.1:1", "nonsense", "xyz://here:1")):
         request = replace(REQUEST, host=Host(scheduler=wrong))
-        with pytest.raises(UsageError, match=f"no scheduler answers at {wrong}"):
+        with pytest.raises(UsageError, match=f" {wrong}"):
             module.matrix(CHOSEN, request, tmp_path / f"run-{number}", Silent())
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingProgramError, match="needs Dask") as caught:
+    with pytest.raises(MissingProgramError) as caught:
         module.matrix(CHOSEN, request, tmp_path / "run", Silent())
+    assert str(caught.value) == snapshot("--scheduler needs Dask")
     assert caught.value.hint == "pip install 'bob-prober[cluster]'"
 
 
@@ -715,5 +734,6 @@ def test_no_file_leads_out_of_a_run(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="no file of a run"):
             unpack(buffer.getvalue(), tmp_path / "run")
     assert not (tmp_path / "x").exists()
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError) as refused:
         unpack(b"PK nothing", tmp_path / "run")
+    assert str(refused.value) == snapshot("what a worker sent is damaged: File is not a zip file")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import Probe, shipped_probes
@@ -124,8 +125,11 @@ def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
     document = witness.write(
         showing, environment=samples.ENVIRONMENT, configuration=samples.CONFIGURATION, model=DeviceModel()
     )
-    with pytest.raises(UsageError, match="of a program, and only what operations wrote can be exported"):
+    with pytest.raises(UsageError) as refused:
         export(stored(tmp_path, document), image=None, any_kernel=False, connect=None, progress=Silent())
+    assert str(refused.value) == snapshot(
+        "the witness witness.json is of a program, and only what operations wrote can be exported"
+    )
 
 
 # After witnesses were shrunk, a run's results say what they say; and what cannot be shrunk is refused in a line
@@ -161,7 +165,9 @@ def test_results_of_programs_are_told_anew(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(document))
     tell_results(tmp_path)
     [column] = json.loads((tmp_path / "result.json").read_text())["configurations"]
-    assert [one["evidence"] for one in column["vulnerabilities"]] == ["lost acknowledged data: smaller", "by hand"]
+    assert [one["evidence"] for one in column["vulnerabilities"]] == snapshot(
+        ["lost acknowledged data: smaller", "by hand"]
+    )
 
 
 def test_a_crash_during_recovery_is_not_shrunk(tmp_path: Path) -> None:
@@ -173,8 +179,9 @@ def test_a_crash_during_recovery_is_not_shrunk(tmp_path: Path) -> None:
         "question": {"required": [], "later": None},
     }
     path.write_text(json.dumps({**documents()["overwrite-any"], **of_recovery}))
-    with pytest.raises(UsageError, match="during recovery"):
+    with pytest.raises(UsageError) as refused:
         list(shrink([path], image=None, connect=None, budget=10, progress=Silent()))
+    assert str(refused.value) == snapshot("the witness recovery-idempotent.json is of a crash during recovery")
 
 
 # Smaller workloads: they ask the same, and keep what their operations need

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.claim.property.bench import Bench
@@ -148,8 +149,9 @@ def test_a_refused_probe_leaves_its_directory_to_the_next_command(
     if was_there:
         out.mkdir()
     machine.fails["ext2"] = UsageError("mount refused (EINVAL)")
-    with pytest.raises(UsageError, match="mount refused"):
+    with pytest.raises(UsageError) as refused:
         prober.probe(REQUEST, out, machine)
+    assert str(refused.value) == snapshot("mount refused (EINVAL)")
     assert out.exists() == was_there
     result, _run = prober.probe(REQUEST, out, machine)
     assert result.run.finished
@@ -176,7 +178,7 @@ def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
     assert {cell.verdict for column in result.configurations for cell in column.properties} == {Verdict.UNKNOWN}
     [told, *_others] = (run / "xfs").glob("judging-*.txt")
-    assert "Traceback (most recent call last)" in told.read_text()
+    assert "Traceback (most recent" in told.read_text()
     assert "in broken" in told.read_text()
     assert {cell.verdict for cell in judge_again(run / "xfs").configurations[0].properties} == {Verdict.UNKNOWN}
 
@@ -245,7 +247,9 @@ def test_a_matrix_that_was_stopped_can_be_judged(machine: Machine, tmp_path: Pat
         Verdict.FAILS,
         Verdict.UNKNOWN,
     ]
-    assert result.configurations[2].properties[0].reason == "the run was stopped before this workload was observed"
+    assert result.configurations[2].properties[0].reason == snapshot(
+        "the run was stopped before this workload was observed"
+    )
 
 
 def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -255,8 +259,9 @@ def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.Monke
     monkeypatch.setattr(prober, "image_called", ensure)
     with pytest.raises(KeyboardInterrupt):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
-    with pytest.raises(StoreError, match="was never run") as caught:
+    with pytest.raises(StoreError) as caught:
         judge_again(tmp_path / "run")
+    assert str(caught.value).replace(str(tmp_path), "TMP") == snapshot("TMP/run/ext2 was never run")
     assert "--resume" in (caught.value.hint or "")
 
 
@@ -277,24 +282,30 @@ def test_another_machine_does_not_go_on(machine: Machine, tmp_path: Path) -> Non
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     column = MatrixDirectory(run).columns()[1]
     column.note(environment={**column.about()["environment"], "kernel": "6.12"})
-    with pytest.raises(StoreError, match="xfs was begun on another machine or image"):
+    with pytest.raises(StoreError) as refused:
         module.resume(run, Host(), Silent())
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
+        "TMP/run/xfs was begun on another machine or image"
+    )
     assert result.environment.kernel == "6.1"
 
 
 def test_what_cannot_be_asked_starts_nothing(machine: Machine, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown property"):
+    with pytest.raises(UsageError) as refused:
         module.matrix(CHOSEN, replace(REQUEST, properties=("xyzzy",)), tmp_path / "run", Silent())
+    assert str(refused.value) == snapshot("unknown property 'xyzzy'")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    with pytest.raises(StoreError, match="is not empty"):
+    with pytest.raises(StoreError) as refused:
         module.matrix(CHOSEN, REQUEST, tmp_path / "full", Silent())
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/full is not empty")
     assert not (tmp_path / "run").exists()
 
 
 def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="is the run of a matrix"):
+    with pytest.raises(StoreError) as refused:
         prober.resume(MatrixDirectory.create(tmp_path / "matrix", {}, ["ext4"]).path, Host(), Silent())
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/matrix is the run of a matrix")
     run = RunDirectory.create(tmp_path / "probe", {"id": "x"})
     for path in (run.path, tmp_path / "gone"):
         with pytest.raises(StoreError, match="is no run of a matrix"):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken, what_happened
@@ -45,6 +46,7 @@ from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import Workload
+from wording import text_with
 
 LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
@@ -249,9 +251,12 @@ def test_a_kernel_that_falls_twice_at_a_workload_is_a_finding(
 @pytest.mark.parametrize(
     ("refusal", "words"),
     [
-        (UsageError("operation 1 failed: Invalid argument"), "the guest refused it: operation 1 failed"),
-        (RecordingError("two sectors differ"), "the recording was refused: two sectors differ"),
-        (MalformedError("the log is damaged"), "the recording was refused: the log is damaged"),
+        (
+            UsageError("operation 1 failed: Invalid argument"),
+            snapshot("the guest refused it: operation 1 failed: Invalid argument"),
+        ),
+        (RecordingError("two sectors differ"), snapshot("the recording was refused: two sectors differ")),
+        (MalformedError("the log is damaged"), snapshot("the recording was refused: the log is damaged")),
     ],
 )
 def test_a_workload_that_cannot_be_recorded_costs_itself(
@@ -260,7 +265,7 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
     world.recording = at(0, refusal)
     found = results(pipeline(tmp_path))
     assert isinstance(found[0], Refused)
-    assert found[0].reason.startswith(words)
+    assert found[0].reason == words
     assert all(isinstance(item, Explored) for item in found[1:])
     assert world.guests.count(Clock.VIRTUAL) == 1
 
@@ -286,8 +291,8 @@ def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed
     ("losses", "told"),
     [
         ([LOSS, LOSS], f"the guest was lost: {LOSS}"),
-        ([AgentBroken("the agent failed at observe: it broke")], "the agent failed at observe: it broke"),
-        ([UsageError("no such thing")], "the guest refused it: no such thing"),
+        ([AgentBroken("the agent failed at observe: it broke")], snapshot("the agent failed at observe: it broke")),
+        ([UsageError("no such thing")], snapshot("the guest refused it: no such thing")),
     ],
 )
 def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: list[BobError], told: str) -> None:
@@ -300,7 +305,9 @@ def test_an_observer_that_is_lost_says_so(world: World, tmp_path: Path, losses: 
 
 def test_a_guest_that_dies_gives_its_workload_back(world: World, tmp_path: Path) -> None:
     found = observed_after(world, tmp_path, LOSS)
-    assert [observed.earlier_loss for observed in found if observed.earlier_loss] == [f"the guest was lost: {LOSS}"]
+    assert [observed.earlier_loss for observed in found if observed.earlier_loss] == [
+        snapshot("the guest was lost: the guest hangs: no answer")
+    ]
     assert not any(observed.lost for observed in found)
     assert world.guests.count(Clock.REAL) >= 2
     run = RunDirectory(tmp_path / "run")
@@ -391,8 +398,9 @@ def test_a_configuration_that_is_refused_reaches_the_caller(
         raise UsageError("mount refused (EINVAL)")
 
     monkeypatch.setattr(module, "make_base", refuse)
-    with pytest.raises(UsageError, match="mount refused"):
+    with pytest.raises(UsageError) as refused:
         results(pipeline(tmp_path))
+    assert str(refused.value) == snapshot("mount refused (EINVAL)")
 
 
 def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
@@ -464,8 +472,9 @@ def test_a_configuration_that_is_refused_leaves_the_others(
     runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two")]
     with started(task(runs[0], fs="xfs"), task(runs[1])) as made:
         for _ in range(2):
-            with pytest.raises(UsageError, match=r"mkfs\.xfs"):
+            with pytest.raises(UsageError) as refused:
                 made.result(0, 0)
+            assert text_with(str(refused.value), "mkfs.xfs") == snapshot("mkfs.xfs failed (1)")
         assert all(isinstance(made.result(1, number), Explored) for number in range(len(WORKLOADS)))
     assert not runs[0].workloads()
 
@@ -475,9 +484,9 @@ def test_an_exception_leaves_its_workload_unknown_and_no_other(world: World, tmp
     run = RunDirectory.create(tmp_path / "run", {})
     found = results(started(task(run)))
     assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
-    assert "bob broke while it recorded this workload: ValueError: zip() argument 2 is shorter" in str(found[2])
+    assert "ValueError: zip() argument 2" in str(found[2])
     folder = run.folder(2, WORKLOADS[2])
-    assert "Traceback (most recent call last)" in (folder / "traceback.txt").read_text()
+    assert "Traceback (most recent" in (folder / "traceback.txt").read_text()
     assert not run.is_done(folder)
     assert world.guests.count(Clock.VIRTUAL) == 2, "the guest in which it happened is not believed any more"
 
@@ -494,7 +503,7 @@ def test_an_exception_while_observing_leaves_its_workload_unknown_and_no_other(w
     run = RunDirectory.create(tmp_path / "run", {})
     found = results(started(task(run), jobs=1))
     [lost] = [item for item in found if isinstance(item, Refused)]
-    assert lost.reason.startswith("bob broke while it observed this workload: ValueError: zip()")
+    assert lost.reason == snapshot("bob broke while it observed this workload: ValueError: zip() argument 2 is shorter")
     [file] = run.path.glob("workloads/*/traceback.txt")
     assert "in observing" in file.read_text()
     assert not run.is_done(file.parent)
@@ -538,8 +547,8 @@ def test_what_was_lost_is_tried_again_when_the_run_is_gone_on_with(world: World,
     assert not run.losses()
     told = [run.observed(folder).earlier_loss for folder in folders]
     assert [loss for loss in told if loss] == [
-        f"the guest was lost: {LOSS}",
-        f"the guest was lost while recording: {LOSS}",
+        snapshot("the guest was lost: the guest hangs: no answer"),
+        snapshot("the guest was lost while recording: the guest hangs: no answer"),
     ]
 
 

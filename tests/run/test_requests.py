@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from inline_snapshot import snapshot
 
 import bob
 import bob.run.programs
@@ -35,6 +36,7 @@ from bob.workload.history import History
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
+from wording import text_with
 
 
 @cache
@@ -196,5 +198,6 @@ def test_two_file_systems_of_one_name_are_no_two_answers(tmp_path: Path) -> None
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "mine.toml").write_text(declared)
     asked = [ProbeRequest(configuration(str(tmp_path / folder / "mine.toml"))) for folder in ("a", "b")]
-    with pytest.raises(UsageError, match="two file systems are called 'mine'"):
+    with pytest.raises(UsageError) as refused:
         bob.run.programs.preflight(named("replace-rename"), asked, Silent())
+    assert text_with(str(refused.value), "mine") == snapshot("two file systems are called 'mine'")

@@ -62,7 +62,7 @@ def test_a_kernel_of_another_series_is_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[Found], kernel: str
 ) -> None:
     boots(monkeypatch, tmp_path, kernel)
-    with pytest.raises(UsageError, match=r"of kernel 6\.1\.0-56-amd64, the image has") as caught:
+    with pytest.raises(UsageError, match=r"6\.1\.0-56-amd64") as caught:
         by_image(found, None, Silent(), any_kernel=False)
     assert "--any-kernel" in (caught.value.hint or "")
     [(image, _group)] = by_image(found, None, Silent(), any_kernel=True)

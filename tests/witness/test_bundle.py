@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inline_snapshot import snapshot
 
 from bob.cli.main import run
 from bob.documents import opened
@@ -26,6 +27,7 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
 from report.witnesses import documents
 from witness.test_witness import document as one_document
 from witness.test_witness import stored
+from wording import text_with
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def test_each_part_that_witnesses_share_is_there_once(folder: Path) -> None:
 
 def test_a_witness_that_a_bundle_has_not(folder: Path) -> None:
     bundle.pack(folder)
-    with pytest.raises(MalformedError, match=r"cannot read .*another\.json"):
+    with pytest.raises(MalformedError, match=r"another\.json"):
         read(folder / "another.json")
 
 
@@ -252,8 +254,10 @@ def test_one_that_is_cut_off(refused: Refused, tmp_path: Path, verb: str) -> Non
     code, lines = refused(VERBS[verb])
     assert code == 8
     assert len(lines) == 2
-    assert lines[0].startswith("bob: witness.json is no witness: ")
-    assert lines[1] == "hint: was it truncated?"
+    assert text_with(lines[0], "witness.json") == snapshot(
+        "bob: witness.json is no witness: Unterminated string starting at: line 1 column 2656 (char 2655)"
+    )
+    assert lines[1] == snapshot("hint: was it truncated?")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -262,7 +266,9 @@ def test_one_whose_kernel_is_no_text(refused: Refused, tmp_path: Path, verb: str
     stored(tmp_path, document | {"environment": {**document["environment"], "kernel": 6.1}})
     code, lines = refused(VERBS[verb])
     assert (code, len(lines)) == (8, 2)
-    assert lines[0].startswith("bob: witness.json is damaged: ")
+    assert text_with(lines[0], "witness.json") == snapshot(
+        "bob: witness.json is damaged: its environment is not of texts"
+    )
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -271,8 +277,8 @@ def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> N
     assert refused(VERBS[verb]) == (
         8,
         [
-            "bob: witness.json has schema 'bob.witness/2', not 'bob.witness/1'",
-            "hint: replay it with the bob that wrote it",
+            snapshot("bob: witness.json has schema 'bob.witness/2', not 'bob.witness/1'"),
+            snapshot("hint: replay it with the bob that wrote it"),
         ],
     )
 
@@ -287,11 +293,10 @@ def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> N
 )
 def test_one_of_another_kernel(refused: Refused, tmp_path: Path, verb: str, more: str) -> None:
     stored(tmp_path, one_document())
-    kernel = one_document()["environment"]["kernel"]
     assert refused(VERBS[verb]) == (
         2,
         [
-            f"bob: the witness witness.json is of kernel {kernel}, the image has 6.12.1-amd64",
+            snapshot("bob: the witness witness.json is of kernel 6.1.0-56-amd64, the image has 6.12.1-amd64"),
             f"hint: name an image with that kernel by --image{more}",
         ],
     )
@@ -303,7 +308,7 @@ def test_another_kernel_may_do(refused: Refused, tmp_path: Path, verb: str) -> N
     stored(tmp_path, one_document())
     code, lines = refused([*VERBS[verb], "--any-kernel"])
     assert code == 70
-    assert any("a guest was about to be started" in line for line in lines)
+    assert any("guest was about to" in line for line in lines)
 
 
 def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None:
@@ -312,7 +317,9 @@ def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None
     stored(tmp_path, made)
     code, lines = refused(VERBS["export"])
     assert code == 8
-    assert lines[0] == "bob: witness.json is damaged: crash.state.kept: expected array, got str"
+    assert text_with(lines[0], "witness.json") == snapshot(
+        "bob: witness.json is damaged: crash.state.kept: expected array, got str"
+    )
 
 
 def test_one_of_a_crash_during_recovery(refused: Refused, tmp_path: Path) -> None:
@@ -323,4 +330,6 @@ def test_one_of_a_crash_during_recovery(refused: Refused, tmp_path: Path) -> Non
     )
     code, lines = refused(VERBS["export"])
     assert code == 2
-    assert lines[0] == "bob: the witness witness.json is of a crash during recovery"
+    assert text_with(lines[0], "witness.json") == snapshot(
+        "bob: the witness witness.json is of a crash during recovery"
+    )

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 from msgspec import structs
 
 import samples_of_runs as samples
@@ -33,6 +34,7 @@ from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
 from witness.test_witness import document, stored
+from wording import line_with, text_with
 from workload.generators import random_workload
 
 
@@ -50,7 +52,9 @@ def test_the_image_is_the_crash_state(tmp_path: Path) -> None:
 def test_the_script_says_what_it_shows(tmp_path: Path) -> None:
     read = witness.read(stored(tmp_path, document()))
     told = text(read)
-    assert f"# Found after the crash: {read.evidence}" in told
+    assert line_with(told, read.evidence, "Found") == snapshot(
+        "# Found after the crash: operation 2 (create /n) survived; nothing of operation 1 (write /a 0 512), issued earlier, is there (bytes 0 to 512 of /a: initial data (512 B) instead of the data of operation 1)"
+    )
     assert "#   1 write /a 0 512" in told
     assert 'mount -t ext4 -o loop,data=ordered "$copy" "$mnt"' in told
     for line in told.splitlines():
@@ -59,8 +63,9 @@ def test_the_script_says_what_it_shows(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot write"):
+    with pytest.raises(StoreError) as refused:
         keep(witness.read(stored(tmp_path, document())), tmp_path / "file" / "kept")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("cannot write TMP/file/kept: Not a directory")
 
 
 # A probe file
@@ -118,12 +123,16 @@ def test_names_and_finishes_are_those_of_the_workload(tmp_path: Path, finish: Fi
 def test_what_no_probe_file_can_say_is_refused(tmp_path: Path) -> None:
     [directory_op] = [prop for prop in RULES if prop.name == "directory-op"]
     ranged = Workload("w", (), parse("create '/f{1..3}'"), NATURAL)
-    with pytest.raises(UsageError, match="would be read as another one"):
+    with pytest.raises(UsageError) as refused:
         to_probe(found(tmp_path, ranged, directory_op, Question((1,))))
+    assert str(refused.value) == snapshot("a probe file cannot say this workload: it would be read as another one")
     made = witness.read(stored(tmp_path, document("unmountable")))
     assert isinstance(made.claim, Mountable)
-    with pytest.raises(UsageError, match="a probe file asks for a property"):
+    with pytest.raises(UsageError) as refused:
         to_probe(made)
+    assert str(refused.value) == snapshot(
+        "a probe file asks for a property, and the witness is of a crash state that does not mount"
+    )
 
 
 # A case for xfstests
@@ -247,8 +256,9 @@ def test_an_operation_without_words_is_refused_by_its_name(monkeypatch: pytest.M
     from bob.workload import operations as ops
 
     monkeypatch.delitem(shell._WORDS, ops.Mkdir)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="bob cannot write the operation 'mkdir' for xfstests"):
+    with pytest.raises(UsageError) as refused:
         list(translated(simulate(Workload("w", (), parse("mkdir /n")))[2]))
+    assert text_with(str(refused.value), "mkdir") == snapshot("bob cannot write the operation 'mkdir' for xfstests")
 
 
 EVERY = parse(
@@ -383,23 +393,48 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "row", "number", "why"),
     [
-        ("create /n; rename /n /m; sync", "sync.entry", 1, "operation 2 changes the name /n again"),
-        ("create /d/n; unlink /d/n; sync", "sync.entry", 1, "operation 2 changes the name /d/n again"),
-        ("link /d/f /n; rename /d/f /n; sync", "sync.names", 1, "a name that it has"),
-        ("append /d/f 9; write /d/f 0 9; msync /d/f", "msync.data", 2, "operation 1 changes the same file"),
+        (
+            "create /n; rename /n /m; sync",
+            "sync.entry",
+            1,
+            snapshot("bob cannot write what is to be there for xfstests: operation 2 changes the name /n again"),
+        ),
+        (
+            "create /d/n; unlink /d/n; sync",
+            "sync.entry",
+            1,
+            snapshot("bob cannot write what is to be there for xfstests: operation 2 changes the name /d/n again"),
+        ),
+        (
+            "link /d/f /n; rename /d/f /n; sync",
+            "sync.names",
+            1,
+            snapshot("operation 2 gives a file a name that it has, and mv would take away the other one"),
+        ),
+        (
+            "append /d/f 9; write /d/f 0 9; msync /d/f",
+            "msync.data",
+            2,
+            snapshot(
+                "bob cannot write what is to be there for xfstests: operation 1 changes the same file, and the call does not speak of it"
+            ),
+        ),
     ],
 )
 def test_where_bob_is_not_sure_what_is_to_be_there_it_says_so(
     tmp_path: Path, text: str, row: str, number: int, why: str
 ) -> None:
-    with pytest.raises(UsageError, match=why):
+    with pytest.raises(UsageError) as refused:
         case_of(tmp_path, text, row, number)
+    assert str(refused.value) == why
 
 
 def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
     script = case_of(tmp_path, "append /d/f 9; fsync /d/f", "fsync-file.size", 1)
     assert """export MOUNT_OPTIONS="$MOUNT_OPTIONS "'-o data=ordered'""" in script
-    assert "# bob found it on ext4-ordered" in script
+    assert line_with(script, "ext4-ordered") == snapshot(
+        "# bob found it on ext4-ordered, Linux 6.1.0-56-amd64: operation 2 (create /n)"
+    )
 
 
 @pytest.mark.parametrize("fstyp", ["ext4", "xfs"])
