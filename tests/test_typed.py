@@ -125,7 +125,7 @@ def test_no_is_no_promise() -> None:
     with pytest.raises(MalformedError) as refused:
         model.from_json(document)
     assert text_with(str(refused.value), "no") == snapshot(
-        "this model is damaged: promised is 'no', not of the type bool"
+        "this model is damaged: clauses[0].promised: expected bool, got 'no'"
     )
 
 

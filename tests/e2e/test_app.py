@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob import documents
 from bob.agent.client import Agent
@@ -551,7 +552,7 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(
     [lost] = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
     assert (slow.safety, slow.reason) == (
         Safety.UNKNOWN,
-        "cannot be explored at this pace: workload failed (1): it gave up",
+        snapshot("cannot be explored at this pace: workload failed (1): it gave up"),
     )
     assert lost.crossed == {real.configuration: Cross.CONFIRMED, slow.configuration: Cross.OPEN}
     assert lost.told == b"saved\n" and found.is_all
@@ -680,7 +681,7 @@ for n in range(9):
 """
     program = scripts(f'python3 -c "{store}"', setup="touch f; echo text > g")
     [found] = by_models(program, tmp_path, POSIX).models
-    assert (found.safety, found.reason) == (Safety.UNKNOWN, "not traced: mmap of /g")
+    assert (found.safety, found.reason) == (Safety.UNKNOWN, snapshot("not traced: mmap of /g"))
 
 
 def test_a_built_tree_has_all_that_a_checker_can_see(tmp_path: Path) -> None:

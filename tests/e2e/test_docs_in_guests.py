@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inline_snapshot import snapshot
 
 import bob
 from bob.claim.verdict import Verdict
@@ -164,12 +165,9 @@ print(bob.resume("run").matrix().to_string(header=False, index=False))
 def test_python_that_is_interrupted_leaves_no_guest_and_goes_on(mine: str, presses: int) -> None:
     words = [sys.executable, "-c", INTERRUPTED, str(presses)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == [
-        "what is finished is kept; bob.resume('run') goes on",
-        "guests left: 0",
-        "handler as before: True",
-        "×",
-    ], done.stderr
+    assert done.stdout.splitlines() == snapshot(
+        ["what is finished is kept; bob.resume('run') goes on", "guests left: 0", "handler as before: True", "×"]
+    ), done.stderr
 
 
 SAME_EACH_TIME = (0, 1, 4, 5, 6)

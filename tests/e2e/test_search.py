@@ -11,6 +11,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
+from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import load
 from bob.claim.verdict import Verdict
@@ -204,7 +205,7 @@ def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> Non
     assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}
     assert {len(cell.workloads) for cell in cells.values()} == {1, 6}
     said = read_result(tmp_path / "run").run.search
-    assert said == "workloads within the bounds run, of 1 operation"
+    assert said == snapshot("workloads within the bounds run, of 1 operation")
 
 
 class Interrupting(Silent):

@@ -117,8 +117,8 @@ def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path, change: dict[s
     ("name", "said"),
     [
         ("smal", snapshot("there are no bounds 'smal'")),
-        ("./none.toml", snapshot("none.toml: No such file or directory")),
-        ("a/b", snapshot("a/b: No such file or directory")),
+        ("./none.toml", snapshot("cannot read none.toml: No such file or directory")),
+        ("a/b", snapshot("cannot read a/b: No such file or directory")),
     ],
 )
 def test_bounds_that_are_not_there(name: str, said: str) -> None:

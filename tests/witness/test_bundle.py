@@ -267,7 +267,7 @@ def test_one_whose_kernel_is_no_text(refused: Refused, tmp_path: Path, verb: str
     code, lines = refused(VERBS[verb])
     assert (code, len(lines)) == (8, 2)
     assert text_with(lines[0], "witness.json") == snapshot(
-        "bob: witness.json is damaged: its environment is not of texts"
+        "bob: witness.json is damaged: environment[...]: expected str, got float"
     )
 
 
@@ -318,7 +318,7 @@ def test_a_state_that_no_recording_has(refused: Refused, tmp_path: Path) -> None
     code, lines = refused(VERBS["export"])
     assert code == 8
     assert text_with(lines[0], "witness.json") == snapshot(
-        "bob: witness.json is damaged: crash.state.kept: expected array, got str"
+        "bob: witness.json is damaged: crash.state.kept: expected array, got 'all'"
     )
 
 

@@ -275,7 +275,7 @@ def test_one_that_needs_a_disk_that_nobody_knows_is_damaged(tmp_path: Path) -> N
     with pytest.raises(MalformedError) as refused:
         witness.read(stored(tmp_path, made))
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/witness.json is damaged: 'never' is not a valid Completion"
+        "TMP/witness.json is damaged: device_model.completion: 'never' is none of prompt, youngest-first, oldest-first"
     )
 
 
@@ -491,7 +491,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     )
     with pytest.raises(MalformedError) as refused:
         witness.read(tmp_path)
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("cannot read TMP Is a directory")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("cannot read TMP: Is a directory")
 
 
 def test_the_witnesses_of_a_run(tmp_path: Path) -> None:
