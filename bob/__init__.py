@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["app", "load", "probe", "resume", "try_"]
+from bob.version import __version__ as __version__
 
-__version__ = "0.2.0"
+__all__ = ["app", "load", "probe", "resume", "try_"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,11 +16,11 @@ from typing import IO
 
 import click
 
-from bob import __version__
 from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError, missing_package
 from bob.printable import printable
 from bob.run.interrupts import Interrupts
+from bob.version import __version__
 
 _BESIDE = 36
 """So many letters of a text are shown before a mistake in it, and from there on."""

@@ -10,12 +10,12 @@ from contextlib import suppress
 import click
 from click.shell_completion import shell_complete
 
-from bob import __version__
 from bob.cli.commands import LazyCommands
 from bob.cli.ending import catch_signals, exit_code, ignore_signals
 from bob.errors import BobError, Exit
 from bob.memory import give_back_what_is_freed
 from bob.settings import forget
+from bob.version import __version__
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",

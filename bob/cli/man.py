@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from bob import __version__
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import write_pages
@@ -16,6 +15,7 @@ from bob.errors import Exit
 from bob.options import option
 from bob.run.option_values import FOLDER
 from bob.store.new_folder import check_folder
+from bob.version import __version__
 
 _VERBATIM = "\b"
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")

@@ -10,7 +10,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import bob
 from bob.options import REQUIRED, Parameter, parameters
 from bob.python import functions
 from bob.python.calls import annotation_of, default_of, words_of
@@ -32,8 +31,9 @@ _MIDDLE = "\nStrPath: TypeAlias = str | os.PathLike[str]\n\n"
 
 def stub() -> str:
     """Return the whole file."""
-    names = ", ".join(f'"{name}"' for name in bob.__all__)
-    made = "\n".join(_function(getattr(bob, name)) for name in bob.__all__)
+    found = {name: one for name, one in sorted(vars(functions).items()) if getattr(one, "__module__", "") == "bob"}
+    names = ", ".join(f'"{name}"' for name in found)
+    made = "\n".join(map(_function, found.values()))
     return f"{_HEAD}{_imported()}\n{_MIDDLE}__all__ = [{names}]\n\n__version__: str\n\n{made}"
 
 
@@ -63,7 +63,7 @@ def with_table(page: str) -> str:
     """Return ``page`` with the table of all arguments of today in the place of the one that it has."""
     functions_of: dict[str, list[str]] = {}
     for name in _ASKING:
-        for one in parameters(inspect.unwrap(getattr(bob, name))):
+        for one in parameters(inspect.unwrap(getattr(functions, name))):
             functions_of.setdefault(f"`{one.name}` | {_in_table(one)}", []).append(f"`{name}`")
     rows = [f"| {argument} | {', '.join(names)} |" for argument, names in functions_of.items()]
     table = "\n".join(["| argument | what it is | of |", "|---|---|---|", *rows, ""])

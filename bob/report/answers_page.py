@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from bob import __version__
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
@@ -22,6 +21,7 @@ from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import MARKS_HERE, html
 from bob.report.witness_page import to_html as witness_page
 from bob.report.witness_page import witness_text
+from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import read
 from bob.workload.language import write_one

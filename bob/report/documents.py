@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bob import __version__
 from bob.claim.verdict import Verdict
 from bob.report.columns import Column, grouped
 from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
@@ -18,6 +17,7 @@ from bob.report.rows import MARKS, cells, title
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.result import Result
+from bob.version import __version__
 
 _BLANK = {MARKS[Verdict.HOLDS]: ""}
 NOT_PROBED = "·"

@@ -18,7 +18,6 @@ from typing import Any
 from jinja2 import Template
 from markupsafe import Markup
 
-from bob import __version__
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
@@ -33,6 +32,7 @@ from bob.report.rows import by_family, cells
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, WorkloadResult
+from bob.version import __version__
 from bob.witness.document import Witness, read
 
 

@@ -11,7 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from markupsafe import Markup
 
-from bob import __version__
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.judge.reliance import told_once
 from bob.protocol.diagram import Protocol
@@ -23,6 +22,7 @@ from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import html
 from bob.report.witness_page import to_html as witness_page
 from bob.report.witness_page import witness_text
+from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import read
 

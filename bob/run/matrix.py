@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import bob
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
@@ -17,6 +16,7 @@ from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet
+from bob.version import __version__
 
 
 def matrix(
@@ -31,7 +31,7 @@ def matrix(
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     identity = new_identity()
-    about = {"id": identity, "started": now(), "bob": bob.__version__, "set": chosen.name, "about": chosen.about}
+    about = {"id": identity, "started": now(), "bob": __version__, "set": chosen.name, "about": chosen.about}
     part = {} if chosen.shard == (1, 1) else {"shard": list(chosen.shard)}
     names = [configuration.name for configuration in chosen.configurations]
     directory = MatrixDirectory.create(out if out is not None else RUNS / identity, {**about, **part}, names)

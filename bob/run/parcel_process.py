@@ -21,7 +21,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
-import bob
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.image import check_file_system, check_kernel
@@ -37,6 +36,7 @@ from bob.run.program_parts import asked_of, is_program
 from bob.run.programs import go_on
 from bob.run.tasks import Task
 from bob.store.run_directory import FOLDERS, RunDirectory
+from bob.version import __version__
 
 
 class Telling:
@@ -98,8 +98,8 @@ def done(parcel: Parcel, folder: Path, progress: Telling) -> ParcelResult:
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
-    if parcel.bob != bob.__version__:
-        return ParcelResult(b"", unfit=f"it has bob {bob.__version__}, and the run is one of {parcel.bob}")
+    if parcel.bob != __version__:
+        return ParcelResult(b"", unfit=f"it has bob {__version__}, and the run is one of {parcel.bob}")
     run, host = RunDirectory(folder), Host(parcel.connect, parcel.jobs)
     environment: dict[str, str] | None = None
     try:

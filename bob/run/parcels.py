@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import bob
 from bob.errors import StoreError
 from bob.run.parts import RunPart
 from bob.run.prober import note_environment, now
 from bob.store.files import write_whole
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory
+from bob.version import __version__
 
 _LEVEL = 1
 """The level of zlib: logs and observations shrink to a tenth. A higher one takes much longer for a tenth less."""
@@ -66,7 +66,7 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
         run=identity,
         key=key if numbers is None else f"{key}-from-{numbers[0]}",
         title=part.title,
-        bob=bob.__version__,
+        bob=__version__,
         given=packed(run.path, lambda path: path.name == "run.json" or given(path)),
         numbers=numbers,
         environment=about.get("environment"),

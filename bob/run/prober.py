@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-import bob
 from bob.catalogue.sets import Rows, probes_of
 from bob.claim.property.rules import questions
 from bob.claim.verdict import Verdict
@@ -45,6 +44,7 @@ from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.timings import Timed, Work, timed
+from bob.version import __version__
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
 from bob.workload.plain import workload_from_json, workload_to_json
@@ -103,7 +103,7 @@ def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
     about = {
         "id": identity,
         "started": now(),
-        "bob": bob.__version__,
+        "bob": __version__,
         "request": request_to_json(request),
         "workloads": [workload_to_json(workload) for workload in workloads],
     }

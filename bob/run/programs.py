@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import bob
 from bob.agent.inside.mounts import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
@@ -54,6 +53,7 @@ from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
 from bob.timings import Work, timed
+from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
@@ -84,7 +84,7 @@ def try_program(
     image = _image(requests, progress) if first.host.scheduler is None else None
     identity, started = new_identity(), now()
     folder = out if out is not None else RUNS / identity
-    about = {"id": identity, "started": started, "bob": bob.__version__, "program": encode(ProgramDocument.of(program))}
+    about = {"id": identity, "started": started, "bob": __version__, "program": encode(ProgramDocument.of(program))}
     with withdrawn_if_refused(folder, "result.json"):
         run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
         if image is not None:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-import bob
 from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
@@ -32,6 +31,7 @@ from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
 from bob.timings import Work, in_words
+from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.results import tell_results
 from bob.workload.operations import Workload
@@ -63,7 +63,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     about = {
         "id": identity,
         "started": now(),
-        "bob": bob.__version__,
+        "bob": __version__,
         "search": encode(asked),
         "request": request_to_json(request),
     }

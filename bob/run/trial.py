@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import bob
 from bob.claim.claim import AfterMount, Claim, context_of
 from bob.claim.expectation.expected import Expected
 from bob.claim.mounting import Mountable
@@ -39,6 +38,7 @@ from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.subject.configuration import ConfigurationDocument
 from bob.timings import Work, timed
+from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
@@ -60,7 +60,7 @@ def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, 
     about = {
         "id": identity,
         "started": started,
-        "bob": bob.__version__,
+        "bob": __version__,
         "configuration": encode(ConfigurationDocument.of(request.configuration)),
         "workloads": [workload_to_json(workload) for workload in trial.workloads],
         "expectations": [expectation.text for expectation in trial.expectations],
@@ -84,7 +84,7 @@ def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) ->
         with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps
-        found = Run(about["id"], about["started"], now(), bob.__version__, request.seed, request.budget)
+        found = Run(about["id"], about["started"], now(), __version__, request.seed, request.budget)
         tried = judge(trial, run, found, environment)
         run.save_result(to_json(tried))
         run.note(finished=found.finished)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-from bob import __version__
 from bob.apm.clauses import (
     IN_TURN,
     JOURNALED,
@@ -35,6 +34,7 @@ from bob.apm.export.prose import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
 from bob.report.templating import environment
+from bob.version import __version__
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 _WIDTH = 116

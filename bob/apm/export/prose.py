@@ -11,7 +11,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from bob import __version__
 from bob.apm.clauses import JOURNALED, SYNCED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
@@ -20,6 +19,7 @@ from bob.apm.what_if import lines
 from bob.report.counts import plural
 from bob.report.escape import Raw, markdown, markdown_code
 from bob.report.templating import environment, html
+from bob.version import __version__
 
 _FEW = 4
 

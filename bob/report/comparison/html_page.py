@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import bob
 from bob.report.comparison.compare import Cell, Comparison, Group, Kind
 from bob.report.comparison.page import facts, headings, title
 from bob.report.comparison.sides import Answer, Side
 from bob.report.comparison.words import NOT_EXPLAINED, command, counts, evidence, legend, mark, names, says
 from bob.report.templating import html
+from bob.version import __version__
 
 _TONES = {
     Kind.NEWLY_FAILS: "fails",
@@ -75,7 +75,7 @@ def html_page(comparison: Comparison, home: str = "") -> str:
         html()
         .get_template("comparison.html.j2")
         .render(
-            bob=bob.__version__,
+            bob=__version__,
             home=home,
             title=title(comparison),
             comparison=comparison,
