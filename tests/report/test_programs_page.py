@@ -13,6 +13,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec import structs
 
 from bob.errors import UsageError
 from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
@@ -192,7 +193,7 @@ def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_othe
         for at in range(40)
         for more in (0, 1)
     ]
-    steps = [replace(step, path=f"/{step.number % 7}", verb=f"{step.verb}{step.number}") for step in steps]
+    steps = [structs.replace(step, path=f"/{step.number % 7}", verb=f"{step.verb}{step.number}") for step in steps]
     needs = [Need(f"need {number}", (4 * number,), (4 * number + 9,)) for number in range(MOST_NEEDS)]
     made = Xml.fromstring(svg(diagram(steps, needs), "many"))
     _x, _y, width, height = map(float, str(made.get("viewBox")).split())
@@ -231,7 +232,8 @@ def every() -> tuple[Programs, ...]:
 
 
 def test_the_page_is_what_is_made_of_the_results() -> None:
-    assert (KEPT / "README.md").read_text() == table(every(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
+    made, _heading, _by_hand = (KEPT / "README.md").read_text().partition("\n## What to see here\n")
+    assert made == table(every(), COLUMNS, KEPT.relative_to(ROOT).as_posix())
 
 
 def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
@@ -258,6 +260,20 @@ def test_a_sentence_stands_once_and_what_is_left_out_is_counted() -> None:
     ) and said[1:3] == ["other 0", "other 1"]
     assert text_with(said[3], 2, "apps.json.xz") == snapshot("and 2 other reasons: apps.json.xz has them")
     assert said[4].startswith("`bob replay x/") and len(said) == 5
+
+
+def test_a_cell_names_the_paces_where_they_differ_and_what_an_earlier_pace_has_stands_once() -> None:
+    program = next(one for one in every() if any(it.vulnerabilities for it in one.results))
+    harmed = next(one for one in program.results if one.vulnerabilities)
+    named = [replace(harmed, configuration=name) for name in ("ext4", "ext4-slow", "ext4-slower")]
+    safe = replace(harmed, configuration="ext4-busy", safety=Safety.SAFE, vulnerabilities=())
+    made = table([replace(program, results=(*named, safe))], ["ext4"], "x").splitlines()
+    [row] = [line for line in made if line.startswith("| [")]
+    assert row.endswith(" (undisturbed, slow, slower); safe (busy) |")
+    assert sum(line.startswith("  - ") for line in made) == len(harmed.vulnerabilities)
+    assert sum("all of them as above" in line for line in made) == 2
+    alike = table([replace(program, results=tuple(named))], ["ext4"], "x").splitlines()
+    assert not any("undisturbed" in line for line in alike if line.startswith("| ["))
 
 
 def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
