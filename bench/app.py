@@ -31,6 +31,7 @@ from bob.apm.promised import graph_under
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
+from bob.judge.explaining import Explaining
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node
 from bob.observe.session import Checking, Session
@@ -129,7 +130,8 @@ def _models(program: Program, request: ProbeRequest) -> None:
         taken = take(hypervisor, image, program, request, watch, stores=True)
         trust(hypervisor, image, taken, watch)
         recorded = time.monotonic() - began
-        [found] = hold_against(hypervisor, image, taken, [model], request.host.jobs or 1, watch)
+        jobs = request.host.jobs or 1
+        [found] = hold_against(hypervisor, image, taken, [model], jobs, watch, lambda _model: Explaining())
         seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         before, after = both_ends(hypervisor, image, taken, watch)
         by_hand = _by_hand(hypervisor, image, taken, after)

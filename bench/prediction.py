@@ -82,10 +82,10 @@ def processor_seconds(pid: int) -> float:
 def seen(observed: Observed) -> dict[CrashState, object]:
     """What is judged: each state with what was found in it. Which of the unmountable are repaired is left out."""
     found: dict[CrashState, object] = {}
-    for state, outcome, _states in observed.states:
-        observation = None if outcome is None else observed.findings.observation(outcome)
+    for one in observed.states:
+        observation = None if one.outcome is None else observed.findings.observation(one.outcome)
         tree = observation.tree if observation is not None and observation.mounted else None
-        found[state] = observation and observation.error, tree
+        found[one.state] = observation and observation.error, tree
     return found
 
 

@@ -28,7 +28,7 @@ from bob.observe import explore
 from bob.observe.observed import without_numbers
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
-from bob.program.program import Program, ProgramFile
+from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
 from bob.record import recorder
@@ -42,6 +42,7 @@ from bob.run.agents import AnyGuests
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink
+from bob.schema import encode
 from bob.story.timeline import Asked
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
@@ -238,7 +239,8 @@ def test_a_witness_whose_program_was_mended_does_not_show_again(tmp_path: Path) 
     [one, *_] = ask(planted.program(mended=False), tmp_path).vulnerabilities
     path = tmp_path / (one.witness or "")
     document = documents.opened(path.read_bytes())
-    path.write_text(json.dumps({**document, "program": planted.program(mended=True).to_json()}))
+    mended = encode(ProgramDocument.of(planted.program(mended=True)))
+    path.write_text(json.dumps({**document, "program": mended}))
     [shrunk] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
     assert shrunk.document is None and shrunk.before == shrunk.after
 
