@@ -189,7 +189,7 @@ def test_its_types_are_known_to_who_uses_it(elsewhere: Path) -> None:
     clean = elsewhere / "clean" / "bin" / "python"
     ended = done(sys.executable, "-m", "mypy", "--strict", "--python-executable", clean, "use.py", cwd=elsewhere)
     [wrong, told] = ended.stdout.splitlines()
-    assert 'Argument "fs" to "probe" has incompatible type "int"; expected "str"' in wrong
+    assert 'Argument "fs" to "probe" has incompatible type "int"; expected "str | PathLike[str]"' in wrong
     assert wrong.startswith(f"use.py:{len(USE.splitlines())}:") and told.startswith("Found 1 error")
 
 
