@@ -35,6 +35,7 @@ from bob.judge.explaining import Explaining
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node
 from bob.observe.session import Checking, Session
+from bob.program.case import ProgramCase
 from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program
 from bob.progress import Silent
@@ -44,7 +45,7 @@ from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
 from bob.run.program_models import hold_against
 from bob.run.program_protocol import both_ends, protocol_of
-from bob.run.program_recording import TakenProgram, take, trust
+from bob.run.program_recording import take, trust
 from bob.run.programs import try_program
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
@@ -106,7 +107,7 @@ def _explore(program: Program, request: ProbeRequest) -> None:
 def _naive(program: Program, request: ProbeRequest, run: Path) -> float:
     """How long the naive way takes for a state (seconds) of what was recorded in ``run``."""
     kept = RunDirectory(run)
-    plan = kept.case(kept.workloads()[0], request.model).plan
+    plan = kept.case(kept.workloads()[0], request.configuration, request.model).plan
     states = [candidate.state for candidate in plan.search(SAMPLE * 4, 1, torn=False)]
     sample = Random(1).sample(states, min(SAMPLE, len(states)))
     floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
@@ -127,15 +128,17 @@ def _models(program: Program, request: ProbeRequest) -> None:
     model = min(named_models([EVERY]), key=lambda one: len(one.promised))
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        taken = take(hypervisor, image, program, request, watch, stores=True)
-        trust(hypervisor, image, taken, watch)
+        case = take(hypervisor, image, program, request, watch, stores=True)
+        trust(hypervisor, image, case, watch)
         recorded = time.monotonic() - began
         jobs = request.host.jobs or 1
-        [found] = hold_against(hypervisor, image, taken, [model], jobs, watch, lambda _model: Explaining())
+        [found], _steps = hold_against(
+            hypervisor, image, case, request, [model], jobs, watch, lambda _name: Explaining()
+        )
         seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        before, after = both_ends(hypervisor, image, taken, watch)
-        by_hand = _by_hand(hypervisor, image, taken, after)
-    again, _notes = protocol_of(taken, before, after)
+        before, after = both_ends(hypervisor, image, case, watch)
+        by_hand = _by_hand(hypervisor, image, case, after)
+    again, _notes = protocol_of(case, before, after)
     asked = graph_under(again.workload, workings(again.history), model.promised)
     made, distinct, making = _made(Tries(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
     _made_too, built, building = _made(Tries(asked, model.promised, again.told, MADE // 10), Tries.nodes)
@@ -164,23 +167,24 @@ def _made(tries: Tries, look: Callable[[Tries, ModelState], object]) -> tuple[in
     return tries.tried, distinct, time.monotonic() - start
 
 
-def _by_hand(hypervisor: Hypervisor, image: Image, taken: TakenProgram, after: Mapping[str, Node]) -> float:
+def _by_hand(hypervisor: Hypervisor, image: Image, case: ProgramCase, after: Mapping[str, Node]) -> float:
     """How long the checker takes in a guest where a shell runs it in a loop (seconds), on what a clean end leaves."""
-    checker = next(file for file in taken.program.files if file.path == CHECK)
+    program, world = case.work, ensure_world(image, case.work.packages, print)
+    checker = next(file for file in program.files if file.path == CHECK)
     text = f"""#!/bin/sh
 n=0
 while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n + 1)); done
 """
-    files = [file for file in taken.program.files if file is not checker]
+    files = [file for file in program.files if file is not checker]
     files += [replace(checker, path="checker"), replace(checker, data=text.encode())]
     tree = {path: node for path, node in after.items() if path != "/"}
-    with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
-        put_program(agent, replace(taken.program, files=tuple(files)))
+    with agent_in(hypervisor, image, Clock.REAL, world) as agent:
+        put_program(agent, replace(program, files=tuple(files)))
         builder = Builder(agent, after.get("/", Node("directory")))
-        asked = [BuiltChecking(tree, taken.transcript.told)]
-        builder.check(asked, taken.program.seconds)
+        asked = [BuiltChecking(tree, case.transcript.told)]
+        builder.check(asked, program.seconds)
         start = time.monotonic()
-        builder.check(asked, taken.program.seconds)
+        builder.check(asked, program.seconds)
         return (time.monotonic() - start) / LOOPS
 
 

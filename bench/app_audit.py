@@ -17,15 +17,16 @@ from bob.agent.client import Agent
 from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
-from bob.image import ensure
+from bob.image import ensure, ensure_world
 from bob.judge.looked import Looked
 from bob.observe.session import Checking
 from bob.program.folder import load, shipped_programs
+from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
-from bob.run.program_recording import TakenProgram, session_of, take, trust
+from bob.run.program_recording import session_of, take, trust
 from bob.run.program_windows import look
 from bob.subject import configuration
 
@@ -55,17 +56,17 @@ def _try(name: str, most: int) -> tuple[int, int, int]:
     program, request = load(shipped_programs()[name]), ProbeRequest(configuration("ext4"), budget=BUDGET)
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        taken = take(hypervisor, image, program, request, Silent())
-        trust(hypervisor, image, taken, Silent())
-        windows = look(hypervisor, image, taken, Host().jobs or 2, Silent())
+        case = take(hypervisor, image, program, request, Silent())
+        trust(hypervisor, image, case, Silent())
+        windows = look(hypervisor, image, case, request, Host().jobs or 2, Silent())
         predicted = [(window, one) for window in windows for one in _predicted(window)]
         sample = Random(1).sample(predicted, min(most, len(predicted)))
         trees = answers = 0
-        with agent_in(hypervisor, image, Clock.REAL, taken.world) as agent:
+        with agent_in(hypervisor, image, Clock.REAL, ensure_world(image, program.packages, print)) as agent:
             put_program(agent, program)
             for window in windows:
                 some = [one for at, one in sample if at is window]
-                other = _compare(agent, taken, window, some)
+                other = _compare(agent, program, window, some)
                 trees, answers = trees + other[0], answers + other[1]
     return len(sample), trees, answers
 
@@ -77,11 +78,11 @@ def _predicted(window: Looked) -> Iterator[Predicted]:
             yield seen.state, seen.outcome
 
 
-def _compare(agent: Agent, taken: TakenProgram, window: Looked, some: Sequence[Predicted]) -> tuple[int, int]:
+def _compare(agent: Agent, program: Program, window: Looked, some: Sequence[Predicted]) -> tuple[int, int]:
     """In how many of these states the tree, and in how many the checker's answer, is another one than predicted."""
     plan = window.case.plan
     payload = plan.composer.payload_since(0)
-    session = session_of(agent, taken, plan, closely=True)
+    session = session_of(agent, window.case, closely=True)
     trees = answers = 0
     for start in range(0, len(some), BATCH):
         batch = some[start : start + BATCH]
@@ -90,7 +91,7 @@ def _compare(agent: Agent, taken: TakenProgram, window: Looked, some: Sequence[P
             trees += session.findings.observation(found) != window.observed.findings.observation(outcome)
         asked = [Checking(delta, window.told) for delta in deltas]
         for (_state, outcome), answer in zip(
-            batch, session.check_program(asked, payload, taken.program.seconds), strict=True
+            batch, session.check_program(asked, payload, program.seconds), strict=True
         ):
             answers += answer.code != window.answers[outcome].code
     return trees, answers

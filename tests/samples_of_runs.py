@@ -14,6 +14,9 @@ from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
+from bob.program.case import ProgramCase
+from bob.program.program import Program
+from bob.program.transcript import Transcript
 from bob.subject import Configuration, configuration
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
@@ -87,7 +90,12 @@ def plan(trace: Trace = TRACE) -> Plan:
 
 
 def case(workload: Workload = WORKLOAD, trace: Trace = TRACE) -> Case:
-    return Case(workload, BASE, RECORDING, plan(trace))
+    return Case(CONFIGURATION, workload, BASE, RECORDING, plan(trace))
+
+
+def program_case(transcript: Transcript, name: str = "mine") -> ProgramCase:
+    """The same disk, as a program was recorded on it."""
+    return ProgramCase(CONFIGURATION, Program(name, "", ()), BASE, RECORDING, plan(), transcript)
 
 
 def outcome(*files: tuple[str, int, Sequence[int], int], error: str | None = None, tree: bool = True) -> str:

@@ -99,10 +99,10 @@ def witnessed(path: Path) -> Iterator[Witnessed]:
     """The workloads of the run in ``path`` that were observed, and whose controls are as they should be."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
-    model, commit = request.model, request.configuration.fs.commit
+    subject, model = request.configuration, request.model
     for folder in run.workloads():
         if run.refusal(folder) is not None or not run.is_observed(folder):
             continue
-        case, observed = run.case(folder, model), run.observed(folder)
+        case, observed = run.case(folder, subject, model), run.observed(folder)
         if Bench.of(case, observed).distrust is None:
-            yield Witnessed(run, folder, case, observed, commit)
+            yield Witnessed(run, folder, case, observed, subject.fs.commit)

@@ -50,8 +50,6 @@ def witness_of(clause: Clause, workload: Witnessed, sight: Sight) -> dict[str, A
                 return witness.write(
                     Showing(case, sight.state, OfProperty(prop.name, question, prop), found.evidence),
                     environment=asdict(environment),
-                    configuration=request.configuration,
-                    model=request.model,
                 )
     return None
 
@@ -145,4 +143,4 @@ def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
         )
         case = replace(case, plan=Plan(replace(case.plan.trace, marks=tuple(marks)), case.base, model))
     at = At.END if call == len(workload.operations) else workload.at
-    return replace(case, workload=replace(workload, at=at))
+    return replace(case, work=replace(workload, at=at))

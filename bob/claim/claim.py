@@ -15,6 +15,7 @@ from bob.claim.property.bench import Bench
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.state import CrashState
+from bob.crash.work import Work, workload_in
 from bob.observe.observation import Observation
 from bob.observe.observed import Words
 from bob.program.answer import CheckerAnswer
@@ -31,17 +32,22 @@ Known = Callable[[str], Property | None]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of a crash state beside what a guest shows of it: the workload, and what stat said of each name
-    before and after the operations (inode numbers, and all else)."""
+    """What is known of a crash state beside what a guest shows of it: the work, and what stat said of each name before
+    and after the operations (inode numbers, and all else)."""
 
-    workload: Workload
+    work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
     statuses: tuple[Statuses, Statuses]
+
+    @property
+    def workload(self) -> Workload:
+        """The operations that were done. Raises TypeError where a program did the work."""
+        return workload_in(self.work)
 
 
 def context_of(case: Case) -> Context:
     """What is known of all crash states of a case."""
-    return Context(case.workload, case.inodes, case.statuses)
+    return Context(case.work, case.inodes, case.statuses)
 
 
 class View(Protocol):

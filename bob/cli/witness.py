@@ -67,7 +67,7 @@ def show(
 
     found = read(path)
     if picture is not None:
-        drawn = svg(found.timeline, found.workload.operations, found.claim.role, found.evidence)
+        drawn = svg(found.timeline, found.operations, found.claim.role, found.evidence)
         write_text(picture, drawn + "\n", "--svg")
     if page is not None:
         from bob.report.witness_page import in_link, to_html

@@ -29,7 +29,7 @@ class Plan:
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
-        self.base, self._model = base, model
+        self.base, self.model = base, model
         self.trace = trace
         self.points = growth_points(trace, model)
         views = [view(number, point) for number, point in enumerate(self.points)]
@@ -51,7 +51,7 @@ class Plan:
         """The plan of those states that a crash can leave ``at`` that time, of a workload of so many operations."""
         if at is At.ANY:
             return self
-        part = Plan(after_return(self.trace, operations), self.base, self._model)
+        part = Plan(after_return(self.trace, operations), self.base, self.model)
         part.earlier = len(self.points) - len(part.points)
         return part
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from bob.crash.case import Case
-from bob.crash.device import DeviceModel
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
@@ -85,25 +84,25 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
     column = column_of(run, request, environment, run.save_traceback)
     for number, planned in enumerate(workloads):
         if run.is_tried(run.folder(number, planned)):
-            add_kept(column, run, number, planned, request.model)
+            add_kept(column, run, number, planned, request)
         elif "finished" in about:
             why = f"{run.folder(number, planned)} is damaged: its observed.json is gone, and the run was finished"
             raise StoreError(why, hint="put it back, or probe again")
         else:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:
-        add_recoveries(column, run, workloads, request.model)
+        add_recoveries(column, run, workloads, request)
     return keep_result(run, request, environment, column.result(column.cells()), about.get("finished", ""))
 
 
 def column_of(
-    run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[Workload, str], object]
+    run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. ``broke`` gets the workload and the
-    traceback if judging breaks."""
+    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. ``broke`` gets the title of the
+    workload and the traceback if judging breaks."""
     properties = [probe.property for probe in request.asked]
     made, measured_on = request.configuration, asdict(environment)
-    return Column(made, request.model, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
+    return Column(made, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
 
 
 def keep_result(
@@ -121,7 +120,7 @@ def keep_result(
     return result
 
 
-def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, model: DeviceModel) -> None:
+def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, request: ProbeRequest) -> None:
     """Judge workload ``number`` of ``run``, which was tried, from what was kept of it."""
     folder = run.folder(number, planned)
     if refused := run.unobserved(folder):
@@ -130,7 +129,7 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
     workload, base_name, recording = run.recording(folder)
     base, observed = run.base(base_name), run.observed(folder)
     try:
-        case = Case.of(workload, base, recording, model)
+        case = Case.of(request.configuration, workload, base, recording, request.model)
     except Exception as broken:
         column.broke(workload, broken)
     else:

@@ -23,7 +23,6 @@ from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import total
-from bob.crash.device import DeviceModel
 from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest, easiest
@@ -42,16 +41,14 @@ class Column:
     def __init__(
         self,
         configuration: Configuration,
-        model: DeviceModel,
         properties: Sequence[Property],
         environment: Mapping[str, str],
         keep: Keep,
-        keep_traceback: Callable[[Workload, str], object] = lambda _workload, _trace: None,
+        keep_traceback: Callable[[str, str], object] = lambda _title, _trace: None,
         *,
         by_cause: bool = False,
     ) -> None:
         self._keep_traceback = keep_traceback
-        self._model = model
         self._configuration = configuration
         self._properties = properties
         self._environment = environment
@@ -69,7 +66,7 @@ class Column:
         self._shapes: Counter[tuple[str, str]] = Counter()
         """Of each base and shape of a tree, how many outcomes of workloads have it."""
         self._examined: set[tuple[str, str]] = set()
-        self._findings = Findings(configuration.fs.driver, self._witness) if by_cause else None
+        self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
         """Take note that a workload could not be recorded or judged: no property that it asks for can hold. That the
@@ -85,7 +82,7 @@ class Column:
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
-        self._keep_traceback(workload, "".join(traceback.format_exception(broken)))
+        self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
         return _broke(broken)
 
     def refuse_property(self, prop: Property, reason: str) -> None:
@@ -245,13 +242,7 @@ class Column:
         return Unmountable(self._unmountable.states, path, first.evidence)
 
     def _witness(self, showing: Showing, writes: Sequence[Name] | None = None) -> dict[str, Any]:
-        return witness.write(
-            showing,
-            environment=self._environment,
-            configuration=self._configuration,
-            model=self._model,
-            writes=writes,
-        )
+        return witness.write(showing, environment=self._environment, writes=writes)
 
 
 def _explained(showing: Showing, bench: Bench) -> Showing:

@@ -82,10 +82,10 @@ class _Found:
 
 
 class Findings:
-    """The findings of one configuration, workload by workload. ``driver`` is the name of its file system's driver."""
+    """The findings of one configuration, workload by workload."""
 
-    def __init__(self, driver: str, write: Write) -> None:
-        self._driver, self._write = driver, write
+    def __init__(self, write: Write) -> None:
+        self._write = write
         self._found: dict[Cause, _Found] = {}
         self._case: Case | None = None
         self._names: tuple[Name, ...] = ()
@@ -130,7 +130,7 @@ class Findings:
     def _named(self, case: Case) -> Sequence[Name]:
         """What the writes of ``case`` are: told once, for all that its workload breaks."""
         if self._case is not case:
-            self._case, self._names = case, witness.named(self._driver, case)
+            self._case, self._names = case, witness.named(case)
         return self._names
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bob.claim.idempotence import IDEMPOTENT
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered
+from bob.request import ProbeRequest
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Finish, Workload
 
@@ -24,7 +24,7 @@ def recovery_of(workload: Workload, state: CrashState) -> Workload:
     return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
 
 
-def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], model: DeviceModel) -> None:
+def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
     """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, it is unknown."""
     plan = planned(run)
     if not plan:
@@ -40,4 +40,5 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
             continue
         origin = run.folder(recovered.number, workloads[recovered.number])
         expected = run.observed(origin).findings.observation(recovered.outcome)
-        column.add_recovery(run.case(folder, model), run.observed(folder), expected)
+        case = run.case(folder, request.configuration, request.model)
+        column.add_recovery(case, run.observed(folder), expected)

@@ -57,6 +57,16 @@ class Program:
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name
+
+    @property
+    def slug(self) -> str:
+        """What folders are called after."""
+        return self.name
+
+    @property
     def scripts(self) -> tuple[str, ...]:
         """The paths of the files that can be run."""
         return tuple(file.path for file in self.files if file.executable)

@@ -54,7 +54,7 @@ class Story:
         """The time line, drawn, without a legend: the page has one for all of them."""
         found = self.witness
         role = found.claim.role
-        return Markup(svg(found.timeline, found.workload.operations, role, found.evidence, legend=False))
+        return Markup(svg(found.timeline, found.operations, role, found.evidence, legend=False))
 
 
 @dataclass(frozen=True, slots=True)

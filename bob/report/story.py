@@ -31,11 +31,11 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
     console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
-    print_indented(console, Text(f"kernel {witness.kernel}, {witness.workload.title}"), 0)
+    print_indented(console, Text(f"kernel {witness.kernel}, {witness.work.title}"), 0)
     console.print()
     print_indented(console, Text(witness.sentence, "bob.title"), 0)
     console.print()
-    if witness.workload.operations:
+    if witness.operations:
         _print_operations(console, witness)
     _print_timeline(console, witness.timeline, witness.model.write_cache)
     console.print(Text("found after the crash", "bob.heading"))
@@ -50,7 +50,7 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
 
 def _print_operations(console: Console, witness: Witness) -> None:
     console.print(Text("operations", "bob.heading"))
-    for number, operation in enumerate(witness.workload.operations, start=1):
+    for number, operation in enumerate(witness.operations, start=1):
         note = f" <- {said}" if (said := witness.claim.role(number)) else ""
         print_indented(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
     finish = witness.workload.finish

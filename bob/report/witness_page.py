@@ -22,7 +22,7 @@ from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import Witness
 from bob.workload.language import GRAMMAR, write_one
-from bob.workload.operations import Operation
+from bob.workload.operations import Operation, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,9 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
     are empty where there is no table. ``home`` is the page of a whole site, if it is a part of one. ``download`` is
     where the file with the witness is, seen from the page, or :func:`in_link` of it; empty where none is offered.
     """
-    workload, claim, made, model = witness.workload, witness.claim, witness.configuration, witness.model
-    steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(workload.operations, start=1)]
+    work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
+    setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
+    steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1)]
     file = shlex.quote(str(path))
     keep = shlex.quote(f"{made.name}-{claim.name}".replace("/", "-"))
     return (
@@ -60,10 +61,10 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
             told=witness.sentence,
             steps=steps,
             calls=[_Step(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls],
-            setup=[write_one(one) for one in workload.setup],
-            finish=[write_one(one) for one in workload.finish.operations],
-            forms=_forms([*workload.operations, *workload.finish.operations]),
-            picture=Markup(svg(witness.timeline, workload.operations, claim.role, witness.evidence, legend=False)),
+            setup=[write_one(one) for one in setup],
+            finish=[write_one(one) for one in last],
+            forms=_forms([*witness.operations, *last]),
+            picture=Markup(svg(witness.timeline, witness.operations, claim.role, witness.evidence, legend=False)),
             replay=f"bob replay {file}",
             keep=f"bob replay --keep {keep} {file}",
             story=f"bob witness show {file}",

@@ -81,7 +81,7 @@ def record_again(agent: Agent, witness: Witness) -> Case:
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion
     recording = record(agent, made, witness.base, witness.workload, completion=completion)
-    return Case.of(witness.workload, witness.base, recording, witness.model)
+    return Case.of(made, witness.workload, witness.base, recording, witness.model)
 
 
 def exported(witness: Witness, case: Case) -> Exported:
@@ -115,5 +115,5 @@ def _has(case: Case, witness: Witness) -> bool:
         check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
     except MalformedError:
         return False
-    line = told(witness.configuration.fs.driver, case, witness.state, witness.timeline.causes)
+    line = told(case, witness.state, witness.timeline.causes)
     return alike(line, witness.timeline)

@@ -166,7 +166,7 @@ class _RecordingJob(_WorkloadJob):
         try:
             made, completion = task.configuration, task.model.completion
             recording = record(agent, made, base, workload, completion=completion, narrates=narrates)
-            case = Case.of(workload, base, recording, task.model)
+            case = Case.of(made, workload, base, recording, task.model)
             _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:
             self._refuse(Refused(workload, f"the guest refused it: {refusal}"))

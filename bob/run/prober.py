@@ -210,7 +210,7 @@ class Prober:
                 give_back_now()
         if request.recovery_crashes:
             self._crash_recoveries(asked, workloads)
-            add_recoveries(column, run, workloads, request.model)
+            add_recoveries(column, run, workloads, request)
         cells = column.cells()
         self._progress.lap()
         for cell in cells:
@@ -226,7 +226,7 @@ class Prober:
         """Add workload ``number`` to ``column`` when it is done; how long its log is that was just recorded (bytes)."""
         asked = self._columns[place]
         if (item := self._pipeline.result(place, number)) is None:
-            add_kept(column, asked.run, number, workload, asked.request.model)
+            add_kept(column, asked.run, number, workload, asked.request)
         elif isinstance(item, Explored):
             column.add(item.recorded.case, item.observed)
             return item.recorded.case.recording.log_bytes
@@ -234,12 +234,12 @@ class Prober:
             column.refuse(item.workload, item.reason, item.fall)
         return 0
 
-    def _broke(self, run: RunDirectory) -> Callable[[Workload, str], None]:
-        """What is done where judging broke at a workload of ``run``, with the traceback."""
+    def _broke(self, run: RunDirectory) -> Callable[[str, str], None]:
+        """What is done where judging broke at a workload of ``run``, with its title and the traceback."""
 
-        def kept(workload: Workload, trace: str) -> None:
-            path = run.save_traceback(workload, trace)
-            self._progress.step(f"unknown: {workload.title}: bob's own judgement broke ({path})")
+        def kept(title: str, trace: str) -> None:
+            path = run.save_traceback(title, trace)
+            self._progress.step(f"unknown: {title}: bob's own judgement broke ({path})")
 
         return kept
 

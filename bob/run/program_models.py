@@ -21,7 +21,7 @@ from bob.apm.shapes import shape_of
 from bob.apm.trees import observed_tree
 from bob.errors import BobError, UsageError
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
 from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
@@ -29,16 +29,17 @@ from bob.judge.program_result import ModelResult
 from bob.observe.built import Builder, BuiltChecking
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
+from bob.program.case import ProgramCase
 from bob.program.program import EMPTIED, Program
 from bob.progress import Progress
-from bob.protocol.diagram import steps_of
+from bob.protocol.diagram import Step, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import Replayed
 from bob.record.recorder import put_program
+from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import Pool, each_in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
-from bob.run.program_recording import TakenProgram
 from bob.run.state_queue import Built, StateQueue
 
 MOST_TRIED = 50
@@ -96,29 +97,32 @@ class Modelled:
 def hold_against(
     guests: AnyGuests,
     image: Image,
-    taken: TakenProgram,
+    case: ProgramCase,
+    request: ProbeRequest,
     models: Sequence[Model],
     jobs: int,
     progress: Progress,
     explaining: Callable[[str], Explaining],
-) -> list[Modelled]:
-    """The answer of each of ``models`` for the program that was ``taken``; at most its budget of distinct trees is
-    checked for each. ``explaining`` is what makes the explanations of one, by its name."""
+) -> tuple[list[Modelled], tuple[Step, ...]]:
+    """The answer of each of ``models`` for a program that was recorded, and what its calls turned out to do; at most
+    the budget of the request is spent on distinct trees for each. ``explaining`` is what makes the explanations of one,
+    by its name."""
+    steps: tuple[Step, ...] = ()
     try:
-        before, after = both_ends(guests, image, taken, progress)
-        again, notes = protocol_of(taken, before, after)
-        steps = partial(steps_of, taken.transcript.calls, again.effects, taken.transcript.tellings)
-        taken.steps = explaining("its calls").made(steps, ())
+        before, after = both_ends(guests, image, case, progress)
+        again, notes = protocol_of(case, before, after)
+        follow = partial(steps_of, case.transcript.calls, again.effects, case.transcript.tellings)
+        steps = explaining("its calls").made(follow, ())
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        work = _ModelledProgram(guests, image, taken, again, apart, before, jobs, progress)
-        _trust(guests, image, taken, (before, after), progress)
-        progress.planned(len(models), len(models) * taken.request.budget)
+        work = _ModelledProgram(guests, image, case, request, again, apart, before, jobs, progress)
+        _trust(guests, image, case, (before, after), progress)
+        progress.planned(len(models), len(models) * request.budget)
     except Exception as broken:
         reason = _reason(broken, explaining("by models"))
-        return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models]
-    return [_looked(work, model, notes, explaining(model.name)) for model in models]
+        return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models], steps
+    return [_looked(work, model, notes, explaining(model.name)) for model in models], steps
 
 
 def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
@@ -144,16 +148,16 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def foreseeing(
-    guests: AnyGuests, image: Image, taken: TakenProgram, models: Sequence[Model], progress: Progress
+    guests: AnyGuests, image: Image, case: ProgramCase, models: Sequence[Model], progress: Progress
 ) -> list[Allows]:
     """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
     try:
-        before, after = both_ends(guests, image, taken, progress)
-        again, _notes = protocol_of(taken, before, after)
+        before, after = both_ends(guests, image, case, progress)
+        again, _notes = protocol_of(case, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
             each = [Foreseen(pairs, model.promised, again.told) for model in models]
-            return [_but_for_logs(Allows(one.allows, one.clauses), taken.program, before) for one in each]
+            return [_but_for_logs(Allows(one.allows, one.clauses), case.work, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
         pass  # what is not known is counted
     return [UNKNOWN] * len(models)
@@ -175,23 +179,24 @@ def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tupl
 def _trust(
     guests: AnyGuests,
     image: Image,
-    taken: TakenProgram,
+    case: ProgramCase,
     ends: tuple[Mapping[str, Node], Mapping[str, Node]],
     progress: Progress,
 ) -> None:
     """Try the checker on trees that are built, too: it must say what it says of the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    root, program = _root(ends[0]), taken.program
+    root, program, said = _root(ends[0]), case.work, case.transcript.told
+    world = ensure_world(image, program.packages, progress.step)
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
         put_program(agent, program)
-        spoilt = [BuiltChecking(after, taken.transcript.told, spoiler) for spoiler in program.must_fail]
-        asked = [BuiltChecking(before, b""), BuiltChecking(after, taken.transcript.told), *spoilt]
+        spoilt = [BuiltChecking(after, said, spoiler) for spoiler in program.must_fail]
+        asked = [BuiltChecking(before, b""), BuiltChecking(after, said), *spoilt]
         return Builder(agent, root).check(asked, program.seconds)
 
     try:
         items = [("trust", None)]
-        [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, taken.world)
+        [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, world)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
     for answer, what in zip(answers, ("what setup leaves", "what a clean end leaves"), strict=False):
@@ -210,14 +215,16 @@ class _ModelledProgram:
         self,
         guests: AnyGuests,
         image: Image,
-        taken: TakenProgram,
+        case: ProgramCase,
+        request: ProbeRequest,
         again: Replayed,
         apart: Workings,
         before: Mapping[str, Node],
         jobs: int,
         progress: Progress,
     ) -> None:
-        self.guests, self.image, self.taken, self.progress = guests, image, taken, progress
+        self.guests, self.image, self.case, self.progress = guests, image, case, progress
+        self._request = request
         self.root = _root(before)
         self._again, self._apart, self._before, self._jobs = again, apart, before, jobs
         self._answers: dict[bytes, CheckerAnswer] = {}
@@ -225,21 +232,21 @@ class _ModelledProgram:
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
         """Try what ``model`` allows, and judge it."""
-        self.progress.step(f"building what {model.name} allows of {self.taken.program.name}")
+        self.progress.step(f"building what {model.name} allows of {self.case.work.name}")
         self.progress.recorded(model.name)
-        budget = self.taken.request.budget
+        budget = self._request.budget
         asked = graph_under(self._again.workload, self._apart, model.promised)
         tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
         known = len(self._answers)
         builders: dict[Agent, Builder] = {}
 
         def begin(agent: Agent) -> None:
-            put_program(agent, self.taken.program)
+            put_program(agent, self.case.work)
             builders[agent] = Builder(agent, self.root)
 
         def check(agent: Agent, built: Built) -> list[CheckerAnswer]:
             asked = [BuiltChecking(tree, state.told) for state, tree in built]
-            return builders[agent].check(asked, self.taken.program.seconds)
+            return builders[agent].check(asked, self.case.work.seconds)
 
         queue = StateQueue(
             model.name,
@@ -248,8 +255,8 @@ class _ModelledProgram:
             self._answers,
             check,
             again=SAMPLED * self._jobs,
-            seed=self.taken.request.seed,
-            world=self.taken.world,
+            seed=self._request.seed,
+            world=ensure_world(self.image, self.case.work.packages, self.progress.step),
             begin=begin,
         )
         Pool(self.guests, self.image, self.progress).do_all(queue, self._jobs)
@@ -272,7 +279,7 @@ class _ModelledProgram:
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
             accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
-            tellings=self.taken.transcript.tellings,
+            tellings=self.case.transcript.tellings,
             lost=queue.lost,
             disagreed=queue.disagreed,
             allowed=allowed.states,
@@ -283,10 +290,10 @@ class _ModelledProgram:
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(
-            looked, self.taken.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
+            looked, self.case.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
         )
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
-        return Modelled(model, result, _but_for_logs(allows, self.taken.program, self._before))
+        return Modelled(model, result, _but_for_logs(allows, self.case.work, self._before))
 
     def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one, and else by what a tree shows, unless the

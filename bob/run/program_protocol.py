@@ -8,10 +8,11 @@ from bob.agent.client import Agent
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.world import WORLD
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
 from bob.observe.flags import letters
 from bob.observe.observation import Node, Observation
 from bob.printable import printable
+from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
@@ -21,7 +22,7 @@ from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replayed import Replayed, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.pool import each_in_a_guest
-from bob.run.program_recording import TakenProgram, session_of
+from bob.run.program_recording import session_of
 
 MOST_CHANGES = 20_000
 """A program that makes more calls that change or sync something is not held against models."""
@@ -36,36 +37,36 @@ class CannotBeModelled(Exception):
 
 
 def protocol_of(
-    taken: TakenProgram, before: Mapping[str, Node], after: Mapping[str, Node]
+    case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[Replayed, tuple[str, ...]]:
     """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
     something that changes the tree is not known."""
-    said = taken.transcript
+    program, said = case.work, case.transcript
     try:
         effects = protocol(said.calls, ROOT, before, after)
-        effects, logged = without(effects, taken.program.is_log)
+        effects, logged = without(effects, program.is_log)
         if (extent := effects.extent) > MOST_BYTES:
             files, most = (f"{-(-size // 2**20):,} MiB" for size in (extent, MOST_BYTES))
             raise CannotBeModelled(f"too large for models: files of {files}, holes included, where {most} is the most")
-        again = replayed(taken.program.name, effects, before, said.tellings)
+        again = replayed(program.name, effects, before, said.tellings)
     except (ValueError, IndexError, KeyError) as error:
         raise CannotBeModelled(f"bob cannot follow its calls: {error}") from None
     unknown_calls = [call.name for call in said.calls if call.name in ASYNCHRONOUS and call.result is not None]
     if untold := list(dict.fromkeys([*effects.untold, *unknown_calls])):
         raise CannotBeModelled(f"not traced: {named(untold)}")
-    if wrong := unlike(again.history, without_logs(taken.program, before, after)):
+    if wrong := unlike(again.history, without_logs(program, before, after)):
         raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {named(wrong)}")
     if again.told[-1] != said.told:
         raise CannotBeModelled("its calls do not explain what it told")
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")
     left = [f"not in these states: {named(list(dict.fromkeys(effects.left_out)))}"] if effects.left_out else []
-    if modes := other_modes(again.history, without_logs(taken.program, before, after)):
+    if modes := other_modes(again.history, without_logs(program, before, after)):
         left.append(f"in these states the modes are not those that a clean end leaves: {named(modes)}")
     if flagged := flags_of({**before, **after}):
         left.append(f"no file has these flags in these states: {named(flagged)}")
     if logged:
-        left.append(f"{_are_left_out(logged, 'its logs')}: {named(taken.program.logs)}")
+        left.append(f"{_are_left_out(logged, 'its logs')}: {named(program.logs)}")
     if others := elsewhere(said.calls, ROOT, WORLD):
         left.append(f"{_are_left_out(len(others), 'files elsewhere')}: {named(list(dict.fromkeys(others)))}")
     if any(call.name == STORE for call in said.calls):
@@ -82,18 +83,18 @@ def _are_left_out(calls: int, files: str) -> str:
 
 
 def both_ends(
-    guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress
+    guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress
 ) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """The trees that the setup left, and a clean end."""
-    plan = taken.case.plan
+    plan, world = case.plan, ensure_world(image, case.work.packages, progress.step)
 
     def observe(agent: Agent, _item: None) -> list[Observation]:
-        session = session_of(agent, taken, plan, closely=True)
+        session = session_of(agent, case, closely=True)
         deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
         outcomes = session.observe(deltas, plan.composer.payload_since(0))
         return [session.findings.observation(outcome) for outcome in outcomes]
 
-    [ends] = each_in_a_guest(guests, image, Clock.REAL, [("both ends", None)], observe, progress, taken.world)
+    [ends] = each_in_a_guest(guests, image, Clock.REAL, [("both ends", None)], observe, progress, world)
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
     if unseen or len(trees) != len(ends):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from bob import documents
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -13,24 +12,23 @@ from bob.agent.inside.programs import HOME
 from bob.agent.inside.world import WORLD
 from bob.agent.loss import Cause, GuestLost, KernelFell
 from bob.crash.case import Case
+from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
-from bob.crash.plan import Plan
 from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.session import Checking, Session
-from bob.observe.sights import Sights
 from bob.program.answer import CheckerAnswer
+from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
 from bob.program.lines import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
 from bob.program.strace import PASSING, SystemCall, name_of, parse
-from bob.program.transcript import Transcript, Window, windows
+from bob.program.transcript import Transcript
 from bob.program.untraced import mapped
 from bob.progress import Progress
 from bob.protocol.arguments import MAPPED
-from bob.protocol.diagram import Protocol, Step
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.request import ProbeRequest
@@ -44,7 +42,6 @@ from bob.subject import Configuration
 from bob.subject.configuration import ConfigurationDocument
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
-from bob.workload.operations import Workload
 
 SCRIPTS = "setup ", "workload "
 """What a refusal begins with that is a script's."""
@@ -68,41 +65,12 @@ class Preflight:
     states: int
 
 
-@dataclass(slots=True)
-class TakenProgram:
-    """A program that was recorded on one configuration: its ``case``, the ``windows`` that it is cut into, and its
-    ``transcript``. ``sights`` are the disks that were mounted for it, ``steps`` what its calls turned out to do."""
-
-    request: ProbeRequest
-    program: Program
-    world: Path | None
-    case: Case
-    windows: tuple[Window, ...]
-    transcript: Transcript
-    sights: Sights = field(default_factory=dict)
-    steps: tuple[Step, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """What its answer is called: the configuration, and the pace."""
-        return self.request.pace.of(self.request.configuration.name)
-
-    @property
-    def has_stores(self) -> bool:
-        """Whether what it stores through mappings is among its calls."""
-        return any(call.name == MAPPED for call in self.transcript.calls)
-
-    @property
-    def protocol(self) -> Protocol | None:
-        """What the program did, as far as that is known by now; None where it is not."""
-        return Protocol(self.name, self.steps) if self.steps else None
-
-    @property
-    def preflight(self) -> Preflight:
-        model = self.request.model
-        states = sum(count_writes(growth_points(window.trace, model)) for window in self.windows)
-        calls = sum(call.name not in PASSING for call in self.transcript.calls)
-        return Preflight(self.name, len(self.windows) - 1, len(self.transcript.told), calls, len(self.windows), states)
+def preflight_of(case: ProgramCase) -> Preflight:
+    """What is known of a program that was recorded."""
+    parts, transcript = case.windows, case.transcript
+    states = sum(count_writes(growth_points(window.trace, case.plan.model)) for window in parts)
+    calls = sum(call.name not in PASSING for call in transcript.calls)
+    return Preflight(case.name, len(parts) - 1, len(transcript.told), calls, len(parts), states)
 
 
 def take(
@@ -115,8 +83,8 @@ def take(
     number: int = 0,
     *,
     stores: bool = False,
-    like: TakenProgram | None = None,
-) -> TakenProgram:
+    like: ProgramCase | None = None,
+) -> ProgramCase:
     """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
     any, it is recorded once more, with these: that takes longer for each call. Where another recording, which it is
     ``like``, had any, it is recorded with these at once. Its calls have no frames: :func:`frames_of`.
@@ -141,7 +109,7 @@ def take(
             raise _fallen(lost, program, run) from None
         return found
 
-    watches = stores and like is not None and like.has_stores
+    watches = stores and like is not None and any(call.name == MAPPED for call in like.transcript.calls)
     try:
         base, recorded = in_a_guest(watches)
         if stores and not watches and mapped(parse(recorded.calls), ROOT):
@@ -151,11 +119,11 @@ def take(
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
         raise
-    done = taken(program, request, world, base, recorded)
+    case = case_of(made, program, base, recorded, request.model)
     if run is not None:
-        _keep(run, number, done, recorded)
+        _keep(run, number, case, recorded)
     progress.recorded(program.name)
-    return done
+    return case
 
 
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
@@ -171,9 +139,10 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 
 
-def frames_of(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> tuple[SystemCall, ...]:
+def frames_of(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> tuple[SystemCall, ...]:
     """:func:`framed` of a run in a guest of its own. Those of one such run are for all recordings of a program."""
-    program, made, world = taken.program, taken.request.configuration, taken.world
+    program, made = case.work, case.subject
+    world = ensure_world(image, program.packages, progress.step)
     progress.step(f"looking at the frames of the calls of {program.name}")
 
     def tracing(agent: Agent, _item: None) -> tuple[SystemCall, ...]:
@@ -213,18 +182,13 @@ def calls_of(text: str) -> tuple[SystemCall, ...]:
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
-def taken(
-    program: Program,
-    request: ProbeRequest,
-    world: Path | None,
-    base: Base,
-    recorded: RecordedProgram,
-) -> TakenProgram:
-    """What was recorded on ``base``, cut into windows. Raises RecordingError where that is not to be believed."""
-    case = Case.of(Workload(program.name, (), ()), base, recorded.recording, request.model)
+def case_of(
+    subject: Configuration, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
+) -> ProgramCase:
+    """The case of what was recorded on ``base``. Raises RecordingError where that is not to be believed."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.told, line)
-    return TakenProgram(request, program, world, case, windows(case.plan.trace, transcript.outputs), transcript)
+    return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
 def tellings(transcript: Transcript, start: float) -> list[Asked]:
@@ -235,39 +199,40 @@ def tellings(transcript: Transcript, start: float) -> list[Asked]:
     ]
 
 
-def _keep(run: RunDirectory, number: int, done: TakenProgram, recorded: RecordedProgram) -> None:
-    base, folder = done.case.base, run.folder(number, done.case.workload)
-    if not run.has_base(base.name):
-        run.save_base(base)
-    run.save_recording(folder, done.case.workload, base, recorded.recording)
+def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedProgram) -> None:
+    folder = run.folder(number, case.work)
+    if not run.has_base(case.base.name):
+        run.save_base(case.base)
+    run.save_recording(folder, case.work, case.base, case.recording)
     write_whole(folder / "calls", recorded.calls.encode())
     more = {
         "checksums": {"calls": documents.checksum(recorded.calls.encode())},
-        "configuration": encode(ConfigurationDocument.of(done.request.configuration)),
-        "told": [[output.at.time, output.data.decode("latin-1")] for output in done.transcript.outputs],
+        "configuration": encode(ConfigurationDocument.of(case.subject)),
+        "told": [[output.at.time, output.data.decode("latin-1")] for output in case.transcript.outputs],
     }
     write_document(folder / "told.json", more)
 
 
-def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progress) -> None:
+def trust(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
     """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
     a clean end leaves, or accepts what the program says that it must refuse."""
-    program, plan = taken.program, taken.case.plan
-    progress.step(f"trying the checker of {program.name} on {taken.name}")
+    program, plan, told = case.work, case.plan, case.transcript.told
+    world = ensure_world(image, program.packages, progress.step)
+    progress.step(f"trying the checker of {program.name} on {case.name}")
     pristine, complete = plan.controls[0], plan.controls[-1]
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
         put_program(agent, program)
-        session = session_of(agent, taken, plan)
+        session = session_of(agent, case)
         asked = [
             Checking(plan.composer.delta(pristine), b""),
-            Checking(plan.composer.delta(complete), taken.transcript.told),
-            *(Checking(plan.composer.delta(complete), taken.transcript.told, spoiler) for spoiler in program.must_fail),
+            Checking(plan.composer.delta(complete), told),
+            *(Checking(plan.composer.delta(complete), told, spoiler) for spoiler in program.must_fail),
         ]
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 
     items = [(program.name, None)]
-    [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, taken.world)
+    [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, world)
     hint = "bob app check tries the checker, and explores nothing"
     for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
         if answer.consequence is not None:
@@ -286,7 +251,7 @@ def trust(guests: AnyGuests, image: Image, taken: TakenProgram, progress: Progre
             )
 
 
-def session_of(agent: Agent, taken: TakenProgram, plan: Plan, *, closely: bool = False) -> Session:
-    """A session in which the checker is asked of states of ``plan``; ``closely`` as in :class:`Session`."""
-    floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
-    return Session(agent, taken.request.configuration, plan.base, floor, payload, closely=closely)
+def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
+    """A session in which the checker is asked of states of ``case``; ``closely`` as in :class:`Session`."""
+    floor, payload = case.plan.composer.floor_delta(), case.plan.composer.payload_since(0)
+    return Session(agent, case.subject, case.base, floor, payload, closely=closely)

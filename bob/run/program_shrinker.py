@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.agent.inside.mounts import ROOT
@@ -27,13 +26,13 @@ from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
 from bob.observe.session import Checking, Session
 from bob.program.answer import CheckerAnswer
+from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
-from bob.request import ProbeRequest
-from bob.run.program_recording import TakenProgram, framed, framed_if_any, session_of, taken, tellings
+from bob.run.program_recording import case_of, framed, framed_if_any, session_of, tellings
 from bob.story.timeline import Asked
 from bob.witness.document import Showing, Witness
 
@@ -47,13 +46,13 @@ alone to say, least of all where another process syncs beside it."""
 class ProgramShrinker:
     """Shrinks the witness ``found`` of a program, which breaks ``claim``.
 
-    The agent's guest is in virtual time, and has the ``world`` that the program's packages are in. At each growth point
+    The agent's guest is in virtual time, and has the world that the program's packages are in. At each growth point
     about ``budget`` states of one departure are mounted at most.
     """
 
-    def __init__(self, agent: Agent, found: Witness, claim: Checked, world: Path | None, budget: int) -> None:
+    def __init__(self, agent: Agent, found: Witness, claim: Checked, budget: int) -> None:
         self._agent, self._found, self._claim = agent, found, claim
-        self._world, self._budget = world, budget
+        self._budget = budget
 
     def shrunk(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
         """What departs least of all that shows the same, with the program's calls up to the crash; None where nothing
@@ -72,19 +71,17 @@ class ProgramShrinker:
     def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
         """The same, of one recording."""
         found, program = self._found, self._claim.program
-        request = ProbeRequest(found.configuration, model=found.model, budget=self._budget)
         try:
             completion = found.model.completion
             recorded = record_program(self._agent, found.configuration, found.base, program, completion=completion)
-            again = taken(program, request, self._world, found.base, recorded)
+            again = case_of(found.configuration, program, found.base, recorded, found.model)
         except (UsageError, RecordingError, MalformedError):
             return None, ()
         window = next((window for window in again.windows if window.told == self._claim.told), None)
         if window is None:
             return None, ()
-        case = replace(again.case, plan=Plan(window.trace, found.base, found.model))
-        ends = self._ends(again)
-        checker = _Checker(session_of(self._agent, again, case.plan, closely=True), case.plan, self._claim)
+        case, ends = again.within(window), self._ends(again)
+        checker = _Checker(session_of(self._agent, case, closely=True), case.plan, self._claim)
         for what, states in _candidates(case.plan, self._budget):
             progress.step(what)
             for state, answer in checker.answers(states):
@@ -98,10 +95,9 @@ class ProgramShrinker:
             return False
         return without_numbers(evidence(answer)) == without_numbers(self._found.evidence)
 
-    def _ends(self, again: TakenProgram) -> list[dict[str, Node] | None]:
+    def _ends(self, again: ProgramCase) -> list[dict[str, Node] | None]:
         """The tree that the program found, and the one that it left at its clean end."""
-        plan = again.case.plan
-        session = session_of(self._agent, again, plan, closely=True)
+        plan, session = again.plan, session_of(self._agent, again, closely=True)
         deltas = [plan.composer.delta(plan.controls[0]), plan.composer.delta(plan.controls[-1])]
         outcomes = session.observe(deltas, plan.composer.payload_since(0))
         trees = [session.findings.observation(outcome).tree for outcome in outcomes]
@@ -111,7 +107,7 @@ class ProgramShrinker:
         self,
         best: Showing,
         checker: _Checker,
-        again: TakenProgram,
+        again: ProgramCase,
         ends: Sequence[dict[str, Node] | None],
         progress: Progress,
     ) -> tuple[Showing, Sequence[Asked]]:

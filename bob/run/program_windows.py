@@ -10,25 +10,26 @@ from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
-from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
 from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed, Seen
 from bob.observe.session import Checking
+from bob.observe.sights import Sights
 from bob.program.answer import Batches, CheckerAnswer
+from bob.program.case import ProgramCase
 from bob.program.transcript import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests
 from bob.run.pool import Job, JobQueue, Lost, Pool, Tell
-from bob.run.program_recording import TakenProgram, session_of
+from bob.run.program_recording import session_of
 
 LEAST_SAMPLED = 3
 """Fewest states of a window that are checked although their tree was checked in another state."""
@@ -37,33 +38,45 @@ BATCH = 10
 one."""
 
 
-def look(guests: AnyGuests, image: Image, taken: TakenProgram, jobs: int, progress: Progress) -> list[Looked]:
+def look(
+    guests: AnyGuests, image: Image, case: ProgramCase, request: ProbeRequest, jobs: int, progress: Progress
+) -> list[Looked]:
     """Explore all windows, in several guests side by side, and return what is there, in their order."""
-    windows = [_WindowJob(taken, place, window, progress) for place, window in enumerate(taken.windows)]
-    queue = JobQueue(Clock.REAL, windows, taken.world, lambda agent: put_program(agent, taken.program))
+    sights: Sights = {}
+    windows = [_WindowJob(case, place, window, request, sights, progress) for place, window in enumerate(case.windows)]
+    world = ensure_world(image, case.work.packages, progress.step)
+    queue = JobQueue(Clock.REAL, windows, world, lambda agent: put_program(agent, case.work))
     Pool(guests, image, progress).do_all(queue, min(jobs, len(windows)))
     return [window.looked for window in windows]
 
 
 class _WindowJob(Job):
-    """One window: it is explored, and then the checker looks at each tree. ``looked`` is what was seen last."""
+    """One window: it is explored, and then the checker looks at each tree. ``looked`` is what was seen last, ``sights``
+    the disks that were mounted for the program."""
 
     when = " while checking"
     looked: Looked
 
-    def __init__(self, taken: TakenProgram, place: int, window: Window, progress: Progress) -> None:
-        super().__init__(f"{taken.program.name}, window {place + 1}")
-        self._taken, self._window, self._progress = taken, window, progress
+    def __init__(
+        self,
+        case: ProgramCase,
+        place: int,
+        window: Window,
+        request: ProbeRequest,
+        sights: Sights,
+        progress: Progress,
+    ) -> None:
+        super().__init__(f"{case.work.name}, window {place + 1}")
+        self._case, self._window, self._request = case, window, request
+        self._sights, self._progress = sights, progress
 
     def do(self, agent: Agent, tell: Tell) -> bool:
-        taken, window = self._taken, self._window
-        plan = Plan(window.trace, taken.case.base, taken.request.model)
-        case = replace(taken.case, plan=plan)
-        observed = explore(agent, taken.request.configuration, plan, _effort(taken.request), tell, taken.sights)
+        window, case = self._window, self._case.within(self._window)
+        observed = explore(agent, case.subject, case.plan, _effort(self._request), tell, self._sights)
         checked = _Checks()
         if agent.is_sound:
             try:
-                _check(agent, taken, plan, window, observed, checked, tell)
+                _check(agent, case, window, self._request, observed, checked, tell)
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
         self.looked = Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed)
@@ -78,7 +91,7 @@ class _WindowJob(Job):
         self._finished()
 
     def _finished(self) -> None:
-        self._progress.finished(self.title, self._taken.request.budget - self.states)
+        self._progress.finished(self.title, self._request.budget - self.states)
 
 
 @dataclass(slots=True)
@@ -102,9 +115,9 @@ class _Checks:
 
 def _check(
     agent: Agent,
-    taken: TakenProgram,
-    plan: Plan,
+    case: ProgramCase,
     window: Window,
+    request: ProbeRequest,
     observed: Observed,
     checked: _Checks,
     tell: Tell,
@@ -117,16 +130,16 @@ def _check(
             of.setdefault(seen.outcome, []).append(seen)
     first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.observation(one).mounted}
     others = [(one, seen.state) for one in first for seen in of[one] if seen.state != first[one]]
-    wanted = min(len(others), max(LEAST_SAMPLED, round(taken.request.audit * len(others))))
-    sample = Random(f"{taken.request.seed} checked {len(window.told)}").sample(others, wanted)
-    session, batches = session_of(agent, taken, plan), Batches(BATCH)
+    wanted = min(len(others), max(LEAST_SAMPLED, round(request.audit * len(others))))
+    sample = Random(f"{request.seed} checked {len(window.told)}").sample(others, wanted)
+    plan, session, batches = case.plan, session_of(agent, case), Batches(BATCH)
 
     def ask(asked: Iterator[tuple[int, CrashState]]) -> None:
         while some := list(islice(asked, batches.size)):
             tell(0)
             began = time.monotonic()
             checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
-            answers = session.check_program(checkings, plan.composer.payload_since(0), taken.program.seconds)
+            answers = session.check_program(checkings, plan.composer.payload_since(0), case.work.seconds)
             batches.took(len(some), time.monotonic() - began)
             for (outcome, _state), answer in zip(some, answers, strict=True):
                 checked.take(outcome, answer)

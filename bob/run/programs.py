@@ -8,7 +8,7 @@ of others with the same tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,12 +32,14 @@ from bob.judge.program_result import EasiestState, ModelResult, ProgramResult, P
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
 from bob.printable import printable
+from bob.program.case import ProgramCase
 from bob.program.pace import Pace
 from bob.program.program import Program, ProgramDocument
 from bob.program.strace import SystemCall
+from bob.program.transcript import Transcript
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
-from bob.protocol.diagram import Protocol
+from bob.protocol.diagram import Protocol, Step
 from bob.protocol.unsynced import unsynced
 from bob.request import Host, ProbeRequest
 from bob.result import Environment
@@ -45,7 +47,7 @@ from bob.run.agents import KeptGuests
 from bob.run.prober import RUNS, environment_of, new_identity, now
 from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
 from bob.run.program_parts import asked_of, spread
-from bob.run.program_recording import Preflight, TakenProgram, frames_of, take, tellings, trust
+from bob.run.program_recording import Preflight, frames_of, preflight_of, take, tellings, trust
 from bob.run.program_windows import look
 from bob.schema import decode, encode
 from bob.store.lock import writing
@@ -56,7 +58,6 @@ from bob.timings import Work, timed
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing
-from bob.workload.operations import Workload
 
 
 def try_program(
@@ -116,68 +117,66 @@ def _tried(
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
         results: dict[int, ProgramResult] = {}
-        every: dict[int, TakenProgram] = {}
+        every: dict[int, ProgramCase] = {}
+        steps: dict[int, tuple[Step, ...]] = {}
         frames: Sequence[SystemCall] | None = None
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
             try:
                 like = next(iter(every.values()), None)
-                taken = take(guests, image, program, request, progress, run, number, stores=bool(models), like=like)
-                trust(guests, image, taken, progress)
+                case = take(guests, image, program, request, progress, run, number, stores=bool(models), like=like)
+                trust(guests, image, case, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == held:
                     raise
                 results[number] = _not_at_this_pace(request, refused)
             else:
                 if frames is None:
-                    frames = frames_of(guests, image, taken, progress)
-                every[number] = replace(taken, transcript=taken.transcript.with_frames(frames))
+                    frames = frames_of(guests, image, case, progress)
+                every[number] = replace(case, transcript=case.transcript.with_frames(frames))
+        modelled = [unasked(model) for model in models]
         if held is not None:
-            modelled = hold_against(
-                guests, image, every[held], models, jobs, progress, partial(_explaining, run, program)
-            )
-        else:
-            modelled = [unasked(model) for model in models]
+            by = partial(_explaining, run, program)
+            modelled, steps[held] = hold_against(guests, image, every[held], first, models, jobs, progress, by)
         answers = [one.result for one in modelled]
         for refused_at_pace in results.values() if explores else ():  # what is predicted is open there
             answers = [crossed(answer, refused_at_pace, {}) for answer in answers]
         explored = every if explores else {}
+        asked = dict(zip(numbers, requests, strict=True))
+        work = [_work(case, asked[number], jobs) for number, case in explored.items()]
         if explored:
-            progress.planned(
-                sum(len(taken.windows) for taken in explored.values()),
-                sum(len(taken.windows) * taken.request.budget for taken in explored.values()),
-            )
+            progress.planned(sum(one.workloads for one in work), sum(one.workloads * one.budget for one in work))
 
         def save() -> None:
             about = {"id": identity, "started": started, "finished": now()}
-            document = to_json(program, _in_order(results), about, answers, _protocols(every.values()))
+            document = to_json(program, _in_order(results), about, answers, _protocols(every, steps))
             run.save_result(
                 {**document, "environment": asdict(environment), **encode(DeviceModelDocument.of(first.model))}
             )
 
         if answers:
             save()
-        with timed([_work(taken, jobs) for taken in explored.values()], progress) as watcher:
-            for number, taken in explored.items():
-                looked = look(guests, image, taken, jobs, watcher)
+        with timed(work, progress) as watcher:
+            for number, case in explored.items():
+                looked = look(guests, image, case, asked[number], jobs, watcher)
                 watcher.lap()
-                explaining = _explaining(run, program, taken.name)
-                said = taken.transcript
+                explaining = _explaining(run, program, case.name)
+                said = case.transcript
                 reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
-                taken.steps = reliances.steps() or taken.steps
-                mount = taken.case.recording.effective_options
-                notes = explaining.made(partial(_notes, taken), ())
-                result = judge(taken.name, mount, looked, notes, reliances, _doubts(taken))
-                result = _with_witnesses(result, taken, looked, reliances, run, environment, number)
+                steps[number] = reliances.steps() or steps.get(number, ())
+                mount = case.recording.effective_options
+                notes = explaining.made(partial(_notes, case), ())
+                result = judge(case.name, mount, looked, notes, reliances, _doubts(case))
+                result = _with_witnesses(result, case, looked, reliances, run, environment, number)
                 results[number] = replace(result, notes=(*result.notes, *explaining.notes))
                 save()
-                beside = _explaining(run, program, f"{taken.name} by models")
+                beside = _explaining(run, program, f"{case.name} by models")
                 allows = [one.allows for one in modelled]
                 if models and number != held and result.vulnerabilities:
-                    foreseen = partial(foreseeing, guests, image, taken, models, watcher)
+                    foreseen = partial(foreseeing, guests, image, case, models, watcher)
                     allows = beside.made(foreseen, [UNKNOWN] * len(models))
                 held_each = [
-                    beside.made(partial(_held, answer, model, each, result, looked, taken, environment.kernel), answer)
+                    beside.made(partial(_held, answer, model, each, result, looked, case, environment.kernel), answer)
                     for answer, model, each in zip(answers, models if answers else (), allows, strict=True)
                 ]
                 answers = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held_each]
@@ -185,7 +184,7 @@ def _tried(
         run.note(finished=now())
         if not explored and not answers:
             save()
-    protocols = _protocols(every.values())
+    protocols = _protocols(every, steps)
     return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols)
 
 
@@ -195,16 +194,16 @@ def _held(
     allows: Allows,
     result: ProgramResult,
     looked: Sequence[Looked],
-    taken: TakenProgram,
+    case: ProgramCase,
     kernel: str,
 ) -> ModelResult:
     """The answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of which
     ``looked`` was seen."""
     missing, undecided = unforeseen(allows, looked)
     if undecided:
-        words = f"refused trees of {taken.name} of which it is not known whether the model allows them: {undecided}"
+        words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
         answer = replace(answer, notes=(*answer.notes, words))
-    is_its_own = was_derived_of(model, taken.request.configuration, kernel)
+    is_its_own = was_derived_of(model, case.subject, kernel)
     kernels = model.source.get("kernels", ())
     if is_its_own and missing and kernel not in kernels:
         words = f"the model was derived on Linux {', '.join(kernels)}, this is {kernel}, another package of the series"
@@ -216,11 +215,10 @@ def _in_order(results: Mapping[int, ProgramResult]) -> tuple[ProgramResult, ...]
     return tuple(result for _number, result in sorted(results.items()))
 
 
-def _work(taken: TakenProgram, guests: int) -> Work:
+def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> Work:
     """What there is to explore of a program on one configuration, as it is timed."""
-    request = taken.request
-    what = f"{taken.program.name} on {request.pace.of(request.configuration.fs.name)}"
-    return Work("app", what, request.image, guests, request.budget, len(taken.windows))
+    what = f"{case.work.name} on {case.work.pace.of(case.subject.fs.name)}"
+    return Work("app", what, request.image, guests, request.budget, len(case.windows))
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
@@ -241,12 +239,10 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     """
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
-        taken: list[TakenProgram] = []
-        for request in requests:
-            taken.append(take(hypervisor, image, program, request, progress))
-        for one in taken:
-            trust(hypervisor, image, one, progress)
-    return [one.preflight for one in taken]
+        cases = [take(hypervisor, image, program, request, progress) for request in requests]
+        for case in cases:
+            trust(hypervisor, image, case, progress)
+    return list(map(preflight_of, cases))
 
 
 def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
@@ -270,8 +266,9 @@ def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResu
     return ProgramResult(name, "", Safety.UNKNOWN, NOTHING, 0, 0, 0, reason=reason)
 
 
-def _protocols(every: Iterable[TakenProgram]) -> tuple[Protocol, ...]:
-    return tuple(taken.protocol for taken in every if taken.protocol is not None)
+def _protocols(every: Mapping[int, ProgramCase], steps: Mapping[int, tuple[Step, ...]]) -> tuple[Protocol, ...]:
+    """What the program did, in each case of which that is known by now."""
+    return tuple(Protocol(case.name, steps[number]) for number, case in every.items() if steps.get(number))
 
 
 def _explaining(run: RunDirectory, program: Program, on: str) -> Explaining:
@@ -279,32 +276,32 @@ def _explaining(run: RunDirectory, program: Program, on: str) -> Explaining:
     that breaks in ``run``."""
 
     def keep(trace: str) -> str:
-        return run.save_traceback(Workload(f"{program.name} {on}", (), ()), trace).name
+        return run.save_traceback(f"{program.name} {on}", trace).name
 
     return Explaining(keep)
 
 
-def _notes(taken: TakenProgram) -> tuple[str, ...]:
-    found = [taken.request.configuration.note]
-    if not taken.program.must_fail:
+def _notes(case: ProgramCase) -> tuple[str, ...]:
+    found, said = [case.subject.note], case.transcript
+    if not case.work.must_fail:
         found.append("the checker was never seen to refuse anything: must_fail is empty")
-    if never := unsynced(taken.transcript.calls, taken.transcript.pipe, ROOT):
+    if never := unsynced(said.calls, said.pipe, ROOT):
         found.append(f"changed, and not synced when the program last told something: {', '.join(never)}")
-    if unfollowed := not_followed(taken.transcript.calls, ROOT):
+    if unfollowed := not_followed(said.calls, ROOT):
         found.append(f"not traced: {', '.join(unfollowed)}")
-    if taken.transcript.calls and not any(call.stack for call in taken.transcript.calls):
+    if said.calls and not any(call.stack for call in said.calls):
         found.append("the frames of the calls are not known: no function is named")
     return tuple(printable(note) for note in found if note)
 
 
-def _doubts(taken: TakenProgram) -> tuple[str, ...]:
-    left = () if taken.request.pace is Pace.UNDISTURBED else unpaced(taken.transcript.calls)
+def _doubts(case: ProgramCase) -> tuple[str, ...]:
+    left = () if case.work.pace is Pace.UNDISTURBED else unpaced(case.transcript.calls)
     return (f"this pace could not be kept: nothing came between {', '.join(left)}",) if left else ()
 
 
 def _with_witnesses(
     result: ProgramResult,
-    taken: TakenProgram,
+    taken: ProgramCase,
     looked: Sequence[Looked],
     reliances: Reliances,
     run: RunDirectory,
@@ -314,31 +311,28 @@ def _with_witnesses(
     """The same with a witness of each vulnerability, kept in ``run``, and with the write that it hangs on where no call
     tells why."""
     shown = []
-    driver = taken.request.configuration.fs.driver
-    writes = witness.named(driver, looked[0].case) if result.vulnerabilities else ()
+    writes = witness.named(looked[0].case) if result.vulnerabilities else ()
     for place, one in enumerate(result.vulnerabilities, start=1):
         assert one.easiest is not None
         window, state = looked[one.easiest.place], one.easiest.state
         case, causes = window.case, causes_of(window, state)
-        showing = Showing(case, state, claim_of(taken.program, one), one.evidence, causes)
+        showing = Showing(case, state, claim_of(taken.work, one), one.evidence, causes)
         document: Mapping[str, Any] = witness.write(
             showing,
             environment=asdict(environment),
-            configuration=taken.request.configuration,
-            model=taken.request.model,
-            calls=_calls(taken, case, reliances, one.easiest),
+            calls=_calls(taken.transcript, case, reliances, one.easiest),
             writes=writes,
         )
         path = run.save_witness(f"{number:02d}-{place}-{one.consequence.value}", document)
-        told = with_its_write(one, witness.told(driver, case, state, causes, writes))
+        told = with_its_write(one, witness.told(case, state, causes, writes))
         shown.append(replace(told, witness=path))
     return replace(result, vulnerabilities=tuple(shown))
 
 
-def _calls(taken: TakenProgram, case: Case, reliances: Reliances, easiest: EasiestState) -> list[Asked]:
+def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestState) -> list[Asked]:
     """What the program did, and told, on the clock of the time line of ``case``."""
-    if taken.transcript.offset is None:
+    if said.offset is None:
         return []
     start = case.plan.trace.start.seconds
-    calls = reliances.calls_up_to(easiest.place, easiest.outcome, taken.transcript.offset - start)
-    return [*calls, *tellings(taken.transcript, start)]
+    calls = reliances.calls_up_to(easiest.place, easiest.outcome, said.offset - start)
+    return [*calls, *tellings(said, start)]

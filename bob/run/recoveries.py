@@ -82,19 +82,20 @@ class _RecoveryJob(Job):
 
     def do(self, agent: Agent, tell: Tell) -> bool:
         run, request, recovered = self._run, self._request, self._recovered
-        base = after_crash(run.case(run.folder(recovered.number, self._origin), request.model), recovered.state)
+        subject, origin = request.configuration, run.folder(recovered.number, self._origin)
+        base = after_crash(run.case(origin, subject, request.model), recovered.state)
         try:
             put_base(agent, base)
             completion = request.model.completion
-            recording = record_recovery(agent, request.configuration, base, completion=completion)
-            case = Case.of(self._workload, base, recording, request.model)
+            recording = record_recovery(agent, subject, base, completion=completion)
+            case = Case.of(subject, self._workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
             run.save_refusal(self.folder, Refused(self._workload, f"the recording was refused: {refusal}"))
             run.clear_loss(self.folder)
             return True
         run.save_base(base)
         run.save_recording(self.folder, self._workload, base, recording)
-        self._seen = explore(agent, request.configuration, case.plan, request.effort, lambda _states: tell(0))
+        self._seen = explore(agent, subject, case.plan, request.effort, lambda _states: tell(0))
         if self._seen.died:
             raise Lost(self._seen.lost)
         self._keep(self._seen)

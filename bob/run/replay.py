@@ -60,7 +60,7 @@ def replay(
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 
-    def again(agent: Agent, used: Image, _world: Path | None, found: Found) -> Replayed:
+    def again(agent: Agent, used: Image, found: Found) -> Replayed:
         return _replay(agent, used.kernel_release, *found, times)
 
     return each_witness(images, Clock.REAL, again, progress, connect)

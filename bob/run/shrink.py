@@ -51,13 +51,13 @@ def shrink(
     return each_witness(by_image(witnesses, image, progress), Clock.VIRTUAL, shrink_one, progress, connect)
 
 
-def _shrink(agent: Agent, image: Image, world: Path | None, each: Found, *, budget: int, progress: Progress) -> Shrunk:
+def _shrink(agent: Agent, image: Image, each: Found, *, budget: int, progress: Progress) -> Shrunk:
     path, found = each
     before = found.shrunk_from or found.size
     calls: Sequence[Asked] = ()
     progress.step(f"{path}: {in_words(found.size)}")
     if isinstance(found.claim, Checked):
-        smaller, calls = ProgramShrinker(agent, found, found.claim, world, budget).shrunk(progress)
+        smaller, calls = ProgramShrinker(agent, found, found.claim, budget).shrunk(progress)
     else:
         assert isinstance(found.claim, Judgeable)
         shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
@@ -69,8 +69,6 @@ def _shrink(agent: Agent, image: Image, world: Path | None, each: Found, *, budg
     document = witness.write(
         smaller,
         environment={**found.environment, "kernel": image.kernel_release, "image": image.named},
-        configuration=found.configuration,
-        model=found.model,
         shrunk_from=before,
         calls=calls,
     )

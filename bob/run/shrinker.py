@@ -86,7 +86,7 @@ class Shrinker:
             base = self._base(workload)
             completion = self._model.completion
             recording = record(self._agent, self._configuration, base, workload, completion=completion)
-            case = Case.of(workload, base, recording, self._model)
+            case = Case.of(self._configuration, workload, base, recording, self._model)
         except (UsageError, RecordingError, MalformedError):
             return None
         asked = case.asked

@@ -76,7 +76,7 @@ def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
 def read_back(task: Task, number: int) -> RecordedCase:
     """A recording that the run directory has."""
     folder = task.run.folder(number, task.workloads[number])
-    return RecordedCase(task, number, folder, task.run.case(folder, task.model))
+    return RecordedCase(task, number, folder, task.run.case(folder, task.configuration, task.model))
 
 
 def left_of(task: Task) -> dict[int, Workload]:

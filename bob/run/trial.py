@@ -181,7 +181,7 @@ class _Kept:
 
     def _take(self, run: RunDirectory, folder: Path) -> None:
         # Its plan is of the whole recording; the crash states that were asked for are told as states of that.
-        self._case = run.case(folder, self._trial.request.model)
+        self._case = run.case(folder, self._trial.request.configuration, self._trial.request.model)
         self._observed = observed = run.observed(folder)
         self.mount = self._case.recording.effective_options
         self.troubles = tuple(_troubles(observed))
@@ -214,6 +214,4 @@ class _Kept:
         return witness.write(
             Showing(self._case, state, claim, evidence, found),
             environment=asdict(environment),
-            configuration=self._trial.request.configuration,
-            model=self._trial.request.model,
         )

@@ -62,7 +62,7 @@ def by_image(
 def each_witness(
     images: Sequence[tuple[Image, Sequence[Found]]],
     clock: Clock,
-    do: Callable[[Agent, Image, Path | None, Found], R],
+    do: Callable[[Agent, Image, Found], R],
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
@@ -77,8 +77,8 @@ def each_witness(
                 world = ensure_world(image, packages, progress.step)
                 items = [(str(found[0]), found) for found in alike]
 
-                def do_one(agent: Agent, found: Found, image: Image = image, world: Path | None = world) -> R:
-                    return do(agent, image, world, found)
+                def do_one(agent: Agent, found: Found, image: Image = image) -> R:
+                    return do(agent, image, found)
 
                 yield from each_in_a_guest(guests, image, clock, items, do_one, progress, world)
 

@@ -32,6 +32,7 @@ from typing import Any
 from bob import documents
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
+from bob.crash.work import Work, document_of
 from bob.errors import StoreError
 from bob.observe.observed import Observed
 from bob.schema import adapt, decode, encode
@@ -47,6 +48,7 @@ from bob.store.files import (
 )
 from bob.store.refused import Refused, RefusedDocument
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
+from bob.subject import Configuration
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.operations import Workload
@@ -134,16 +136,15 @@ class RunDirectory:
         """The folders of the workloads, in the order of the run."""
         return sorted((self.path / "workloads").iterdir())
 
-    def folder(self, number: int, workload: Workload) -> Path:
-        """The folder of workload ``number`` of the run."""
-        slug = re.sub(r"[^a-z0-9]+", "-", f"{workload.name} {workload.finish.name}".lower()).strip("-")[:60]
-        return self.path / "workloads" / f"{number:03d}-{slug}"
+    def folder(self, number: int, work: Work) -> Path:
+        """The folder of the work with this ``number`` in the run."""
+        return self.path / "workloads" / f"{number:03d}-{_slug(work.slug)}"
 
     def recovery_folder(self, place: int) -> Path:
         """The folder of a recovery that is crashed: like a workload's."""
         return self.path / "recoveries" / f"{place:03d}"
 
-    def save_recording(self, folder: Path, workload: Workload, base: Base, recording: Recording) -> None:
+    def save_recording(self, folder: Path, work: Work, base: Base, recording: Recording) -> None:
         """Keep a recording that passed its check."""
         folder.mkdir(parents=True, exist_ok=True)
         files = {_log_name(number): disk.log for number, disk in enumerate(recording.disks)}
@@ -154,7 +155,7 @@ class RunDirectory:
             RecordedDocument,
             recording,
             run=self._id,
-            workload=WorkloadDocument.of(workload),
+            workload=document_of(work),
             base=base.name,
             base_checksum=checksum_in(self._base(base.name)),
             checksums={name: documents.checksum(data) for name, data in files.items()},
@@ -189,10 +190,9 @@ class RunDirectory:
             write_whole(folder / "traceback.txt", trace.encode())
         write_document(folder / "lost.json", encode(RefusedDocument.of(Refused(workload, reason))))
 
-    def save_traceback(self, workload: Workload, trace: str) -> Path:
-        """Keep the traceback of where judging broke, last, at ``workload``; its path."""
-        slug = re.sub(r"[^a-z0-9]+", "-", workload.title.lower()).strip("-")[:60]
-        path = self.path / f"judging-{slug}.txt"
+    def save_traceback(self, title: str, trace: str) -> Path:
+        """Keep the traceback of where judging broke, last, at the work that is called so; its path."""
+        path = self.path / f"judging-{_slug(title)}.txt"
         write_whole(path, trace.encode())
         return path
 
@@ -233,10 +233,10 @@ class RunDirectory:
             timeline = read_raw(folder / "timeline", known).decode()
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
-    def case(self, folder: Path, model: DeviceModel) -> Case:
-        """A kept recording as a case. Raises RecordingError where it is not to be believed."""
+    def case(self, folder: Path, subject: Configuration, model: DeviceModel) -> Case:
+        """A kept recording of operations as a case. Raises RecordingError where it is not to be believed."""
         workload, base, recording = self.recording(folder)
-        return Case.of(workload, self.base(base), recording, model)
+        return Case.of(subject, workload, self.base(base), recording, model)
 
     def save_observed(self, folder: Path, observed: Observed) -> None:
         """Keep what was seen of a workload."""
@@ -297,6 +297,10 @@ class RunDirectory:
     def result(self) -> dict[str, Any]:
         """The kept result document."""
         return read_document(self.path / "result.json")
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
 
 
 def _log_name(disk: int) -> str:

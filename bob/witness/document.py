@@ -17,6 +17,7 @@ from typing import Any
 from bob import documents, fields
 from bob.blocks.naming import Name, names
 from bob.catalogue.probe_files import shipped_probes
+from bob.claim.checking import Checked
 from bob.claim.claim import Claim, Context
 from bob.claim.kinds import claim_of
 from bob.claim.property.rules import Property
@@ -24,6 +25,7 @@ from bob.crash.case import Case
 from bob.crash.departures import distance
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.crash.state import CrashState
+from bob.crash.work import Work, document_of, operations_of, workload_in
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.observe.observation import Observation
 from bob.schema import Document, adapt, decode, encode, field, older
@@ -39,7 +41,7 @@ from bob.witness import bundle
 from bob.witness.found import FoundDocument
 from bob.witness.recipes import Recipe, from_recipe, to_recipe
 from bob.workload.language import write_one
-from bob.workload.operations import Workload
+from bob.workload.operations import Operation, Workload
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.witness/1"
@@ -75,8 +77,9 @@ class Showing:
     @property
     def size(self) -> Size:
         """How large its witness is."""
-        workload, pending = self.case.workload, self.case.plan.points[self.state.point].pending
-        return Size(len(workload.operations), len(workload.setup), distance(pending, self.state))
+        work, pending = self.case.work, self.case.plan.points[self.state.point].pending
+        setup = work.setup if isinstance(work, Workload) else ()
+        return Size(len(operations_of(work)), len(setup), distance(pending, self.state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Witness:
     environment: Mapping[str, str]
     configuration: Configuration
     model: DeviceModel
-    workload: Workload
+    work: Work
     base: Base
     runs: tuple[tuple[int, bytes], ...]
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -117,7 +120,17 @@ class Witness:
     @property
     def context(self) -> Context:
         """What its claim is judged by."""
-        return Context(self.workload, self.inodes, self.statuses)
+        return Context(self.work, self.inodes, self.statuses)
+
+    @property
+    def workload(self) -> Workload:
+        """The operations that were done. Raises TypeError where a program did the work."""
+        return workload_in(self.work)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The operations that were done; none where a program did the work."""
+        return operations_of(self.work)
 
     @property
     def sentence(self) -> str:
@@ -159,8 +172,6 @@ def write(
     showing: Showing,
     *,
     environment: Mapping[str, str],
-    configuration: Configuration,
-    model: DeviceModel,
     shrunk_from: Size | None = None,
     calls: Sequence[timeline.Asked] = (),
     writes: Sequence[Name] | None = None,
@@ -169,7 +180,7 @@ def write(
     ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
-    line = timeline.with_calls(told(configuration.fs.driver, case, state, showing.causes, writes), calls)
+    line = timeline.with_calls(told(case, state, showing.causes, writes), calls)
     found = None if showing.found is None else FoundDocument.of(showing.found, environment["kernel"])
     document = adapt(
         WitnessDocument,
@@ -177,9 +188,9 @@ def write(
         claim=showing.claim.kind,
         evidence=showing.evidence,
         environment=dict(environment),
-        configuration=ConfigurationDocument.of(configuration),
-        device_model=DeviceModelDocument.of(replace(model, completion=recording.completion)),
-        workload=WorkloadDocument.of(case.workload),
+        configuration=ConfigurationDocument.of(case.subject),
+        device_model=DeviceModelDocument.of(replace(case.plan.model, completion=recording.completion)),
+        workload=document_of(case.work),
         crash=CrashDocument(state, showing.size.departure, line, showing.all_lost),
         shrunk_from=shrunk_from,
         found=found,
@@ -191,28 +202,22 @@ def write(
     return {"schema": plain["schema"], "claim": plain["claim"], **showing.claim.to_json(), **plain}
 
 
-def named(driver: str, case: Case) -> tuple[Name, ...]:
-    """What each write of ``case`` is, by the on-disk format of the file system ``driver``."""
-    used = {word for operation in case.workload.operations for word in write_one(operation).split()}
+def named(case: Case) -> tuple[Name, ...]:
+    """What each write of ``case`` is, by the on-disk format of its file system."""
+    used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
         number: path
         for known in case.inodes
         for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    return names(driver, case.base, case.plan.trace, paths)
+    return names(case.subject.fs.driver, case.base, case.plan.trace, paths)
 
 
-def told(
-    driver: str,
-    case: Case,
-    state: CrashState,
-    causes: Collection[int] = (),
-    writes: Sequence[Name] | None = None,
-) -> Timeline:
-    """The time line of ``state``, with the blocks of the file system ``driver`` by their names (``writes``, where they
-    are known already), and the ``causes``."""
-    known = named(driver, case) if writes is None else writes
+def told(case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[Name] | None = None) -> Timeline:
+    """The time line of ``state``, with the blocks by their names (``writes``, where they are known already), and the
+    ``causes``."""
+    known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
 
@@ -289,14 +294,15 @@ def _read(plain: Mapping[str, Any]) -> Witness:
         if not 0 <= sector * SECTOR_BYTES <= document.base.length - len(data) or not data:
             raise ValueError(f"it has {len(data):,} bytes at sector {sector}, not on its device")
     workload = document.workload.workload
+    claim = claim_of(plain, workload, _shipped)
     return adapt(
         Witness,
         document,
-        claim=claim_of(plain, workload, _shipped),
+        claim=claim,
         kernel=document.environment["kernel"],
         configuration=document.configuration.configuration,
         model=document.device_model.model,
-        workload=workload,
+        work=claim.program if isinstance(claim, Checked) else workload,
         base=document.base.base(packed),
         runs=tuple(runs),
         inodes=(document.inodes_before, document.inodes_after),

@@ -40,7 +40,7 @@ def mount_words(made: Configuration) -> str:
 
 def text(witness: Witness) -> str:
     """The script: mounts a copy of the image that is beside it, as root, and shows what is there."""
-    made, operations = witness.configuration, witness.workload.operations
+    made, operations = witness.configuration, witness.operations
     told = [
         f"{witness.title} on {made.name}, Linux {witness.kernel}",
         witness.sentence,

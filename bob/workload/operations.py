@@ -359,3 +359,8 @@ class Workload:
     def title(self) -> str:
         """Its name and its finish, for people."""
         return f"{self.name} ({self.finish.name})"
+
+    @property
+    def slug(self) -> str:
+        """Its name and its finish, which folders are called after."""
+        return f"{self.name} {self.finish.name}"

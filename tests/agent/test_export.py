@@ -14,7 +14,6 @@ from bob.catalogue.durability import properties
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.run.export import ATTEMPTS, exported, record_again
 from bob.trace import differences
@@ -36,8 +35,6 @@ def kept(taken: Taken, state: CrashState, file: Path) -> witness.Witness:
     document = witness.write(
         showing,
         environment={"kernel": "any"},
-        configuration=taken.configuration,
-        model=DeviceModel(),
     )
     file.write_text(json.dumps(document))
     return witness.read(file)

@@ -45,7 +45,7 @@ class Taken:
 
     @property
     def case(self) -> Case:
-        return Case(self.workload, self.base, self.recording, self.plan)
+        return Case(self.configuration, self.workload, self.base, self.recording, self.plan)
 
     @property
     def history(self) -> History:

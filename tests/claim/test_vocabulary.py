@@ -24,7 +24,6 @@ from bob.claim.property.rules import Question
 from bob.claim.property.vocabulary import clause_of_today, row_of_today
 from bob.claim.soundness import Sound
 from bob.crash.coverage import States
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.observe.observed import Seen, TroubleKind
@@ -92,9 +91,7 @@ def written(name: str) -> dict[str, object]:
     prop = replace(ENTRY, name=name)
     case = samples.case(replace(samples.WORKLOAD, at=At.END))
     showing = witness.Showing(case, samples.LAST, OfProperty(name, Question((2,), returned=2), prop), "it is gone")
-    return witness.write(
-        showing, environment=samples.ENVIRONMENT, configuration=samples.CONFIGURATION, model=DeviceModel()
-    )
+    return witness.write(showing, environment=samples.ENVIRONMENT)
 
 
 def test_a_witness_of_before_is_of_the_row_of_today(tmp_path: Path) -> None:

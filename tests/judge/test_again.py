@@ -18,7 +18,6 @@ from bob.claim.recovery import Idempotent
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.coverage import NOTHING
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge import findings
@@ -28,6 +27,7 @@ from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import Findings
 from bob.observe.observed import Observed, Seen
+from bob.request import ProbeRequest
 from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search
@@ -250,7 +250,7 @@ def column(*found: str, keep: dict[str, Any]) -> Column:
         keep[name] = json.loads(json.dumps(document))
         return f"witnesses/{name}.json"
 
-    made = Column(samples.CONFIGURATION, DeviceModel(), [], samples.ENVIRONMENT, kept)
+    made = Column(samples.CONFIGURATION, [], samples.ENVIRONMENT, kept)
     states = [(samples.FIRST, 0), (samples.LAST, 0), (LOST, 1), (CrashState(0, (2,)), 2)][: len(found) + 1]
     seen = samples.observed(*states, found=found)
     made.add_recovery(samples.case(WORKLOAD), seen, seen.findings.observation(0))
@@ -313,8 +313,8 @@ def test_a_row_that_was_asked_for_is_never_silent(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", {"id": "one"})
     for recoveries in ({}, {"recoveries": []}):
         run.note(**recoveries)
-        made = Column(samples.CONFIGURATION, DeviceModel(), [], samples.ENVIRONMENT, lambda name, _document: name)
-        add_recoveries(made, run, [], DeviceModel())
+        made = Column(samples.CONFIGURATION, [], samples.ENVIRONMENT, lambda name, _document: name)
+        add_recoveries(made, run, [], ProbeRequest(samples.CONFIGURATION))
         assert [(cell.name, cell.verdict) for cell in made.cells()] == [(IDEMPOTENT.name, Verdict.UNKNOWN)]
 
 

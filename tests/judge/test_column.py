@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
 from bob.observe.observed import Observed, Seen, Troubled
@@ -57,7 +56,7 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
         return name
 
     properties = [probe.property for probe in shipped_probes(("overwrite-any",))]
-    column = Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, keep)
+    column = Column(samples.CONFIGURATION, properties, samples.ENVIRONMENT, keep)
     for workload, observed in runs:
         column.add(samples.case(workload), observed)
     result = column.result(column.cells())

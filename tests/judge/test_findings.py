@@ -72,7 +72,7 @@ def case_of(made: Workload, flushes: Sequence[tuple[int, int]] = ()) -> Case:
         samples.at(40),
         (samples.SECTORS,),
     )
-    return Case(made, samples.BASE, samples.RECORDING, Plan(trace, samples.BASE, DeviceModel()))
+    return Case(samples.CONFIGURATION, made, samples.BASE, samples.RECORDING, Plan(trace, samples.BASE, DeviceModel()))
 
 
 def bench_of(case: Case, lost: Sequence[tuple[int, ...]]) -> Bench:
@@ -107,14 +107,14 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the writes are."""
     sorts = list(NAMES)
     monkeypatch.setattr(
-        findings.witness, "named", lambda _driver, _case: tuple(Name(Kind.METADATA, "x", sort) for sort in sorts)
+        findings.witness, "named", lambda _case: tuple(Name(Kind.METADATA, "x", sort) for sort in sorts)
     )
     return sorts
 
 
 def found_in(*broken: tuple[Workload, str, Sequence[tuple[int, ...]]]) -> tuple[list[Finding], dict[str, Any]]:
     """The findings of workloads, each with a row that it breaks where these sets of writes are lost."""
-    made, documents = Findings("ext4", written), dict[str, Any]()
+    made, documents = Findings(written), dict[str, Any]()
     for one, row, lost in broken:
         case = case_of(one)
         bench = bench_of(case, lost)
@@ -225,7 +225,7 @@ def test_where_nothing_is_lost_calls_and_kinds_tell_causes_apart(blocks: list[st
         (BOTH, "fsync-file.attributes", [()]),
         (OVERWRITE, "fdatasync-file.data", [()]),
     ]
-    made = Findings("ext4", written)
+    made = Findings(written)
     for one, row, lost in every:
         case = case_of(one)
         bench = bench_of(case, lost)
@@ -276,9 +276,7 @@ def test_where_the_crash_comes_at_any_time_what_is_sent_after_it_does_not_count(
 
 
 def caused(case: Case, state: CrashState) -> Cause:
-    return cause_of(
-        Losses(case), PROMISES["fsync-file.size"], state, ("append",), lambda: findings.witness.named("", case)
-    )
+    return cause_of(Losses(case), PROMISES["fsync-file.size"], state, ("append",), lambda: findings.witness.named(case))
 
 
 def later(case: Case, *times: int) -> Case:
@@ -324,7 +322,7 @@ def test_what_was_sent_after_the_last_write_that_is_there_is_no_loss(blocks: lis
     lost = {kept: losses.of(CrashState(last, kept)) for kept in [(), (0,), (0, 1), (0, 1, 2), (0, 1, 3), (3,)]}
     assert lost == {(): (0, 1), (0,): (1,), (0, 1): (), (0, 1, 2): (), (0, 1, 3): (2,), (3,): (0, 1, 2)}
     assert [losses.crash(CrashState(last, kept)) for kept in lost] == [20, 20, 20, 22, 24, 24]
-    any_time = Losses(replace(made, workload=replace(APPEND, at=At.ANY)))
+    any_time = Losses(replace(made, work=replace(APPEND, at=At.ANY)))
     assert [any_time.of(CrashState(last, kept)) for kept in [(), (0,), (1,), (3,)]] == [(), (), (0,), (0, 1, 2)]
     torn = CrashState(last, (0,), ((1, ((0, 1),)),))
     assert (any_time.of(torn), losses.of(torn)) == ((1,), (1,))
@@ -351,7 +349,7 @@ def test_where_the_loss_of_all_is_fine_or_was_not_seen(blocks: list[str]) -> Non
             case.workload, _inodes(case), seen, bench._observations, States(8, 8, 8, "writes"), None, case.complete
         )
         changed.distrust = None  # this one is the state from before the operations, too
-        made, documents = Findings("ext4", written), dict[str, Any]()
+        made, documents = Findings(written), dict[str, Any]()
         made.add(case, changed, PROMISES["fsync-file.size"], judged(changed, PROMISES["fsync-file.size"]))
         made.kept(lambda name, document, documents=documents: documents.setdefault(name, document) and name)  # type: ignore[misc]
         assert documents["finding-1"]["showing"].all_lost is expected
@@ -368,7 +366,6 @@ def test_a_column_has_findings_where_they_are_asked_for_and_each_has_a_witness(t
         kept: dict[str, Any] = {}
         column = Column(
             samples.CONFIGURATION,
-            DeviceModel(),
             [PROMISES["returned.entry"]],
             samples.ENVIRONMENT,
             lambda name, document, kept=kept: kept.setdefault(name, document) and f"witnesses/{name}.json",  # type: ignore[misc]

@@ -118,17 +118,17 @@ def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
     [found] = asked(window).vulnerabilities
     assert causes_of(window, TORN) == (1,)
     assert causes_of(looked({0: LOST, 1: FINE, 2: LOST}), TORN) == ()
-    line = told("ext4", window.case, TORN, (1,))
+    line = told(window.case, TORN, (1,))
     [reason] = with_its_write(found, line).relied_on
     assert reason.explanation.reliance is Reliance.UNCLEAR and reason.sentence.endswith(in_words(line))
-    assert with_its_write(found, told("ext4", window.case, TORN)) == found
+    assert with_its_write(found, told(window.case, TORN)) == found
     unclear = Explanation(Reliance.UNCLEAR, beside=("the contents of /a",))
     beside = replace(found, relied_on=(ReliedOn(unclear, "so", (), 1),))
     [reason] = with_its_write(beside, line).relied_on
     assert reason.explanation == unclear and reason.sentence.startswith("so; ")
     known = replace(found, relied_on=(RELIED_ON, *beside.relied_on))
     assert with_its_write(known, line) == known
-    unsent = told("ext4", window.case, samples.LAST)
+    unsent = told(window.case, samples.LAST)
     [reason] = with_its_write(beside, unsent).relied_on
     assert in_words(unsent) in reason.sentence and with_its_write(known, unsent) == known
 

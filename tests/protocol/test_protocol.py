@@ -23,6 +23,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+import samples_of_runs as samples
 from bob.agent.inside.mounts import ROOT as MOUNTED
 from bob.agent.inside.stores import Watcher
 from bob.apm.builtin import builtin
@@ -1255,9 +1256,9 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
     for puts in (50, 200):
         calls, before, after = putting(puts)
         transcript = Transcript(b"." * puts, tuple(calls), 7, (), None)
-        taken = SimpleNamespace(transcript=transcript, program=Program("putting", "", ()))
+        case = samples.program_case(transcript, "putting")
         tracemalloc.start()
-        again, _notes = protocol_of(taken, before, after)  # type: ignore[arg-type]
+        again, _notes = protocol_of(case, before, after)
         asked = graph_under(again.workload, workings(again.history), promised)
         tries = Tries(asked, promised, again.told, 10**6, 100)
         states = list(islice(tries, 100))

@@ -142,7 +142,7 @@ def nasty(found: Witness, text: str) -> Witness:
         kernel=text,
         environment=dict.fromkeys((*found.environment, text), text),
         configuration=replace(found.configuration, name=text, mkfs_options=text, mount_options=text),
-        workload=workload,
+        work=workload,
         base=replace(found.base, effective_options=text),
         timeline=Timeline(events=(event,), crash=2.0),
     )

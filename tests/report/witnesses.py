@@ -10,7 +10,6 @@ from typing import Any
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.result import Result
@@ -27,7 +26,7 @@ def documents() -> Mapping[str, Any]:
         return f"witnesses/{name}.json"
 
     properties = [probe.property for probe in shipped_probes()]
-    column = Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, kept)
+    column = Column(samples.CONFIGURATION, properties, samples.ENVIRONMENT, kept)
     seen = samples.observed(
         (samples.FIRST, 0),
         (samples.LAST, 1),

@@ -13,7 +13,6 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.checking import Checked
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.documents import opened
 from bob.errors import UsageError
@@ -43,8 +42,6 @@ def made(tmp_path: Path, state: CrashState) -> witness.Witness:
     document = witness.write(
         showing,
         environment=samples.ENVIRONMENT,
-        configuration=samples.CONFIGURATION,
-        model=DeviceModel(),
     )
     return witness.read(stored(tmp_path, document))
 
@@ -121,10 +118,9 @@ def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
     """A program's workload has no operations: the log would be empty."""
     program = Program("p", "", tuple(ProgramFile(name, b"#!/bin/sh\n", True) for name in ("workload", "check")))
     claim = Checked(program, b"saved")
-    showing = witness.Showing(samples.case(), CrashState(0), claim, "lost acknowledged data: all")
-    document = witness.write(
-        showing, environment=samples.ENVIRONMENT, configuration=samples.CONFIGURATION, model=DeviceModel()
-    )
+    case = replace(samples.case(), work=program)
+    showing = witness.Showing(case, CrashState(0), claim, "lost acknowledged data: all")
+    document = witness.write(showing, environment=samples.ENVIRONMENT)
     with pytest.raises(UsageError) as refused:
         export(stored(tmp_path, document), image=None, any_kernel=False, connect=None, progress=Silent())
     assert str(refused.value) == snapshot(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.agent.inside.mounts import ROOT
 from bob.apm.named import named_models
@@ -16,7 +16,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.modelled import unknown
 from bob.judge.program_result import Safety
 from bob.observe.observation import Node
-from bob.program.program import Program
+from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.progress import Silent
@@ -24,7 +24,6 @@ from bob.request import ProbeRequest
 from bob.run import program_models
 from bob.run.program_models import UNKNOWN, Modelled, hold_against
 from bob.run.program_protocol import MOST_BYTES, CannotBeModelled, protocol_of
-from bob.subject import configuration
 
 MODELS = named_models(["ext4-ordered", "xfs"])
 DIRECTORY = {"/": Node("directory", 1, 2, mode=0o755)}
@@ -34,10 +33,8 @@ def in_hex(text: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in text.encode())
 
 
-def taken(*calls: SystemCall) -> Any:
-    request = ProbeRequest(configuration("ext4"))
-    transcript = Transcript(b"", calls, 7, (), None)
-    return SimpleNamespace(transcript=transcript, program=Program("p", "", ()), steps=(), request=request)
+def case(*calls: SystemCall) -> ProgramCase:
+    return samples.program_case(Transcript(b"", calls, 7, (), None))
 
 
 def opened(name: str = "f") -> SystemCall:
@@ -48,13 +45,15 @@ def on_file(name: str, *arguments: str) -> SystemCall:
     return SystemCall(1, 0.0, name, (f"3<{in_hex(f'{ROOT}/f')}>", *arguments), 0)
 
 
-def held(one: Any, tmp_path: Path) -> list[Modelled]:
+def held(one: ProgramCase, tmp_path: Path) -> list[Modelled]:
     def keep(trace: str) -> str:
         (tmp_path / "broken.txt").write_text(trace)
         return "broken.txt"
 
     nothing: Any = None
-    return hold_against(nothing, nothing, one, MODELS, 1, Silent(), lambda _name: Explaining(keep))
+    request, said = ProbeRequest(one.subject), Silent()
+    answers, _steps = hold_against(nothing, nothing, one, request, MODELS, 1, said, lambda _name: Explaining(keep))
+    return answers
 
 
 @pytest.mark.parametrize(
@@ -72,7 +71,7 @@ def test_a_file_that_is_too_large_for_models_is_refused_by_its_size(
 ) -> None:
     """64 GiB of nothing were put together in memory."""
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, {**DIRECTORY, "/f": Node("file", 2)}))
-    answers = held(taken(opened(), *calls), tmp_path)
+    answers = held(case(opened(), *calls), tmp_path)
     assert {one.result.safety for one in answers} == {Safety.UNKNOWN}
     assert all("256 MiB" in (one.result.reason or "") for one in answers), answers[0].result.reason
 
@@ -80,9 +79,9 @@ def test_a_file_that_is_too_large_for_models_is_refused_by_its_size(
 def test_a_file_of_the_setup_is_counted_and_a_smaller_one_is_followed() -> None:
     large = {**DIRECTORY, "/g": Node("file", 2, size=MOST_BYTES)}
     with pytest.raises(CannotBeModelled, match="257 MiB"):
-        protocol_of(taken(opened(), on_file("ftruncate", "4097")), large, large)
+        protocol_of(case(opened(), on_file("ftruncate", "4097")), large, large)
     after = {**DIRECTORY, "/f": Node("file", 2, size=1 << 20, content=bytes(1 << 20), mode=0o644)}
-    again, _notes = protocol_of(taken(opened(), on_file("ftruncate", str(1 << 20))), DIRECTORY, after)
+    again, _notes = protocol_of(case(opened(), on_file("ftruncate", str(1 << 20))), DIRECTORY, after)
     assert again.effects.extent == 1 << 20
 
 
@@ -94,7 +93,7 @@ def test_an_error_in_what_models_share_costs_their_answers_alone(
         raise broken
 
     monkeypatch.setattr(program_models, "both_ends", ends)
-    answers = held(taken(), tmp_path)
+    answers = held(case(), tmp_path)
     assert [one.result.model for one in answers] == [model.name for model in MODELS]
     said = "not spoken of" if isinstance(broken, UsageError) else type(broken).__name__
     assert all(one.result.safety is Safety.UNKNOWN and said in (one.result.reason or "") for one in answers)
@@ -112,14 +111,14 @@ def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_a
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, DIRECTORY))
     monkeypatch.setattr(program_models, "_trust", lambda *_: None)
     monkeypatch.setattr(program_models._ModelledProgram, "look", look)
-    first, second = held(taken(), tmp_path)
+    first, second = held(case(), tmp_path)
     assert "MemoryError" in (first.result.reason or "") and second.result.reason == "asked"
 
     def lost(*_: object) -> None:
         raise AgentBroken("the agent failed at observe")
 
     monkeypatch.setattr(program_models, "both_ends", lost)
-    assert {one.result.reason for one in held(taken(), tmp_path)} == {"the agent failed at observe"}
+    assert {one.result.reason for one in held(case(), tmp_path)} == {"the agent failed at observe"}
 
 
 @pytest.mark.parametrize("error", [GuestError("no guest can be started"), OSError(28, "full")])
@@ -131,4 +130,4 @@ def test_what_stops_all_else_too_stops_models(
 
     monkeypatch.setattr(program_models, "both_ends", ends)
     with pytest.raises(type(error)):
-        held(taken(), tmp_path)
+        held(case(), tmp_path)

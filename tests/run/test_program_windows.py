@@ -18,8 +18,9 @@ from bob.errors import UsageError
 from bob.judge.looked import Looked
 from bob.observe.observed import Observed
 from bob.program.answer import CheckerAnswer
+from bob.program.case import ProgramCase
 from bob.program.program import Program
-from bob.program.transcript import Window
+from bob.program.transcript import Transcript, Window
 from bob.progress import Silent
 from bob.request import ProbeRequest
 from bob.run import pool, program_windows
@@ -98,19 +99,22 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     return made
 
 
+class Alike(ProgramCase):
+    """A program that told one letter after the other; the disk is the same in each window."""
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        told = self.transcript.told
+        return tuple(Window(told[:place], samples.TRACE) for place in range(len(told) + 1))
+
+
 def looked(watching: Watching, windows: int = 3) -> list[Looked]:
     """What is seen of so many windows by one guest after the other."""
-    told = [b"abc"[:place] for place in range(windows)]
-    taken: Any = SimpleNamespace(
-        request=ProbeRequest(samples.CONFIGURATION, budget=BUDGET),
-        program=Program("mine", "", ()),
-        world=None,
-        case=samples.case(),
-        windows=[Window(one, samples.TRACE) for one in told],
-        sights={},
-    )
-    found = look(None, None, taken, 1, watching)  # type: ignore[arg-type]
-    assert [one.told for one in found] == told
+    told, request = b"abc"[: windows - 1], ProbeRequest(samples.CONFIGURATION, budget=BUDGET)
+    program, transcript = Program("mine", "", ()), Transcript(told, (), 7, (), None)
+    case = Alike(samples.CONFIGURATION, program, samples.BASE, samples.RECORDING, samples.plan(), transcript)
+    found = look(None, None, case, request, 1, watching)  # type: ignore[arg-type]
+    assert [one.told for one in found] == [told[:place] for place in range(windows)]
     return found
 
 

@@ -78,7 +78,7 @@ RULES = [probe.property for probe in shipped_probes()]
 def found(folder: Path, workload: Workload, prop: Any, question: Question, **more: Any) -> Witness:
     """A witness of ``workload``, whose crash state is made up."""
     made = witness.read(stored(folder, document()))
-    return replace(made, workload=workload, claim=OfProperty(prop.name, question, prop), **more)
+    return replace(made, work=workload, claim=OfProperty(prop.name, question, prop), **more)
 
 
 def asked(seed: int, at: At = At.ANY) -> Iterator[tuple[Workload, Any, Question]]:

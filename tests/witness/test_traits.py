@@ -153,4 +153,4 @@ def test_what_is_missing(
 def of_world(template: Witness, claim: Claim, world: World, workload: Workload, seen: Observation) -> Witness:
     """The witness that ``seen`` is, of what was recorded of ``world``."""
     first, last = world.known
-    return replace(template, claim=claim, workload=workload, inodes=(first, last), statuses=({}, {}), found=seen)
+    return replace(template, claim=claim, work=workload, inodes=(first, last), statuses=({}, {}), found=seen)

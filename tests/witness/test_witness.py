@@ -22,7 +22,6 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
-from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
@@ -50,7 +49,7 @@ def column(keep: dict[str, Mapping[str, Any]], *names: str) -> Column:
         return f"witnesses/{name}.json"
 
     properties = [probe.property for probe in shipped_probes(names)]
-    return Column(samples.CONFIGURATION, DeviceModel(), properties, samples.ENVIRONMENT, kept)
+    return Column(samples.CONFIGURATION, properties, samples.ENVIRONMENT, kept)
 
 
 def filled(
@@ -151,8 +150,6 @@ def test_a_new_kind_of_claim_takes_one_line_to_be_read_back(monkeypatch: pytest.
         witness.write(
             showing,
             environment=samples.ENVIRONMENT,
-            configuration=samples.CONFIGURATION,
-            model=DeviceModel(),
         ),
     )
     with pytest.raises(MalformedError) as refused:
@@ -211,8 +208,6 @@ def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -
     written = witness.write(
         showing,
         environment=samples.ENVIRONMENT,
-        configuration=samples.CONFIGURATION,
-        model=DeviceModel(),
     )
     read = witness.read(stored(tmp_path, written))
     assert (read.claim, read.workload) == (showing.claim, workload)
@@ -359,8 +354,6 @@ def test_what_is_written_of_an_expectation() -> None:
     made = witness.write(
         showing,
         environment=samples.ENVIRONMENT,
-        configuration=samples.CONFIGURATION,
-        model=DeviceModel(),
     )
     assert (made["property"], made["question"], made["expectation"]) == (None, None, "exists /n")
     assert "expectation" not in document()
