@@ -56,7 +56,7 @@ from bob.observe.session import Complaint, Mounted, Session
 from bob.observe.torn_courses import TornCourses
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.model import SECTOR_BYTES
@@ -224,7 +224,7 @@ class Remembering(Rounds):
         return self.divided
 
 
-def explored(plan: Plan, made: Configuration, base: Base, session: object, budget: int) -> tuple[Observed, Remembering]:
+def explored(plan: Plan, made: Subject, base: Base, session: object, budget: int) -> tuple[Observed, Remembering]:
     """One exploration that mounts by ``session``."""
     kept: list[Remembering] = []
 
@@ -285,7 +285,7 @@ def agent_of(image: str) -> Iterator[Agent]:
         yield Agent(agent_stream(guest))
 
 
-def measured(plan: Plan, made: Configuration, base: Base, truth: Truth, budget: int) -> Counter[str]:
+def measured(plan: Plan, made: Subject, base: Base, truth: Truth, budget: int) -> Counter[str]:
     """Of how many blocks the dropped reads were ``flagged``, ``missed`` though something was wrong, or made no
     difference (``right``); ``unknown`` where there was no guest to tell."""
     told: Counter[str] = Counter()

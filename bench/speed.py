@@ -45,7 +45,7 @@ from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.run.agents import agent_stream
 from bob.run.prober import distinct
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.log_format import Flags
@@ -82,7 +82,7 @@ class Recorded:
     seconds: float
 
 
-def recorded(agent: Agent, made: Configuration, workloads: list[Workload]) -> Iterator[Recorded]:
+def recorded(agent: Agent, made: Subject, workloads: list[Workload]) -> Iterator[Recorded]:
     """Record ``workloads``, in a guest in virtual time."""
     bases: dict[object, Base] = {}
     for workload in workloads:
@@ -93,7 +93,7 @@ def recorded(agent: Agent, made: Configuration, workloads: list[Workload]) -> It
         yield Recorded(base, Plan(trace, base, DeviceModel()), time.monotonic() - started)
 
 
-def explored(agent: Agent, made: Configuration, one: Recorded) -> dict[str, Any]:
+def explored(agent: Agent, made: Subject, one: Recorded) -> dict[str, Any]:
     """Explore one workload."""
     started = time.monotonic()
     found = explore(agent, made, one.plan, Effort(BUDGET, 1), lambda _states: None)
@@ -120,7 +120,7 @@ def agent_in(guest: Guest) -> Agent:
     return Agent(agent_stream(guest))
 
 
-def beside(guest: Guest, made: Configuration) -> dict[str, float]:
+def beside(guest: Guest, made: Subject) -> dict[str, float]:
     """The bare and the naive rate in ``guest``."""
     guest.shell.push((Path(__file__).parent / "naive.py").read_bytes(), "/tmp/naive.py")
     words = [

@@ -17,8 +17,8 @@ from bob.observe.effort import Effort
 from bob.program.pace import Pace
 from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
 from bob.store.run_directory import RunDirectory, no_probe
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject
+from bob.subject.subject import ConfigurationDocument
 from bob.trace.completion import Completion
 from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
@@ -58,7 +58,7 @@ class ProbeRequest:
     program is recorded at this ``pace``.
     """
 
-    configuration: Configuration
+    configuration: Subject
     properties: tuple[str, ...] = ()
     image: str = DEFAULT_IMAGE
     host: Host = ANYWHERE

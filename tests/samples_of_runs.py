@@ -17,7 +17,7 @@ from bob.observe.observed import Observed, Seen
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.transcript import Transcript
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.model import Flush, Mark, Moment, Trace, Write
 from bob.trace.recording import RecordedDisk, Recording
@@ -26,7 +26,7 @@ from bob.workload.operations import Finish, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 
 SECTORS = 64
-CONFIGURATION: Configuration = configuration("ext4", "", "data=ordered")
+CONFIGURATION: Subject = configuration("ext4", "", "data=ordered")
 ENVIRONMENT = {
     "kernel": "6.1.0-56-amd64",
     "image": "debian-bookworm (52a5a67390575844)",

@@ -1,5 +1,5 @@
 """What the host tells the agent of a recording, for the rooms that ask."""
 
-from bob.agent.inside.documents import Manner, OperationsDocument, ScriptsDocument, StackDocument, SubjectDocument
+from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
 
-__all__ = ["Manner", "OperationsDocument", "ScriptsDocument", "StackDocument", "SubjectDocument"]
+__all__ = ["LayerDocument", "Manner", "OperationsDocument", "ScriptsDocument", "SubjectDocument"]

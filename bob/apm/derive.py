@@ -45,8 +45,8 @@ from bob.kernel_series import is_same_series
 from bob.request import request_from_json
 from bob.schema import ShapeError, decode, encode
 from bob.store.run_directory import RunDirectory
-from bob.subject import Configuration
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject import Subject
+from bob.subject.subject import ConfigurationDocument
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.operations import At, Operation, Workload
 
@@ -119,7 +119,7 @@ def derive(
     return Derived(Model(configuration.name, words, findings, source), weakening.shown)
 
 
-def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> bool:
+def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
     """Whether ``model`` was derived of runs of this ``configuration`` with this ``kernel`` (its release), or another
     package of its series."""
     of = model.source.get("configuration")
@@ -133,7 +133,7 @@ def was_derived_of(model: Model, configuration: Configuration, kernel: str) -> b
         configuration.fs,
         configuration.mkfs_options,
         configuration.options,
-    ) and derived.stack == configuration.stack
+    ) and derived.layers == configuration.layers
 
 
 class _Weakening:

@@ -26,7 +26,7 @@ from bob.result import Result, to_json
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.requests import request
-from bob.subject import Configuration, FileSystem
+from bob.subject import FileSystem, Subject
 
 Done = tuple[Result, Path]
 """A result, and the run directory behind it."""
@@ -49,7 +49,7 @@ class TableOptions:
 def make_table(
     verb: str,
     options: TableOptions,
-    configurations: Sequence[Configuration],
+    configurations: Sequence[Subject],
     probe: Callable[[ProbeRequest, Path | None, Progress], Done],
     resume: Callable[[Path, Host, Progress], Done],
     *,
@@ -65,7 +65,7 @@ def make_table(
 
     delivery, guests = options.delivery, options.guests
 
-    def ask(configuration: Configuration, image: str) -> ProbeRequest:
+    def ask(configuration: Subject, image: str) -> ProbeRequest:
         return request(configuration, options.exploration, image, guests.host(scheduler), options.questions)
 
     if options.resume is not None:

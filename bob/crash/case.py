@@ -13,7 +13,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.crash.work import Work, workload_in
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.recording import Recording, Statuses
@@ -25,7 +25,7 @@ class Case:
     """What was done (``work``) to a ``subject`` whose disks held ``base``, the ``recording`` of it, and the ``plan`` of
     all crash states that a device model allows."""
 
-    subject: Configuration
+    subject: Subject
     work: Work
     base: Base
     recording: Recording
@@ -33,7 +33,7 @@ class Case:
 
     @classmethod
     def of(
-        cls, subject: Configuration, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
+        cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
         """The case of a recording; ``more`` are the fields of its kind of case. Raises RecordingError or MalformedError
         where the recording is not to be believed (:func:`bob.trace.check.checked`)."""

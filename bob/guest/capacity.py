@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from bob.errors import UsageError
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.subject.file_system import MIB
 
 MIB_OF_A_GUEST = 1024
@@ -51,7 +51,7 @@ def check_jobs(jobs: int | None) -> None:
         )
 
 
-def check_device(configuration: Configuration) -> None:
+def check_device(configuration: Subject) -> None:
     """Raise UsageError for a device that is too small for its file system, or too large for a guest."""
     fs, mib = configuration.fs, configuration.device_bytes // MIB
     if configuration.device_bytes < fs.smallest:

@@ -29,7 +29,7 @@ from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observed import Observed, Seen, TroubleKind, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Unmountable, WorkloadResult
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import Workload
@@ -40,7 +40,7 @@ class Column:
 
     def __init__(
         self,
-        configuration: Configuration,
+        configuration: Subject,
         properties: Sequence[Property],
         environment: Mapping[str, str],
         keep: Keep,

@@ -19,8 +19,8 @@ from bob.judge.answers import Answer, Way
 from bob.request import ProbeRequest
 from bob.result import Environment, Run, Unmountable, environment_from_json, plain, run_from_json, unmountable_from_json
 from bob.schema import decode, encode
-from bob.subject import Configuration
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject import Subject
+from bob.subject.subject import ConfigurationDocument
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.plain import finish_from_json, finish_to_json, workload_from_json, workload_to_json
 
@@ -70,7 +70,7 @@ class Tried:
     run: Run
     environment: Environment
     model: DeviceModel
-    configuration: Configuration
+    configuration: Subject
     mount: str
     workload: Workload
     at: At

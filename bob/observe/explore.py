@@ -22,7 +22,7 @@ from bob.observe.observed import Observed, Seen
 from bob.observe.rounds import Counts, Mispredicted, Rounds
 from bob.observe.session import Session
 from bob.observe.sights import Sights
-from bob.subject import Configuration
+from bob.subject import Subject
 
 WINDOW = 200
 """Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
@@ -31,7 +31,7 @@ controls that it needs."""
 
 def explore(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     plan: Plan,
     effort: Effort,
     told: Callable[[int], None],
@@ -43,7 +43,7 @@ def explore(
     First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and if they are
     not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
     not too much; then single torn states, with the other half. ``told`` is called with how many more single states were
-    dealt with. ``sights`` are those of the configuration: what is in them need not be mounted, and what was mounted
+    dealt with. ``sights`` are those of the subject: what is in them need not be mounted, and what was mounted
     will be in them. (Not where recovery forgets: what is left behind is told in a workload's own terms.)
 
     A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
@@ -55,9 +55,9 @@ def explore(
     loss = _Loss()
     try:
         if effort.predicting:
-            _explore(agent, configuration, plan, effort, told, sights, done)
+            _explore(agent, subject, plan, effort, told, sights, done)
         else:
-            _mount_each(agent, configuration, plan, effort, told, done)
+            _mount_each(agent, subject, plan, effort, told, done)
     except (GuestLost, AgentBroken, UsageError) as failure:
         loss = _Loss(what_happened(failure), died=isinstance(failure, GuestLost))
     except Mispredicted as wrong:
@@ -88,7 +88,7 @@ class _Loss:
 
 def _explore(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     plan: Plan,
     effort: Effort,
     told: Callable[[int], None],
@@ -97,18 +97,18 @@ def _explore(
 ) -> None:
     """Explore ``plan`` by predictions; ``done`` says how far it went, also where this raises."""
     # Where recovery forgets, single states say little that is not learnt as all are divided.
-    singles = -(-effort.budget // (10 if configuration.forgets else 2))
+    singles = -(-effort.budget // (10 if subject.forgets else 2))
     whole = plan.search(singles, effort.seed, torn=False)
     torn = plan.search(effort.budget // 2, effort.seed, torn=True)
     stretches, disks = None, None
-    if configuration.forgets:
-        stretches = Stretches(plan.composer, log_area(configuration.fs.log, plan.base))
+    if subject.forgets:
+        stretches = Stretches(plan.composer, log_area(subject.fs.log, plan.base))
     elif sights is not None:
         disks = sights.setdefault(plan.base.name, {})
     watched = plan.composer.sectors.tolist()
     floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
     session = Session(
-        agent, configuration, plan.base, floor, payload, watched=watched, stretches=stretches, closely=effort.closely
+        agent, subject, plan.base, floor, payload, watched=watched, stretches=stretches, closely=effort.closely
     )
     done.findings = session.findings
     done.rounds = rounds = Rounds(session, plan, effort, told, disks)
@@ -128,12 +128,12 @@ def _explore(
 
 
 def _mount_each(
-    agent: Agent, configuration: Configuration, plan: Plan, effort: Effort, told: Callable[[int], None], done: _Done
+    agent: Agent, subject: Subject, plan: Plan, effort: Effort, told: Callable[[int], None], done: _Done
 ) -> None:
     """Mount whole and torn states of ``plan``, in turn, one by one."""
     search = plan.search(effort.budget, effort.seed)
     floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
-    session = Session(agent, configuration, plan.base, floor, payload, closely=effort.closely)
+    session = Session(agent, subject, plan.base, floor, payload, closely=effort.closely)
     done.findings = session.findings
     done.rounds = rounds = Rounds(session, plan, effort, told)
     _observe_all(rounds, (candidate.state for candidate in search))

@@ -16,7 +16,7 @@ from bob.observe.sights import Gathering, Sight
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.record.encode import encode_subject
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 
 NO_BLOCKS = [1, 0]
@@ -74,7 +74,7 @@ class Session:
     def __init__(
         self,
         agent: Agent,
-        configuration: Configuration,
+        subject: Subject,
         base: Base,
         floor: Sequence[Run],
         payload: bytes,
@@ -99,7 +99,7 @@ class Session:
             "observe_prepare",
             timeout=PREPARE_TIMEOUT,
             base=base.name,
-            subject=encode_subject(configuration),
+            subject=encode_subject(subject),
             floor=_flat(floor),
             reads=watched is not None,
             stretches=[number for run in stretches.runs for number in run] if stretches is not None else [],

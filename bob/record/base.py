@@ -11,7 +11,7 @@ from bob import schema
 from bob.agent.client import Agent
 from bob.program.program import Program
 from bob.record.encode import encode, encode_subject
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
@@ -25,11 +25,11 @@ _held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()
 """The bases that each agent's guest is known to have. It loses none but by what is below, and to ask takes 3 ms."""
 
 
-def base_name(configuration: Configuration, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
-    """The name under which guests and stores keep the base of ``configuration`` with the initial tree ``setup``, whose
+def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
+    """The name under which guests and stores keep the base of ``subject`` with the initial tree ``setup``, whose
     data is written by a ``pattern``."""
-    words = [*configuration.mkfs, configuration.fs.driver, configuration.mount_options, str(configuration.device_bytes)]
-    words += [] if configuration.stack is None else [json.dumps(schema.encode(configuration.stack), sort_keys=True)]
+    words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
+    words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
     text = "\n".join([*words, "", *map(write_one, setup), *written])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -37,7 +37,7 @@ def base_name(configuration: Configuration, setup: tuple[Operation, ...], patter
 
 def make_base(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     setup: tuple[Operation, ...],
     pattern: int = PATTERN,
     *,
@@ -50,21 +50,21 @@ def make_base(
     """
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
-    return _made(agent, configuration, base_name(configuration, setup, pattern), encoded, blob, narrates=narrates)
+    return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)
 
 
-def make_program_base(agent: Agent, configuration: Configuration, program: Program) -> Base:
+def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
     """Make a base image with what the setup of ``program``, which the guest must have, leaves.
 
     Raises UsageError in the words of mkfs, the kernel or the setup when one of them refuses.
     """
-    name = hashlib.sha256(f"{base_name(configuration, ())} {program.digest}".encode()).hexdigest()[:16]
-    return _made(agent, configuration, name, [], b"", setup_seconds=program.seconds)
+    name = hashlib.sha256(f"{base_name(subject, ())} {program.digest}".encode()).hexdigest()[:16]
+    return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
 
 
 def _made(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     name: str,
     setup: list[list[Any]],
     blob: bytes,
@@ -72,35 +72,35 @@ def _made(
 ) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
-    header, packed = _ask_for_base(agent, configuration, name, setup, blob, **more)
+    header, packed = _ask_for_base(agent, subject, name, setup, blob, **more)
     held.add(name)
     options, printed = header["effective_options"], header["mkfs"]
-    return Base(name, configuration.device_bytes, packed, options, printed, configuration.disks)
+    return Base(name, subject.device_bytes, packed, options, printed, subject.disks)
 
 
-def room(agent: Agent, configuration: Configuration, setup: tuple[Operation, ...], path: str) -> int:
+def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
     """How many bytes the new file ``path`` can take, beside the initial tree ``setup``, of a device of its own.
 
     Raises as :func:`make_base` does.
     """
-    name = f"{base_name(configuration, setup)}-full"
+    name = f"{base_name(subject, setup)}-full"
     encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
-    header, _packed = _ask_for_base(agent, configuration, name, encoded, blob, fill=path)
+    header, _packed = _ask_for_base(agent, subject, name, encoded, blob, fill=path)
     agent.ask("drop_base", timeout=BASE_TIMEOUT, base=name)
     filled: int = header["filled"]
     return filled
 
 
 def _ask_for_base(
-    agent: Agent, configuration: Configuration, name: str, setup: list[list[Any]], blob: bytes, **more: Any
+    agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blob: bytes, **more: Any
 ) -> tuple[dict[str, Any], bytes]:
     return agent.ask(
         "make_base",
         timeout=BASE_TIMEOUT + more.get("setup_seconds", 0.0),
         base=name,
-        disks=configuration.disks,
+        disks=subject.disks,
         cell=STALE_CELL.decode(),
-        subject=encode_subject(configuration),
+        subject=encode_subject(subject),
         setup=setup,
         blob=blob,
         **more,

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bob.agent.documents import OperationsDocument, StackDocument, SubjectDocument
-from bob.subject import Configuration, Stack
+from bob.agent.documents import LayerDocument, OperationsDocument, SubjectDocument
+from bob.subject import Layer, Subject
 from bob.workload import operations as ops
 from bob.workload.history import Performed
 from bob.workload.operations import How, Workload
 from bob.workload.simulation import simulate
 
 
-def encode_subject(configuration: Configuration) -> SubjectDocument:
+def encode_subject(subject: Subject) -> SubjectDocument:
     """What is crashed, as the agent takes it."""
-    fs, stack = configuration.fs, configuration.stack
+    fs = subject.fs
     return SubjectDocument(
         driver=fs.driver,
-        options=configuration.mount_options,
-        mkfs=list(configuration.mkfs),
+        options=subject.mount_options,
+        mkfs=list(subject.mkfs),
         check=list(fs.check),
         repair=list(fs.repair),
         checker=list(fs.checker),
@@ -29,13 +29,13 @@ def encode_subject(configuration: Configuration) -> SubjectDocument:
         quiet=fs.quiet,
         enough=fs.enough,
         keeps_commits=fs.keeps_commits,
-        stack=None if stack is None else _encode_stack(stack),
+        layers=list(map(_encode_layer, subject.layers)),
     )
 
 
-def _encode_stack(stack: Stack) -> StackDocument:
-    assemble, release = ([list(command) for command in commands] for commands in (stack.assemble, stack.release))
-    return StackDocument(assemble, release, stack.device)
+def _encode_layer(layer: Layer) -> LayerDocument:
+    assemble, release = ([list(command) for command in commands] for commands in (layer.assemble, layer.release))
+    return LayerDocument(assemble, release, layer.device)
 
 
 def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:

@@ -12,7 +12,7 @@ from bob.agent.documents import Manner, ScriptsDocument
 from bob.program.functions import files_with_names, without_wrong_names
 from bob.program.program import Program
 from bob.record.encode import encode_subject, encode_workload
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.completion import Completion
@@ -32,7 +32,7 @@ QUIET_DEADLINE = 600.0
 
 def record(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     base: Base,
     workload: Workload,
     *,
@@ -52,17 +52,17 @@ def record(
         "record",
         timeout=timeout,
         base=base.name,
-        subject=encode_subject(configuration),
+        subject=encode_subject(subject),
         work=work,
         manner=_manner(agent, completion, narrates=narrates),
         blob=blob,
     )
-    return _recording(header, pieces, completion, lasting_inodes=configuration.fs.lasting_inodes)
+    return _recording(header, pieces, completion, lasting_inodes=subject.fs.lasting_inodes)
 
 
 def record_recovery(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     base: Base,
     *,
     completion: Completion = Completion.PROMPT,
@@ -75,7 +75,7 @@ def record_recovery(
         "record_recovery",
         timeout=RECORD_TIMEOUT,
         base=base.name,
-        subject=encode_subject(configuration),
+        subject=encode_subject(subject),
         manner=_manner(agent, completion),
     )
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
@@ -99,7 +99,7 @@ class RecordedProgram:
 
 def record_program(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     base: Base,
     program: Program,
     *,
@@ -111,12 +111,12 @@ def record_program(
 
     Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
     """
-    pace, commit = program.pace, configuration.fs.commit
+    pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
-    return _recorded_program(agent, configuration, base, work, completion, RECORD_TIMEOUT + program.seconds)
+    return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
-def trace_frames(agent: Agent, configuration: Configuration, base: Base, program: Program) -> str:
+def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
     """What strace writes of the workload of ``program`` with the frames of each call, and right names of functions
     alone; as far as it comes in :data:`FRAMES_SECONDS`. To look at the frames takes 10 to 40 ms for each call, so it is
     done in a run of its own: else the kernel would commit in between what an undisturbed workload leaves together.
@@ -125,7 +125,7 @@ def trace_frames(agent: Agent, configuration: Configuration, base: Base, program
     """
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
-    run = _recorded_program(agent, configuration, base, work, Completion.PROMPT, timeout)
+    run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)
     files: dict[str, bytes] = {}
     for path in files_with_names(run.calls):  # one at a time: all of them may be more than the guest's memory holds
         _header, files[path] = agent.ask("read_files", timeout=RECORD_TIMEOUT, paths=[path])
@@ -134,7 +134,7 @@ def trace_frames(agent: Agent, configuration: Configuration, base: Base, program
 
 def _recorded_program(
     agent: Agent,
-    configuration: Configuration,
+    subject: Subject,
     base: Base,
     work: ScriptsDocument,
     completion: Completion,
@@ -144,13 +144,13 @@ def _recorded_program(
         "record_program",
         timeout=timeout,
         base=base.name,
-        subject=encode_subject(configuration),
+        subject=encode_subject(subject),
         work=work,
         manner=_manner(agent, completion),
     )
     calls = pieces[len(pieces) - header["calls"] :]
     told = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
-    recording = _recording(header, pieces, completion, lasting_inodes=configuration.fs.lasting_inodes)
+    recording = _recording(header, pieces, completion, lasting_inodes=subject.fs.lasting_inodes)
     return RecordedProgram(recording, told, calls.decode(errors="replace"), header["pipe"])
 
 

@@ -17,7 +17,7 @@ from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.pace import Pace
 from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host
 from bob.run import option_values as values
-from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, configuration
+from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.operations import At
@@ -49,7 +49,7 @@ class FileSystemOptions:
         python="Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.",
     )
 
-    def of(self, fs: str) -> Configuration:
+    def of(self, fs: str) -> Subject:
         """Return the configuration of the file system ``fs``."""
         return configuration(fs, self.mkfs_options, self.mount_options, self.device)
 

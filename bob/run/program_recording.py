@@ -38,8 +38,8 @@ from bob.schema import encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
-from bob.subject import Configuration
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject import Subject
+from bob.subject.subject import ConfigurationDocument
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 
@@ -169,7 +169,7 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
     return ()
 
 
-def framed(agent: Agent, made: Configuration, base: Base, program: Program) -> tuple[SystemCall, ...]:
+def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
     """The calls of another run of the ``program``, which the agent's guest must have, with their frames: with source
     lines, and from the frame on that the program chose."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
@@ -183,7 +183,7 @@ def calls_of(text: str) -> tuple[SystemCall, ...]:
 
 
 def case_of(
-    subject: Configuration, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
+    subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
     """The case of what was recorded on ``base``. Raises RecordingError where that is not to be believed."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)

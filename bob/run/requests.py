@@ -20,7 +20,7 @@ from bob.request import Host, ProbeRequest
 from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, Guests, Questions
 from bob.run.option_values import ALL, property_names
-from bob.subject import Configuration, FileSystem
+from bob.subject import FileSystem, Subject
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
 from bob.workload.lacking import LACKABLE
@@ -36,7 +36,7 @@ TABLE_1 = Questions()
 
 
 def request(
-    configuration: Configuration,
+    configuration: Subject,
     exploration: Exploration,
     image: str,
     host: Host,
@@ -79,7 +79,7 @@ def program_requests(
     """
     made = [options.of(name) for name in dict.fromkeys(file_systems)]
     if not options.device:
-        made = [replace(one, device=program.device) if one.fs.device < program.device else one for one in made]
+        made = [replace(one, sizes=(program.device,)) if one.fs.device < program.device else one for one in made]
     systems = [one.fs for one in made]
     [image] = asked_images(
         (image,), guests, systems, completion=exploration.completion, scheduler=scheduler, progress=progress

@@ -27,7 +27,7 @@ from bob.progress import Progress
 from bob.record.base import drop_base, make_base
 from bob.record.recorder import record
 from bob.report.counts import plural
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
 from bob.witness.document import Showing, Size
@@ -48,9 +48,7 @@ class Shrinker:
     tried has ``budget`` mounts.
     """
 
-    def __init__(
-        self, agent: Agent, configuration: Configuration, model: DeviceModel, claim: Judgeable, budget: int
-    ) -> None:
+    def __init__(self, agent: Agent, configuration: Subject, model: DeviceModel, claim: Judgeable, budget: int) -> None:
         self._agent = agent
         self._configuration = configuration
         self._model = model

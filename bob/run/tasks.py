@@ -14,7 +14,7 @@ from bob.observe.observed import Observed
 from bob.observe.sights import Sights
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 from bob.workload.operations import Operation, Workload
 
@@ -30,7 +30,7 @@ class Task:
     ``effort`` is that for each of them; ``only`` those with these numbers are to be done (None: all). ``sights`` are
     the disks that were mounted for it."""
 
-    configuration: Configuration
+    configuration: Subject
     model: DeviceModel
     effort: Effort
     run: RunDirectory

@@ -36,7 +36,7 @@ from bob.schema import encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject.subject import ConfigurationDocument
 from bob.timings import Work, timed
 from bob.version import __version__
 from bob.witness import document as witness

@@ -48,7 +48,7 @@ from bob.store.files import (
 )
 from bob.store.refused import Refused, RefusedDocument
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.base import Base
 from bob.trace.recording import Recording
 from bob.workload.operations import Workload
@@ -233,7 +233,7 @@ class RunDirectory:
             timeline = read_raw(folder / "timeline", known).decode()
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
-    def case(self, folder: Path, subject: Configuration, model: DeviceModel) -> Case:
+    def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
         """A kept recording of operations as a case. Raises RecordingError where it is not to be believed."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)

@@ -1,23 +1,23 @@
-"""File systems, configurations of them, and named sets of configurations: the declarations that everything else asks.
+"""What is crashed: file systems, on disks and layers, and named sets of these: the declarations that all else asks.
 
 A file system is one file in file-systems/, a set one in sets/ (or either anywhere, by its path).
 """
 
-from bob.subject.configuration import DEFAULT_AUDIT, DEFAULT_BUDGET, Configuration, ConfigurationDocument, configuration
 from bob.subject.file_system import DEVICE, MIB, FileSystem, declared_by, file_system, file_systems, is_file
+from bob.subject.layer import Layer
 from bob.subject.sets import ConfigurationSet, load_set, set_names
-from bob.subject.stack import Stack
+from bob.subject.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, ConfigurationDocument, Subject, configuration
 
 __all__ = [
     "DEFAULT_AUDIT",
     "DEFAULT_BUDGET",
     "DEVICE",
     "MIB",
-    "Configuration",
     "ConfigurationDocument",
     "ConfigurationSet",
     "FileSystem",
-    "Stack",
+    "Layer",
+    "Subject",
     "configuration",
     "declared_by",
     "file_system",

@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from bob.errors import UsageError
 from bob.schema import Declaration, Size, declared, mistakes_in, toml
-from bob.subject.configuration import Configuration, configuration
 from bob.subject.file_system import HINT, MIB, is_file
+from bob.subject.subject import Subject, configuration
 
 _FOLDER = Path(__file__).with_name("sets")
 
@@ -23,7 +23,7 @@ class ConfigurationSet:
 
     name: str
     about: str
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[Subject, ...]
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
@@ -45,7 +45,7 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     device_mib: Size = 0
     name: str = ""
 
-    def configuration(self, folder: Path) -> Configuration:
+    def configuration(self, folder: Path) -> Subject:
         """Return the configuration of a set in ``folder``: beside it are the user's file systems."""
         fs = str(folder / self.fs) if is_file(self.fs) else self.fs
         return configuration(fs, self.mkfs_options, self.mount_options, round(self.device_mib) * MIB, self.name)

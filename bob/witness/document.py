@@ -32,7 +32,7 @@ from bob.schema import Document, adapt, decode, encode, field, older
 from bob.store.run_documents import BaseDocument
 from bob.story import timeline
 from bob.story.timeline import Timeline
-from bob.subject.configuration import Configuration, ConfigurationDocument
+from bob.subject.subject import ConfigurationDocument, Subject
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
@@ -98,7 +98,7 @@ class Witness:
     evidence: str
     kernel: str
     environment: Mapping[str, str]
-    configuration: Configuration
+    configuration: Subject
     model: DeviceModel
     work: Work
     base: Base
@@ -211,7 +211,8 @@ def named(case: Case) -> tuple[Name, ...]:
         for known in case.inodes
         for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    return names(case.subject.fs.driver, case.base, case.plan.trace, paths)
+    driver = "" if case.subject.layers else case.subject.fs.driver  # what is on layers has places of its own
+    return names(driver, case.base, case.plan.trace, paths)
 
 
 def told(case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[Name] | None = None) -> Timeline:

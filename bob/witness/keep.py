@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from bob.errors import StoreError
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
 from bob.workload.language import write_one
@@ -32,7 +32,7 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
     return image, script
 
 
-def mount_words(made: Configuration) -> str:
+def mount_words(made: Subject) -> str:
     """The mount command of a configuration for an image in a file, without the image and the directory."""
     options = ",".join(word for word in ("loop", made.mount_options) if word)
     return f"mount -t {made.fs.driver} -o {shlex.quote(options)}"

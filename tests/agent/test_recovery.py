@@ -28,7 +28,7 @@ from bob.record.base import make_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.recoveries import after_crash
 from bob.run.shrinker import Shrinker
-from bob.subject import MIB, Stack, configuration
+from bob.subject import MIB, Layer, configuration
 from bob.trace.check import checked
 from bob.trace.completion import Completion
 from bob.trace.join import Logged, join
@@ -190,18 +190,25 @@ def test_a_recording_does_not_end_while_data_is_still_sent_to_a_disk_that_takes_
 
 EACH = 16 * MIB
 CHUNK = 128  # sectors
+SUPERBLOCK, MAGIC = 1024, 56  # of ext4, and where its number is in it (bytes)
 TABLE = f"0 {2 * EACH // 512} striped 2 {CHUNK} DISK0 0 DISK1 0"
-STRIPED = Stack(
-    "striped",
-    (EACH, EACH),
-    assemble=(
-        ("dmsetup", "--noudevsync", "create", "bob-stack", "--table", TABLE),
-        ("dmsetup", "mknodes", "bob-stack"),
-    ),
-    release=(("dmsetup", "--noudevsync", "remove", "--retry", "bob-stack"),),
-    device="/dev/mapper/bob-stack",
-)
-STRIPED_EXT4 = configuration("ext4", mount_options="data=ordered", stack=STRIPED)
+
+
+def mapped(name: str, table: str) -> Layer:
+    """A layer of one target of device-mapper."""
+    return Layer(
+        name,
+        assemble=(
+            ("dmsetup", "--noudevsync", "create", f"bob-stack-{name}", "--table", table),
+            ("dmsetup", "mknodes", f"bob-stack-{name}"),
+        ),
+        release=(("dmsetup", "--noudevsync", "remove", "--retry", f"bob-stack-{name}"),),
+        device=f"/dev/mapper/bob-stack-{name}",
+    )
+
+
+STRIPED = mapped("striped", TABLE)
+STRIPED_EXT4 = configuration("ext4", mount_options="data=ordered", disks=(EACH, EACH), layers=(STRIPED,))
 WORKLOAD = workload("write /d/a 4096 4096; append /b 300000; rename /d/a /c", NATURAL)
 
 
@@ -230,14 +237,27 @@ def test_crash_states_of_two_disks_are_explored(recording: Inhabited, observing:
     assert bench.outcome(taken.first) != bench.outcome(taken.last)
 
 
+SHIFTED = mapped("shifted", f"0 {2 * EACH // 512 - CHUNK} linear DISK0 {CHUNK}")
+
+
+def test_a_layer_may_be_on_another_one(recording: Inhabited) -> None:
+    """What is written at the start of the upper device is where the stripes have its first chunk: on the second disk."""
+    made = replace(STRIPED_EXT4, layers=(STRIPED, SHIFTED))
+    taken = take(recording.agent, WORKLOAD, made)
+    superblock = SUPERBLOCK // 512
+    assert taken.base.sector(EACH // 512 + superblock)[MAGIC : MAGIC + 2] == b"\x53\xef"
+    last, first = observe(recording.agent, taken, [taken.last, taken.first])
+    assert found(last) == expected(WORKLOAD, 3)
+    assert found(first) == expected(WORKLOAD, 0)
+
+
 def test_a_stack_that_cannot_be_assembled_is_refused_and_nothing_of_it_stays(recording: Inhabited) -> None:
-    wrong = replace(
-        STRIPED, assemble=(*STRIPED.assemble, ("dmsetup", "create", "bob-stack-2", "--table", "0 8 nothing"))
-    )
-    with pytest.raises(UsageError, match="dmsetup failed"):
-        make_base(recording.agent, replace(STRIPED_EXT4, stack=wrong), SETUP)
-    assert "bob-" not in recording.run("dmsetup ls")
-    nowhere = replace(STRIPED, device="/dev/mapper/bob-nowhere")
-    with pytest.raises(UsageError, match="made no /dev/mapper/bob-nowhere"):
-        make_base(recording.agent, replace(STRIPED_EXT4, stack=nowhere), SETUP)
+    for layers, words in (
+        ((STRIPED, SHIFTED, mapped("wrong", "0 8 nothing")), "dmsetup failed"),
+        ((STRIPED, replace(SHIFTED, device="/dev/mapper/bob-nowhere")), "made no /dev/mapper/bob-nowhere"),
+        ((), "nothing says how 2 disks are assembled"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            make_base(recording.agent, replace(STRIPED_EXT4, layers=layers), SETUP)
+        assert "bob-" not in recording.run("dmsetup ls")
     assert found(observe(recording.agent, taken := take(recording.agent, WORKLOAD, STRIPED_EXT4), [taken.first])[0])

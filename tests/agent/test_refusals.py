@@ -13,7 +13,7 @@ from bob.agent.inside.mounts import ROOT
 from bob.errors import BobError, UsageError
 from bob.record.base import base_name, drop_base, make_base, put_base
 from bob.record.encode import encode_subject, encode_workload
-from bob.subject import Configuration
+from bob.subject import Subject
 from bob.workload.language import parse
 
 from .conftest import Inhabited
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.vm
 MIB = 1024 * 1024
 
 
-def config(mkfs: str | tuple[str, ...] = "", mount: str = "", device: int = 0, driver: str = "ext4") -> Configuration:
+def config(mkfs: str | tuple[str, ...] = "", mount: str = "", device: int = 0, driver: str = "ext4") -> Subject:
     """ext4, but not quite: more options of mkfs, or another mkfs."""
     fs = replace(EXT4.fs, driver=driver, mkfs=EXT4.fs.mkfs if isinstance(mkfs, str) else mkfs)
-    return Configuration("made", fs, mkfs if isinstance(mkfs, str) else "", mount, device)
+    return Subject("made", fs, mkfs if isinstance(mkfs, str) else "", mount, (device,) if device else ())
 
 
 def request(**changes: Any) -> dict[str, Any]:
@@ -65,9 +65,7 @@ def assert_usable(guest: Inhabited) -> None:
         (config(device=MIB, mkfs="-b 4096 -N 1000000"), r"mkfs.ext4 failed \(1\): (?s:.*) too big for a"),
     ],
 )
-def test_a_base_is_refused_in_the_machines_words(
-    recording: Inhabited, configuration: Configuration, words: str
-) -> None:
+def test_a_base_is_refused_in_the_machines_words(recording: Inhabited, configuration: Subject, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         make_base(recording.agent, configuration, WRITES.setup)
     assert_usable(recording)

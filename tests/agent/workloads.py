@@ -15,7 +15,7 @@ from bob.observe.observation import Node, Observation
 from bob.observe.session import Session
 from bob.record.base import make_base
 from bob.record.recorder import record
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
 from bob.trace.completion import Completion
@@ -36,7 +36,7 @@ FSYNC = Finish("fsync", parse("fsync /b"))
 class Taken:
     """A recording that passed its check, with all that belongs to it."""
 
-    configuration: Configuration
+    configuration: Subject
     workload: Workload
     base: Base
     recording: Recording
@@ -76,7 +76,7 @@ WRITES = workload("write /d/a 4096 4096; mkdir /d/new; append /b 4096; rename /d
 def take(
     agent: Agent,
     workload: Workload,
-    configuration: Configuration = EXT4,
+    configuration: Subject = EXT4,
     base: Base | None = None,
     completion: Completion = Completion.PROMPT,
 ) -> Taken:

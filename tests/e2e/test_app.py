@@ -44,7 +44,7 @@ from bob.run.replay import replay
 from bob.run.shrink import shrink
 from bob.schema import encode
 from bob.story.timeline import Asked
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.witness import document as witness
 from bob.witness.results import tell_results
@@ -143,7 +143,7 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     path = tmp_path / (busy[Consequence.CORRUPT].witness or "")
     paces: list[Pace] = []
 
-    def without_luck_at_first(agent: Agent, on: Configuration, base: Base, of: Program, **how: Any) -> RecordedProgram:
+    def without_luck_at_first(agent: Agent, on: Subject, base: Base, of: Program, **how: Any) -> RecordedProgram:
         paces.append(of.pace)
         return record_program(agent, on, base, of if paces[1:] else replace(of, pace=Pace.UNDISTURBED), **how)
 

@@ -30,7 +30,7 @@ from bob.observe.observation import Findings, Node, Observation
 from bob.observe.observed import Observed, Seen
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
-from bob.subject import DEFAULT_AUDIT, Configuration
+from bob.subject import DEFAULT_AUDIT, Subject
 from bob.trace.model import SECTOR_BYTES
 from wording import text_with
 
@@ -184,7 +184,7 @@ def explored(
     predicting: bool = False,
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
-    configuration: Configuration = samples.CONFIGURATION,
+    configuration: Subject = samples.CONFIGURATION,
 ) -> tuple[Observed, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(

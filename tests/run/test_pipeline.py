@@ -41,7 +41,7 @@ from bob.run.pipeline import Pipeline
 from bob.run.tasks import Explored, Task
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
-from bob.subject import Configuration, configuration
+from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.workload.language import parse
@@ -463,7 +463,7 @@ def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
 def test_a_configuration_that_is_refused_leaves_the_others(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make_base(agent: object, made: Configuration, setup: object, pattern: int, *, narrates: bool) -> Base:
+    def make_base(agent: object, made: Subject, setup: object, pattern: int, *, narrates: bool) -> Base:
         if made.fs.name == "xfs":
             raise UsageError("mkfs.xfs failed (1)")
         return world.make_base(agent, made, setup, pattern, narrates=narrates)

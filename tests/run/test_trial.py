@@ -37,7 +37,7 @@ from bob.schema import encode
 from bob.store.new_folder import check_new_folder
 from bob.store.refused import Refused
 from bob.store.run_directory import RunDirectory
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject.subject import ConfigurationDocument
 from bob.workload.operations import At, Finish, Fsync, Workload
 from bob.workload.plain import workload_to_json
 from wording import text_with

@@ -13,7 +13,8 @@ from bob.errors import UsageError
 from bob.schema import decode, encode
 from bob.subject import (
     MIB,
-    Configuration,
+    Layer,
+    Subject,
     configuration,
     declared_by,
     file_system,
@@ -21,7 +22,7 @@ from bob.subject import (
     load_set,
     set_names,
 )
-from bob.subject.configuration import ConfigurationDocument
+from bob.subject.subject import ConfigurationDocument
 from wording import text_with
 
 OSDI14 = (
@@ -109,8 +110,8 @@ def test_a_set_of_ones_own(tmp_path: Path) -> None:
     ext4 = file_systems()["ext4"]
     assert (chosen.name, chosen.about) == ("mine", "what barriers do")
     assert chosen.configurations == (
-        Configuration("ext4", ext4),
-        Configuration("none", ext4, "-O ^metadata_csum", "barrier=0", 64 * MIB),
+        Subject("ext4", ext4),
+        Subject("none", ext4, "-O ^metadata_csum", "barrier=0", (64 * MIB,)),
     )
 
 
@@ -225,3 +226,36 @@ def test_a_file_that_declares_none(tmp_path: Path, name: str, text: str | None, 
     with pytest.raises(UsageError) as caught:
         file_system(str(tmp_path / name))
     assert message in caught.value.message and "\n" not in caught.value.message
+
+
+# Disks, and layers on them
+
+LOWER = Layer("mirror", (("make", "DISK0", "DISK1"),), (("end",),), "/dev/mirror")
+UPPER = Layer("crypt", (("open", "DISK0"),), (("close",),), "/dev/crypt")
+
+
+def test_what_is_on_layers_is_called_by_them_from_the_top_down_and_is_read_again() -> None:
+    made = configuration("xfs", disks=(32 * MIB, 16 * MIB), layers=(LOWER, UPPER))
+    assert (made.name, made.disks, made.device_bytes) == ("xfs on crypt, mirror", (32 * MIB, 16 * MIB), 48 * MIB)
+    assert file_systems()["xfs"].forgets
+    assert not configuration("xfs", layers=(UPPER,)).forgets
+    document = json.loads(json.dumps(encode(ConfigurationDocument.of(made))))
+    assert (document["device"], document["disks"], len(document["layers"])) == (0, [32 * MIB, 16 * MIB], 2)
+    assert decode(ConfigurationDocument, document).configuration == made
+
+
+@pytest.mark.parametrize("device", [0, 64 * MIB])
+def test_one_disk_is_written_as_it_always_was(device: int) -> None:
+    made = configuration("ext4", device=device)
+    document = encode(ConfigurationDocument.of(made))
+    assert document["device"] == device
+    assert not {"disks", "layers"} & set(document)
+    assert made.disks == (device or file_systems()["ext4"].device,)
+    assert decode(ConfigurationDocument, json.loads(json.dumps(document))).configuration == made
+
+
+@pytest.mark.parametrize("disks", [[0, MIB], [-1], [MIB, "1"]])
+def test_disks_that_cannot_be_are_damage(disks: list[object]) -> None:
+    document = {**json.loads(json.dumps(encode(ConfigurationDocument.of(configuration("ext4"))))), "disks": disks}
+    with pytest.raises(ValueError):
+        _ = decode(ConfigurationDocument, document).configuration

@@ -1,4 +1,4 @@
-"""Several disks made into the one device that is mounted, by the programs that a machine would run at boot."""
+"""Disks made into the one device that is mounted, by the programs that a machine would run at boot."""
 
 from __future__ import annotations
 
@@ -8,40 +8,39 @@ from contextlib import suppress
 
 from bob.agent.inside import mapper
 from bob.agent.inside.devices import PART, Loop, forget_file_systems, run, write_text
-from bob.agent.inside.documents import StackDocument
+from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR
 
 DISK = "DISK"
-"""``DISK0`` stands in a command for the path of the first disk, and so on."""
+"""``DISK0`` stands in a command for the path of the first device below, and so on."""
 
 
 class Assembly:
-    """What is mounted of ``disks``, which are paths: the only one itself, or else what the commands of ``stack`` make.
+    """What is mounted of ``disks``, which are paths: the only one itself, or else what ``layers`` make, from the bottom
+    up. ``with`` assembles, and releases."""
 
-    Without a stack there must be one disk. ``with`` assembles, and releases.
-    """
-
-    def __init__(self, stack: StackDocument | None, disks: Sequence[str]) -> None:
-        self._stack = stack
-        self._disks = disks
-        if stack is None and len(disks) != 1:
+    def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str]) -> None:
+        self._steps: list[tuple[LayerDocument, Sequence[str]]] = []
+        for layer in layers:
+            self._steps.append((layer, disks))
+            disks = [layer.device]
+        if len(disks) != 1:
             raise Refused(f"nothing says how {len(disks)} disks are assembled")
-        self.path: str = disks[0] if stack is None else stack.device
+        [self.path] = disks
 
     def assemble(self) -> None:
         """Have the device at ``path``; refuse in the words of the command that failed."""
-        if self._stack is None:
-            return
-        self._run(self._stack.assemble)
-        forget_file_systems()
-        if not os.path.exists(self.path):
-            raise Refused(f"the commands that assemble the disks made no {self.path}")
+        for layer, below in self._steps:
+            _run(layer.assemble, below)
+            forget_file_systems()
+            if not os.path.exists(layer.device):
+                raise Refused(f"the commands that assemble the disks made no {layer.device}")
 
     def release(self) -> None:
         """Have the disks alone again: what the layers above them held in memory is gone."""
-        if self._stack is not None:
-            self._run(self._stack.release)
+        for layer, below in reversed(self._steps):
+            _run(layer.release, below)
 
     def __enter__(self) -> Assembly:
         self.assemble()
@@ -50,14 +49,16 @@ class Assembly:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def _run(self, commands: list[list[str]]) -> None:
-        for command in commands:
-            run(*map(self._named, command))
 
-    def _named(self, word: str) -> str:
-        for number in reversed(range(len(self._disks))):  # DISK12 before DISK1
-            word = word.replace(f"{DISK}{number}", self._disks[number])
-        return word
+def _run(commands: list[list[str]], below: Sequence[str]) -> None:
+    for command in commands:
+        run(*[_named(word, below) for word in command])
+
+
+def _named(word: str, below: Sequence[str]) -> str:
+    for number in reversed(range(len(below))):  # DISK12 before DISK1
+        word = word.replace(f"{DISK}{number}", below[number])
+    return word
 
 
 def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:

@@ -45,7 +45,7 @@ def make_base(
     made = subject_from(subject)
     clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
-    with Parts(device.work_path, disks) as parts, Assembly(made.stack, parts.paths) as whole:
+    with Parts(device.work_path, disks) as parts, Assembly(made.layers, parts.paths) as whole:
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")

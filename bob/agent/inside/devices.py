@@ -23,8 +23,7 @@ SCRATCH = "bob-scratch"
 PART = "bob-part"
 """Those of several disks on it have this name, with the number of the disk behind it (assembly.py)."""
 STACK = "bob-stack"
-"""What a stack makes of disks by device-mapper has a name that begins so, or else nothing clears it away after a
-failure."""
+"""What layers make by device-mapper has a name that begins so, or else nothing clears it away after a failure."""
 LOG_WRITER = "log-write"
 """The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
 IDLE = "S"
@@ -163,18 +162,23 @@ def _kernel_threads(name: str, count: int) -> list[int]:
     raise Refused(f"the kernel has {len(found)} threads {name!r} where there should be {count}")
 
 
-def _mapped() -> set[str]:
-    """The names of the device-mapper devices there are."""
-    devices = [device for device in os.listdir("/sys/block") if device.startswith("dm-")]
-    return {read_text(f"/sys/block/{device}/dm/name").strip() for device in devices}
+def _mapped() -> dict[str, bool]:
+    """The names of the agent's device-mapper devices, and whether another one is on them."""
+    found = {}
+    for device in os.listdir("/sys/block"):
+        if device.startswith("dm-"):
+            name = read_text(f"/sys/block/{device}/dm/name").strip()
+            if name.startswith((STACK, PART, TARGET, SCRATCH)):
+                found[name] = bool(os.listdir(f"/sys/block/{device}/holders"))
+    return found
 
 
 def clear_devices() -> None:
-    """Take away what a stack made, the devices of a recording, those of crash states and every loop device over the
+    """Take away what layers made, the devices of a recording, those of crash states and every loop device over the
     agent's files; raises what stays."""
-    mapped = sorted(_mapped())
-    for name in [name for first in (STACK, PART, TARGET, SCRATCH) for name in mapped if name.startswith(first)]:
-        run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
+    while mapped := _mapped():  # those on top first
+        for name in [name for name, is_held in mapped.items() if not is_held] or list(mapped):
+            run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
         with suppress(OSError):  # perhaps it never came to have a file
             loop.close()

@@ -11,9 +11,9 @@ LOG_BYTES = 512 * 1024 * 1024
 TIMELINE_KIB = 8 * 1024
 
 
-class StackDocument(NamedTuple):
-    """What the disks become: the commands that ``assemble`` and ``release`` them, lists of words, and the path of the
-    ``device`` that there is in between."""
+class LayerDocument(NamedTuple):
+    """What the devices below become: the commands that ``assemble`` and ``release`` them, lists of words, and the path
+    of the ``device`` that there is in between. ``DISK0`` stands for the path of the first device, and so on."""
 
     assemble: list[list[str]]
     release: list[list[str]]
@@ -25,7 +25,7 @@ class SubjectDocument(NamedTuple):
 
     Commands are lists of words, ``DEVICE`` among them. The fields mean what those of
     :class:`bob.subject.file_system.FileSystem` do; ``mkfs`` and ``options`` (of the mount) have the user's in them.
-    Without a ``stack`` there is one disk.
+    The ``layers`` are from the bottom up. Without any there is one disk.
     """
 
     driver: str
@@ -40,7 +40,7 @@ class SubjectDocument(NamedTuple):
     quiet: float
     enough: float
     keeps_commits: bool
-    stack: StackDocument | None
+    layers: list[LayerDocument]
 
 
 class OperationsDocument(NamedTuple):
@@ -82,4 +82,4 @@ class Manner(NamedTuple):
 def subject_from(fields: list[Any]) -> SubjectDocument:
     """Return the subject that has travelled."""
     subject = SubjectDocument(*fields)
-    return subject if subject.stack is None else subject._replace(stack=StackDocument(*subject.stack))
+    return subject._replace(layers=[LayerDocument(*layer) for layer in subject.layers])

@@ -19,7 +19,7 @@ from bob.agent.inside.devices import (
     remove_log_writes,
     write_text,
 )
-from bob.agent.inside.documents import StackDocument
+from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Refused
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.late_disk import LateDisk, late_disks
@@ -87,7 +87,7 @@ def give_history(device: int) -> None:
 
 
 class Recorded:
-    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``stack`` makes of them.
+    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``layers`` make of them.
 
     A disk completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
     """
@@ -98,7 +98,7 @@ class Recorded:
         lengths: Sequence[int],
         log_bytes: int,
         completion: str = PROMPT,
-        stack: StackDocument | None = None,
+        layers: Sequence[LayerDocument] = (),
     ) -> None:
         below: Sequence[Loop | LateDisk]
         if completion == PROMPT:
@@ -109,8 +109,9 @@ class Recorded:
             LoggedDisk(number, data, length, log_bytes) for number, (data, length) in enumerate(zip(below, lengths))
         ]
         self._starts = [start // SECTOR for start, _length in spans(lengths)]
-        self.assembly = Assembly(stack, [disk.path for disk in self.disks])
-        if stack is None:
+        self.assembly = Assembly(layers, [disk.path for disk in self.disks])
+        self._has_layers = bool(layers)
+        if not layers:
             give_history(self.disks[0].device)
 
     @property
@@ -133,9 +134,9 @@ class Recorded:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Have what is mounted at ``assembly.path``; of a stack, the device on top is the one with dirty pages."""
+        """Have what is mounted at ``assembly.path``: where there are layers, that is what has dirty pages."""
         self.assembly.assemble()
-        if len(self.disks) > 1:
+        if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)
 
     def written(self) -> list[str]:

@@ -60,7 +60,7 @@ class Take:
         self.narrate = narrator(self._manner.narrates)
         self.medium, disks = medium.medium_with(base), medium.bases[base].disks
         log_bytes, kib = self._manner.log_bytes, self._manner.timeline_kib
-        self.recorded = Recorded(self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.stack)
+        self.recorded = Recorded(self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.layers)
         self.timeline = self.recorded.timeline(kib, more)
         self.effective = ""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bob.agent.inside.assembly import Assembly, Slices
 from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
-from bob.agent.inside.documents import StackDocument
+from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.medium import Medium
 from bob.agent.inside.mounts import KernelLog
@@ -108,13 +108,13 @@ class Watched:
 
 
 class Scratch:
-    """The block device over the working copy of a medium, what a ``stack`` makes of the ``disks`` (lengths, bytes) on
+    """The block device over the working copy of a medium, what ``layers`` make of the ``disks`` (lengths, bytes) on
     it, and what watches it: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as
     long as some mounts, so it outlives sessions."""
 
-    def __init__(self, over: Medium, reads: bool, disks: Sequence[int], stack: StackDocument | None) -> None:
+    def __init__(self, over: Medium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
         self.medium, self.reads = over, reads
-        self.made_of = disks, stack
+        self.made_of = disks, layers
         self.looking_out: list[int] = []
         self.put_back: Runs = []
         with ExitStack() as resources:
@@ -125,7 +125,7 @@ class Scratch:
             else:
                 self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
             slices = resources.enter_context(Slices(self.disk.path, disks))
-            self.assembly = Assembly(stack, slices.paths)
+            self.assembly = Assembly(layers, slices.paths)
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
             # write zeroes, for one, has no letter of its own.
@@ -135,8 +135,8 @@ class Scratch:
             self.everything: Watched | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
-                # Blocks that are read ahead have numbers of what is mounted; on a stack these are no places on a disk.
-                if stack is None and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
+                # Blocks that are read ahead have numbers of what is mounted; on layers these are no places on a disk.
+                if not layers and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}

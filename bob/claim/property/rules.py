@@ -22,7 +22,7 @@ from bob.claim.property.account import Account, Extent
 from bob.claim.property.calls import covered, makers
 from bob.claim.property.collateral import Damage
 from bob.claim.property.presence import Oracle, Reading
-from bob.claim.property.subjects import Effect, Span, Subject, subjects
+from bob.claim.property.subjects import ClassifiedOperation, Effect, Span, subjects
 from bob.claim.property.vocabulary import Call
 from bob.observe.observation import Observation
 from bob.observe.presence import Presence
@@ -140,7 +140,7 @@ def questions(prop: Property, history: History) -> tuple[Question, ...]:
     return tuple(question for subject in chosen for question in _ordered(prop, history, subject))
 
 
-def _chosen(prop: Property, history: History) -> list[Subject]:
+def _chosen(prop: Property, history: History) -> list[ClassifiedOperation]:
     return [
         subject
         for subject in subjects(history)
@@ -156,7 +156,7 @@ def _is_of(kinds: tuple[ChangeKind, ...], history: History, number: int) -> bool
     return not kinds or (change is not None and change.kind in kinds)
 
 
-def _ordered(prop: Property, history: History, subject: Subject) -> Iterator[Question]:
+def _ordered(prop: Property, history: History, subject: ClassifiedOperation) -> Iterator[Question]:
     required: tuple[int, ...] = (subject.number,)
     if prop.then_renamed:
         numbers = range(subject.number + 1, len(history.operations) + 1)
@@ -182,7 +182,7 @@ def _is_paired(prop: Property, history: History, first: int, later: int) -> bool
     return first in single and later in single and relation(single[first], single[later]) in prop.relations
 
 
-def _renames(history: History, number: int, subject: Subject) -> bool:
+def _renames(history: History, number: int, subject: ClassifiedOperation) -> bool:
     operation = history.operations[number - 1]
     return isinstance(operation, ops.Rename) and history.steps[number - 1].names.get(operation.old) == subject.thing
 
@@ -304,7 +304,7 @@ _ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)
 """The effects that the atomicity rows of Table 1 speak of."""
 
 
-def _is_of_one_row(several: Sequence[Subject]) -> bool:
+def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
     """Whether an atomicity row of Table 1 speaks of all of these: writes over several blocks are one row's, be they
     appended or not."""
     rows = {

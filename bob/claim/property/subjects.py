@@ -33,7 +33,7 @@ class Span(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ClassifiedOperation:
     """An operation classified. ``number`` counts from 1; ``thing`` is the file that a write goes to."""
 
     number: int
@@ -43,7 +43,7 @@ class Subject:
 
 
 @lru_cache(maxsize=8)
-def subjects(history: History) -> tuple[Subject, ...]:
+def subjects(history: History) -> tuple[ClassifiedOperation, ...]:
     """Every operation of ``history`` that changes the file system, classified, in program order."""
     found = []
     for number, operation in enumerate(history.operations, start=1):
@@ -53,23 +53,23 @@ def subjects(history: History) -> tuple[Subject, ...]:
     return tuple(found)
 
 
-def _classify(history: History, number: int, operation: ops.Operation) -> Subject:
+def _classify(history: History, number: int, operation: ops.Operation) -> ClassifiedOperation:
     if isinstance(operation, ops.DIRECTORY_OPERATIONS):
-        return Subject(number, Effect.DIRECTORY)
+        return ClassifiedOperation(number, Effect.DIRECTORY)
     if not isinstance(operation, ops.Write):
-        return Subject(number, Effect.OTHER)
+        return ClassifiedOperation(number, Effect.OTHER)
     thing, offset, length = history.data[number]
     was = history.steps[number - 1].inodes.get(thing)
     size = len(was.content) if was is not None else 0
     span = _span(offset, length)
     if operation.how is ops.How.TRUNC:
-        return Subject(number, Effect.TRUNCATING_APPEND, span, thing)
+        return ClassifiedOperation(number, Effect.TRUNCATING_APPEND, span, thing)
     if offset + length <= size:
-        return Subject(number, Effect.OVERWRITE, span, thing)
+        return ClassifiedOperation(number, Effect.OVERWRITE, span, thing)
     # A write over the end of a file is neither an overwrite nor an append; one that makes its file is both a directory
     # operation and an append, and what it leaves halfway belongs to no row of the table.
     appends = offset == size and was is not None
-    return Subject(number, Effect.APPEND if appends else Effect.OTHER, span, thing)
+    return ClassifiedOperation(number, Effect.APPEND if appends else Effect.OTHER, span, thing)
 
 
 def _span(offset: int, length: int) -> Span:

@@ -1,4 +1,4 @@
-"""A file system as it is probed: with which mkfs and mount options, on a device of which size."""
+"""What is crashed, as data: disks, the layers on them, and a file system with its options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bob.errors import UsageError
 from bob.schema import Document, adapt
 from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
-from bob.subject.stack import Stack
+from bob.subject.layer import Layer
 
 DEFAULT_BUDGET = 100
 """Mounts per workload: with it a column takes a few minutes on two processors without KVM."""
@@ -18,9 +18,9 @@ DEFAULT_AUDIT = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
-    """A file system with options, on a device of ``device`` bytes (0: the file system's default size), or on what a
-    ``stack`` makes of several disks.
+class Subject:
+    """A file system with options, on what ``layers``, from the bottom up, make of the disks. ``sizes`` are those of the
+    disks (bytes); without any, there is one of the file system's default size.
 
     ``name`` is what tables and files call it.
     """
@@ -29,23 +29,27 @@ class Configuration:
     fs: FileSystem
     mkfs_options: str = ""
     mount_options: str = ""
-    device: int = 0
-    stack: Stack | None = None
+    sizes: tuple[int, ...] = ()
+    layers: tuple[Layer, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min(self.disks) <= 0:
+            raise ValueError(f"{self.name} has disks of {self.disks!r} bytes")
 
     @property
     def disks(self) -> tuple[int, ...]:
         """The lengths of the disks (bytes)."""
-        return (self.device or self.fs.device,) if self.stack is None else self.stack.disks
+        return self.sizes or (self.fs.device,)
 
     @property
     def device_bytes(self) -> int:
-        """The size of the probed device, or of all disks together."""
+        """The size of all disks together."""
         return sum(self.disks)
 
     @property
     def forgets(self) -> bool:
         """Whether recovery forgets (:class:`FileSystem`), and the places of its log on the disk can be told."""
-        return self.fs.forgets and self.stack is None
+        return self.fs.forgets and not self.layers
 
     @property
     def mkfs(self) -> tuple[str, ...]:
@@ -73,9 +77,11 @@ def configuration(
     mount_options: str = "",
     device: int = 0,
     name: str = "",
-    stack: Stack | None = None,
-) -> Configuration:
-    """The configuration of file system ``fs``; without a ``name`` it has the field's, or that of what it is made of.
+    disks: tuple[int, ...] = (),
+    layers: tuple[Layer, ...] = (),
+) -> Subject:
+    """The subject with file system ``fs``; without a ``name`` it has the field's, or that of what it is made of. The
+    sizes of several ``disks`` take the place of that of the ``device``; all are in bytes.
 
     ``fs`` is a name or a path, as :func:`bob.subject.file_system.file_system` takes it, or the file system itself.
     Raises UsageError when bob does not know ``fs``, or the options cannot be taken apart.
@@ -87,15 +93,16 @@ def configuration(
         shlex.split(mkfs_options)
     except ValueError as error:
         raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="they are split as a shell does") from None
-    if not name and not mkfs_options and stack is None:
+    if not name and not mkfs_options and not layers:
         name = dict(known.names).get(mount_options, "")
-    on = "" if stack is None else f"on {stack.name}"
+    on = f"on {', '.join(layer.name for layer in reversed(layers))}" if layers else ""
     name = name or " ".join(part for part in (known.name, mkfs_options, mount_options, on) if part)
-    return Configuration(name, known, mkfs_options, mount_options, device, stack)
+    return Subject(name, known, mkfs_options, mount_options, disks or ((device,) if device else ()), layers)
 
 
 class ConfigurationDocument(Document, frozen=True, kw_only=True):
-    """A configuration: its file system by its name; of one of the user's own, the ``declaration``."""
+    """A subject: its file system by its name; of one of the user's own, the ``declaration``. ``disks`` are those of
+    several, in place of the ``device`` (0: of the file system's default size)."""
 
     name: str
     fs: str
@@ -103,18 +110,21 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
     mount_options: str
     device: int
     declaration: str | None = None
-    stack: Stack | None = None
+    disks: tuple[int, ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     @classmethod
-    def of(cls, made: Configuration) -> ConfigurationDocument:
-        """Return the document of a configuration."""
-        return adapt(cls, made, fs=made.fs.name, declaration=made.fs.declaration or None)
+    def of(cls, made: Subject) -> ConfigurationDocument:
+        """Return the document of a subject."""
+        device, disks = (sum(made.sizes), ()) if len(made.sizes) < 2 else (0, made.sizes)
+        return adapt(cls, made, fs=made.fs.name, declaration=made.fs.declaration or None, device=device, disks=disks)
 
     @property
-    def configuration(self) -> Configuration:
-        """The configuration. Raises UsageError for a file system that this bob does not know."""
+    def configuration(self) -> Subject:
+        """The subject. Raises UsageError for a file system that this bob does not know."""
         fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
         if fs is None:
             hint = "it was shipped with another version of bob, or its file was in bob's own folder"
             raise UsageError(f"this bob knows no file system {self.fs!r}", hint=hint)
-        return configuration(fs, self.mkfs_options, self.mount_options, self.device, self.name, self.stack)
+        options = self.mkfs_options, self.mount_options
+        return configuration(fs, *options, self.device, self.name, self.disks, self.layers)
