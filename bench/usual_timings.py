@@ -21,7 +21,7 @@ from statistics import median
 
 from bob.request import request_from_json
 from bob.store.matrix_directory import MatrixDirectory
-from bob.timings import SCHEMA, Timing, Work
+from bob.timings import SCHEMA, TimedWork, Timing
 
 GUESTS = 2
 
@@ -44,7 +44,7 @@ def timings_of(run: Path) -> list[Timing]:
         both = GUESTS * (observed[number][-1] - before) - sum(recording[number + 1 : number + 2])
         if number > 0:
             both += recording[number]
-        work = Work.of("probe", request, GUESTS, len(recorded[number]))
+        work = TimedWork.of("probe", request, GUESTS, len(recorded[number]))
         found.append(Timing(work, round(both / GUESTS, 1), round(recording[number] / both, 3)))
         before = observed[number][-1]
     return found

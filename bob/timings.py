@@ -35,7 +35,7 @@ USUAL_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TimedWork:
     """Something that takes its time: a ``kind`` (``probe``, ``search``, ``try``, ``app``) of ``workloads`` on ``what``,
     a file system (or a program on one), by so many ``guests``; ``budget`` is in mounts per workload. ``configuration``
     is the file system with its options, where it is known."""
@@ -49,7 +49,7 @@ class Work:
     configuration: str = ""
 
     @classmethod
-    def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> Work:
+    def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
         """So many workloads of what is asked."""
         made = request.configuration
         return cls(kind, made.fs.name, request.image, guests, request.budget, workloads, made.name)
@@ -59,11 +59,11 @@ class Work:
 class Timing:
     """What some work took: ``seconds``, of which recording was the share ``recording`` (0 to 1)."""
 
-    work: Work
+    work: TimedWork
     seconds: float
     recording: float
 
-    def scaled_to(self, part: Work) -> tuple[float, float]:
+    def scaled_to(self, part: TimedWork) -> tuple[float, float]:
         """Return how long ``part`` takes to record and to observe (seconds), if a workload takes as long as here.
 
         Time grows with the number of workloads, and shrinks with that of guests. The budget does not
@@ -75,7 +75,9 @@ class Timing:
         return self.recording * seconds, observing
 
 
-def estimate(parts: Sequence[Work], here: Sequence[Timing], usual: Sequence[Timing] = ()) -> tuple[Earlier | None, str]:
+def estimate(
+    parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
+) -> tuple[Earlier | None, str]:
     """Return what all of ``parts`` took before, None if it is not known, and how long they take, in words.
 
     A part takes as long as the most similar work took on this machine (``here``, the oldest first). Unless that is
@@ -100,13 +102,13 @@ def estimate(parts: Sequence[Work], here: Sequence[Timing], usual: Sequence[Timi
     return Earlier(seconds, share, taken), f"this takes about {duration(seconds)}{why}"
 
 
-def _all_most_similar(parts: Sequence[Work], timings: Sequence[Timing]) -> list[Timing] | None:
+def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> list[Timing] | None:
     """For each of ``parts`` the most similar timing; None if a part has none."""
     found = [one for part in parts if (one := _most_similar(part, timings)) is not None]
     return found if len(found) == len(parts) else None
 
 
-def _most_similar(part: Work, timings: Sequence[Timing]) -> Timing | None:
+def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
     """The newest of the timings of such work on such a file system that are most similar to ``part``. A machine that is
     given works in real time, and tells of nothing but itself."""
     given = part.image if _is_given(part.image) else ""
@@ -124,26 +126,26 @@ def _is_given(image: str) -> bool:
     return ":" in image
 
 
-def _distance(one: Work, other: Work) -> float:
+def _distance(one: TimedWork, other: TimedWork) -> float:
     """How unlike two pieces of work are, of one kind on one file system."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
     others = 0.1 * (one.image != other.image) + (one.configuration != other.configuration)
     return sum(abs(math.log(a / b)) for a, b in pairs) + others
 
 
-def _unknown(parts: Sequence[Work]) -> str:
+def _unknown(parts: Sequence[TimedWork]) -> str:
     names = list(dict.fromkeys(part.what for part in parts))
     said = ", ".join(names[:3]) + (f" and {plural(len(names) - 3, 'other')}" if len(names) > 3 else "")
     return f"no {parts[0].kind} of {said} was timed on this machine"
 
 
-def in_words(parts: Sequence[Work]) -> str:
+def in_words(parts: Sequence[TimedWork]) -> str:
     """Return how long all of ``parts`` take, as far as it is known."""
     return estimate(parts, read(), usual())[1]
 
 
 @contextmanager
-def timed(parts: Sequence[Work], progress: Progress, *, silently: bool = False) -> Iterator[Timed]:
+def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[Timed]:
     """Tells ``progress`` how long all of ``parts`` take, as far as that is known (in words, too, but ``silently``), and
     notes how long they take; what is planned is told to ``progress`` before, what is done to what this yields."""
     parts = [part for part in parts if part.workloads]
@@ -160,7 +162,7 @@ def timed(parts: Sequence[Work], progress: Progress, *, silently: bool = False) 
         note([Timing(part, lap, _usual_share(part)) for part, lap in zip(parts, watcher.laps, strict=True)])
 
 
-def _usual_share(part: Work) -> float:
+def _usual_share(part: TimedWork) -> float:
     """The share of recording in some work, where it was not seen."""
     known = _most_similar(part, usual())
     return known.recording if known else USUAL_SHARE
@@ -247,7 +249,7 @@ def _file() -> Path:
 
 
 def _from_json(document: dict[str, Any]) -> Timing:
-    made = typed(Timing(typed(Work(**document["work"])), document["seconds"], document["recording"]))
+    made = typed(Timing(typed(TimedWork(**document["work"])), document["seconds"], document["recording"]))
     counts = (made.work.guests, made.work.budget, made.work.workloads)
     if not (all(type(one) is int and one > 0 for one in counts) and made.seconds > 0 and 0 <= made.recording <= 1):
         raise ValueError("it is no timing")

@@ -27,7 +27,7 @@ Run = tuple[int, int, int]
 """``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
 
 
-class Layer(NamedTuple):
+class LandedSector(NamedTuple):
     """A sector of a write, where it lands: the write's index, the sector's number in it, the number of its content."""
 
     write: int
@@ -126,19 +126,19 @@ class Composer:
         return self._payload.contents.take(vector)
 
     @cached_property
-    def layers(self) -> list[tuple[Layer, ...]]:
+    def layers(self) -> list[tuple[LandedSector, ...]]:
         """For each of ``sectors`` what can show there, in submission order.
 
         What is there is the content of the last of them that landed, or the ground's (0) if none did.
         """
-        layers: list[tuple[Layer, ...]] = [()] * len(self._sectors)
+        layers: list[tuple[LandedSector, ...]] = [()] * len(self._sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
         for place, *layer in zip(
             self._place.tolist(), self._writer.tolist(), offsets.tolist(), contents.tolist(), strict=True
         ):
             if layer[-1] or layers[place]:  # what shows nothing but the ground matters only where it hides another
-                layers[place] += (Layer(*layer),)
+                layers[place] += (LandedSector(*layer),)
         return layers
 
     def delta(self, state: CrashState) -> tuple[Run, ...]:

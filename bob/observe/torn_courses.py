@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bob.crash.cubes import Cube
-from bob.crash.image import Composer, Layer
+from bob.crash.image import Composer, LandedSector
 from bob.crash.units import Parts
 from bob.observe.courses import Course
 from bob.observe.predict import Known, Node, Places
@@ -84,7 +84,7 @@ class TornCourses:
             found = list(islice((part for cube in found for part in _by_last(cube, layers, content)), MOST_CUBES))
         return [cube for cube in found if self._parts.legal.count(cube)]
 
-    def _number(self, layer: Layer) -> int:
+    def _number(self, layer: LandedSector) -> int:
         return self._parts.number(layer.write, layer.sector)
 
     def _mask(self, parts: NDArray[np.int64]) -> int:

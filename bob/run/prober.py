@@ -43,7 +43,7 @@ from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
-from bob.timings import Timed, Work, timed
+from bob.timings import Timed, TimedWork, timed
 from bob.version import __version__
 from bob.workload.lacking import without
 from bob.workload.operations import Workload
@@ -313,12 +313,12 @@ def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
     run.note(environment=dict(environment))
 
 
-def _work(request: ProbeRequest, guests: int, workloads: int) -> Work:
+def _work(request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
     """What there is to do of a column, as it is timed."""
     kind = "search" if request.by_cause else "probe"
     if request.recovery_crashes:
         kind = f"{kind}, {request.recovery_crashes} recoveries crashed"
-    return Work.of(kind, request, guests, workloads)
+    return TimedWork.of(kind, request, guests, workloads)
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:

@@ -54,7 +54,7 @@ from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Asked
-from bob.timings import Work, timed
+from bob.timings import TimedWork, timed
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing
@@ -215,10 +215,10 @@ def _in_order(results: Mapping[int, ProgramResult]) -> tuple[ProgramResult, ...]
     return tuple(result for _number, result in sorted(results.items()))
 
 
-def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> Work:
+def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
     """What there is to explore of a program on one configuration, as it is timed."""
     what = f"{case.work.name} on {case.work.pace.of(case.subject.fs.name)}"
-    return Work("app", what, request.image, guests, request.budget, len(case.windows))
+    return TimedWork("app", what, request.image, guests, request.budget, len(case.windows))
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:

@@ -30,7 +30,7 @@ from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
-from bob.timings import Work, in_words
+from bob.timings import TimedWork, in_words
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.results import tell_results
@@ -69,7 +69,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     }
     if planned.together and asked.seconds is None and request.host.scheduler is None:
         guests = jobs_for(request.image, request.host.jobs)
-        work = Work.of("search", request, guests, planned.together)
+        work = TimedWork.of("search", request, guests, planned.together)
         progress.step(in_words([work]))
     directory = SearchDirectory.create(path, about)
     try:

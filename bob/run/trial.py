@@ -37,7 +37,7 @@ from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.subject.subject import ConfigurationDocument
-from bob.timings import Work, timed
+from bob.timings import TimedWork, timed
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing
@@ -80,7 +80,7 @@ def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) ->
         progress.planned(len(trial.workloads), len(trial.workloads) * request.budget)
         task = Task(request.configuration, request.model, request.effort, run, trial.workloads)
         guests, count = jobs_for(image.name, request.host.jobs), len(trial.workloads)
-        work = Work.of("try", request, guests, count)
+        work = TimedWork.of("try", request, guests, count)
         with timed([work], progress) as watcher, Pipeline(hypervisor, image, [task], watcher, guests) as pipeline:
             for number in range(len(trial.workloads)):
                 pipeline.result(0, number)  # which the run directory keeps

@@ -45,7 +45,7 @@ class Loss(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class XfstestsScript:
     """A case: its script, and what it prints where nothing is wrong (``golden``). ``remarks`` say for people whether it
     can be expected to show the violation."""
 
@@ -54,7 +54,7 @@ class Case:
     remarks: tuple[str, ...]
 
 
-def to_case(witness: Witness, name: str) -> Case:
+def to_case(witness: Witness, name: str) -> XfstestsScript:
     """The case ``name`` (the last part of its path, such as ``900``) for ``witness``.
 
     Raises UsageError where it cannot be one: the crash may come before the last operation has returned, an operation
@@ -64,7 +64,7 @@ def to_case(witness: Witness, name: str) -> Case:
     lost, checks = loss(witness), tuple(_checks(witness, workload))
     remarks = tuple(_remarks(witness, lost))
     text = _script(witness, workload, name, lost, checks, remarks)
-    return Case(text, f"QA output created by {name}\n{SILENCE}\n", remarks)
+    return XfstestsScript(text, f"QA output created by {name}\n{SILENCE}\n", remarks)
 
 
 def loss(witness: Witness) -> Loss:

@@ -26,7 +26,7 @@ from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult
 from bob.run.option_values import read_size
 from bob.subject import load_set, set_names
-from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, Timing, Work, estimate, note, read, timed, usual
+from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, TimedWork, Timing, estimate, note, read, timed, usual
 from wording import line_with, sentence_with, text_with
 
 from .stand_in import result
@@ -275,7 +275,7 @@ def test_of_slow_tries_it_is_said_how_long_they_take_at_most() -> None:
     assert tally.seconds_left is None, "a recording was just made, so that others may come"
 
 
-WORK = Work("probe", "ext4", "debian-bookworm", 2, 100, 120)
+WORK = TimedWork("probe", "ext4", "debian-bookworm", 2, 100, 120)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ WORK = Work("probe", "ext4", "debian-bookworm", 2, 100, 120)
         (replace(WORK, budget=1000, workloads=12), 5, 45),  # there is one that is more like it
     ],
 )
-def test_what_took_its_time_tells_how_long_the_same_takes(asked: Work, recording: float, observing: float) -> None:
+def test_what_took_its_time_tells_how_long_the_same_takes(asked: TimedWork, recording: float, observing: float) -> None:
     known = [Timing(WORK, 60.0, 0.25), Timing(replace(WORK, budget=1000, workloads=12), 50.0, 0.1)]
     found, words = estimate([asked], known)
     assert found is not None and found.seconds == pytest.approx(recording + observing)
@@ -365,7 +365,7 @@ class Told(Silent):
         self.known.append(earlier)
 
 
-def done(works: Sequence[Work], finished: int, told: Told) -> None:
+def done(works: Sequence[TimedWork], finished: int, told: Told) -> None:
     """Work on ``works`` that takes no time."""
     with timed(works, told) as watcher:
         for work in works:
