@@ -380,30 +380,45 @@ def test_a_known_machine_lets_in_who_has_the_key(served: Served, monkeypatch: py
     served.log_in(user=None)
     monkeypatch.setenv("USER", "somebody")
     (served.home / ".ssh/config").unlink()
-    with pytest.raises(GuestError, match="refuses somebody"):
+    with pytest.raises(GuestError) as refused:
         served.log_in(user=None)
+    assert text_with(str(refused.value), "somebody").replace(str(served.port), "PORT") == snapshot(
+        "ssh://127.0.0.1:PORT refuses somebody: Authentication failed."
+    )
 
 
 def test_a_machine_that_nobody_knows_is_refused(served: Served) -> None:
-    with pytest.raises(GuestError, match=r"known_hosts does not know ssh://me@127\.0\.0\.1") as refused:
+    with pytest.raises(GuestError, match=r"known_hosts .* ssh://me@127\.0\.0\.1") as refused:
         served.log_in()
+    assert str(refused.value).replace(str(served.port), "PORT") == snapshot(
+        "~/.ssh/known_hosts does not know ssh://me@127.0.0.1:PORT"
+    )
     hint = text_with(refused.value.hint, f"ssh -p {served.port} me@127.0.0.1")
     assert hint.replace(str(served.port), "PORT") == snapshot("log in once by hand: ssh -p PORT me@127.0.0.1")
     served.known(paramiko.ECDSAKey.generate())
-    with pytest.raises(GuestError, match="is not the machine that"):
+    with pytest.raises(GuestError) as another:
         served.log_in()
+    assert text_with(str(another.value), "ssh://me@127.0.0.1", "known_hosts").replace(
+        str(served.port), "PORT"
+    ) == snapshot("ssh://me@127.0.0.1:PORT is not the machine that ~/.ssh/known_hosts knows")
 
 
 def test_who_has_no_key_or_another_is_refused(served: Served) -> None:
     served.known()
     key = served.home / ".ssh/id_ecdsa"
     key.unlink()
-    with pytest.raises(GuestError, match="there is no key to log in") as refused:
+    with pytest.raises(GuestError) as refused:
         served.log_in()
+    assert text_with(str(refused.value), "ssh://me@127.0.0.1").replace(str(served.port), "PORT") == snapshot(
+        "there is no key to log in to ssh://me@127.0.0.1:PORT"
+    )
     assert refused.value.hint == f"ssh-copy-id -p {served.port} me@127.0.0.1"
     paramiko.ECDSAKey.generate().write_private_key_file(str(key))
-    with pytest.raises(GuestError, match="refuses me"):
+    with pytest.raises(GuestError) as another:
         served.log_in()
+    assert text_with(str(another.value), "ssh://me@127.0.0.1").replace(str(served.port), "PORT") == snapshot(
+        "ssh://me@127.0.0.1:PORT refuses me: Authentication failed."
+    )
 
 
 def test_a_machine_behind_another_is_refused(served: Served) -> None:

@@ -252,10 +252,14 @@ def test_what_is_drawn_is_drawn_again_and_each_is_new() -> None:
 
 def test_which_workloads_a_search_tries_is_said() -> None:
     drawn = search(None, ("append-any",), 2, Part(2, 3, 40, 7))
-    assert drawn.words == (
+    assert text_with(drawn.words, "shapes", 2, "append-any", 40, 7, 3) == snapshot(
         "workloads within the bounds shapes, of 2 operations, that ask for append-any, 40 drawn by seed 7, part 2 of 3"
     )
-    assert search("ace").words == "workloads within the bounds ace, of 1 operation"
-    assert search(None, (), 2).words == "workloads within the bounds small, of up to 2 operations"
-    assert search(None, (), 2, seconds=60).words.endswith(", of 2 operations, drawn by seed 1 for 60 s")
-    assert Search("mine.py", "", is_python=True).words == "workloads of mine.py"
+    assert text_with(search("ace").words, "ace", 1) == snapshot("workloads within the bounds ace, of 1 operation")
+    assert text_with(search(None, (), 2).words, "small", 2) == snapshot(
+        "workloads within the bounds small, of up to 2 operations"
+    )
+    assert text_with(search(None, (), 2, seconds=60).words, 2, 1, 60) == snapshot(
+        "workloads within the bounds small, of 2 operations, drawn by seed 1 for 60 s"
+    )
+    assert text_with(Search("mine.py", "", is_python=True).words, "mine.py") == snapshot("workloads of mine.py")
