@@ -524,6 +524,13 @@ hint: --guest ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN
 """),
         ),
         (
+            ("--image", "ssh://testbox"),
+            snapshot("""\
+bob: unknown guest image 'ssh://testbox'
+hint: name a machine of your own with --guest
+"""),
+        ),
+        (
             ("--guest", "ssh://testbox", "--kernel-tree", "."),
             snapshot("""\
 bob: --kernel-tree is for guests that bob boots

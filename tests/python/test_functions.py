@@ -133,6 +133,15 @@ def test_everything_that_can_be_asked_of_a_probe(elsewhere: Path) -> None:
     assert (request.model.completion, request.host) == (Completion.PROMPT, Host(jobs=1))
 
 
+def test_a_machine_may_stand_in_place_of_an_image_and_a_path_in_place_of_a_name(elsewhere: Path) -> None:
+    request, *_ = asked(lambda: bob.probe("ext4", image="ssh://me@testbox:2222"))
+    assert request.image == "ssh://me@testbox:2222"
+    declared = Path(bob.__file__).parent / "subject" / "file-systems" / "ext4.toml"
+    (elsewhere / "mine.toml").write_text(declared.read_text())
+    request, *_ = asked(lambda: bob.probe(Path("mine.toml")))
+    assert request.configuration.fs.name == "mine"
+
+
 def test_one_may_stand_where_several_may() -> None:
     request, *_ = asked(lambda: bob.probe("ext4", properties="append-any"))
     assert request.properties == ("append-any",)
