@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from bob.apm.crashes import ModelState, Tries
+from bob.apm.crashes import ModelState, ModelStates
 from bob.apm.micro import workings
 from bob.apm.named import EVERY, named_models
 from bob.apm.promised import graph_under
@@ -140,8 +140,8 @@ def _models(program: Program, request: ProbeRequest) -> None:
         by_hand = _by_hand(hypervisor, image, case, after)
     again, _notes = protocol_of(case, before, after)
     asked = graph_under(again.workload, workings(again.history), model.promised)
-    made, distinct, making = _made(Tries(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
-    _made_too, built, building = _made(Tries(asked, model.promised, again.told, MADE // 10), Tries.nodes)
+    made, distinct, making = _made(ModelStates(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
+    _made_too, built, building = _made(ModelStates(asked, model.promised, again.told, MADE // 10), ModelStates.nodes)
     result = found.result
     print(
         f"program            {program.name}, {result.operations:,} operations, {result.micro_operations:,} of a model"
@@ -158,7 +158,7 @@ def _models(program: Program, request: ProbeRequest) -> None:
     print(f"  by hand, in one  {1 / by_hand:.1f}, {by_hand * 1000:.0f} ms each")
 
 
-def _made(tries: Tries, look: Callable[[Tries, ModelState], object]) -> tuple[int, int, float]:
+def _made(tries: ModelStates, look: Callable[[ModelStates, ModelState], object]) -> tuple[int, int, float]:
     """How many states were made, how many of them are distinct, and in how many seconds."""
     start, distinct = time.monotonic(), 0
     for state in tries:

@@ -20,7 +20,7 @@ import pytest
 import bob
 from bob.apm.clauses import Durable
 from bob.apm.export.claims import GROUPS
-from bob.apm.model import Status
+from bob.apm.model import ClauseStatus
 from bob.apm.model import load as load_model
 from bob.catalogue.sets import Rows
 from bob.claim.property.vocabulary import Call, What
@@ -475,7 +475,7 @@ def test_a_model_of_a_disk_that_is_done_at_once_is_less_sure_of_a_sync(
     known = {key: value for key, value in model.source.items() if key != "device_model"}
     told = replace(model, source={**known, **source})
     asked = IDIOMS[question]
-    holding = {"refutation": None, "status": Status.EXHAUSTIVE, "promised": True}
+    holding = {"refutation": None, "status": ClauseStatus.EXHAUSTIVE, "promised": True}
     held = replace(told, findings=tuple(replace(one, **holding) for one in told.findings))
     [(_fs, [answer])] = answered(asked, Results((), (), (held,))).answers
     assert answer.word is word

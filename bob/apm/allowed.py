@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bob.apm.clauses import OWN_FIRST, Clause, without_exception
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
-from bob.apm.readings import Constraint, Reader, Reading
+from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
 from bob.workload.history import Kind
@@ -21,7 +21,7 @@ from bob.workload.history import Kind
 MOST_ASKED = 10_000
 """By which clauses a tree is forbidden is asked where times and clauses make so many questions at most."""
 
-Known = dict[int, bool]
+NodePresence = dict[int, bool]
 """Node -> whether it is there."""
 
 
@@ -57,14 +57,14 @@ class Implications:
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
-        known: Known = {}
+        known: NodePresence = {}
         return (
             all(usable)
             and self.force(known, at_time(self.graph, returned))
             and self._search(known, sorted(usable, key=len), most)
         )
 
-    def force(self, known: Known, reading: Reading) -> bool:
+    def force(self, known: NodePresence, reading: CellReading) -> bool:
         """Take a reading as true, with all that follows from it; False if that contradicts what is known."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
@@ -72,15 +72,15 @@ class Implications:
             for node in missing
         )
 
-    def is_possible(self, known: Known, reading: Reading) -> bool:
+    def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
         """Whether a reading does not contradict what is known (with all that follows)."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
 
-    def _search(self, known: Known, choices: Sequence[Sequence[Reading]], most: int | None) -> bool:
+    def _search(self, known: NodePresence, choices: Sequence[Sequence[CellReading]], most: int | None) -> bool:
         # By hand, not by recursion: a file full of unknown bytes has a cell with several readings every 16 bytes.
-        under_way: list[Iterator[tuple[Known, int]]] = [iter([(known, 0)])]
+        under_way: list[Iterator[tuple[NodePresence, int]]] = [iter([(known, 0)])]
         steps = 0
         while under_way:
             steps += 1
@@ -98,7 +98,9 @@ class Implications:
                 under_way.append(self._tried(now, choices[at], at + 1))
         return False
 
-    def _tried(self, known: Known, readings: Sequence[Reading], then: int) -> Iterator[tuple[Known, int]]:
+    def _tried(
+        self, known: NodePresence, readings: Sequence[CellReading], then: int
+    ) -> Iterator[tuple[NodePresence, int]]:
         """What is known after each of ``readings`` that does not contradict it, and where to go on."""
         for reading in readings:
             tried = dict(known)
@@ -118,7 +120,7 @@ class Foreseen:
         self._implications, self._told, self._most = Implications(graph, promised), told, most
         self._graph, self._promised = graph, promised
         # Inode numbers are used again for what the program makes and removes: so names and contents tell files apart.
-        self._reader = Reader(graph.workings, {})
+        self._reader = ObservationReader(graph.workings, {})
 
     def allows(self, told: bytes, tree: Mapping[str, Node]) -> bool | None:
         """Whether a crash after ``told`` had been told may leave ``tree``; None where that is not known."""
@@ -156,15 +158,15 @@ class Foreseen:
         return [one for one in found if not one.about.startswith("the attribute ") and not one.about.endswith(lost)]
 
 
-def at_time(graph: Graph, returned: int) -> Reading:
+def at_time(graph: Graph, returned: int) -> CellReading:
     """The returns that a crash after that of operation ``returned`` has seen, as a reading."""
-    return Reading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
+    return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
-def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[Known, dict[Clause, str]]:
+def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
     """What is known without any clause, and the clauses that cells break by themselves, with the cell's name."""
     hard = Implications(graph, frozenset())
-    known: Known = {}
+    known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
     broken: dict[Clause, str] = {}
     unsettled = list(constraints)
@@ -225,23 +227,23 @@ def _tested(graph: Graph, promised: Set[Clause]) -> set[Clause]:
     return {clause for clause in promised if without_exception(clause) in tested}
 
 
-def _weakest(readings: list[Reading]) -> list[Reading]:
+def _weakest(readings: list[CellReading]) -> list[CellReading]:
     """Those of ``readings`` that ask for less than any other one: who takes one of the others could take it as well."""
-    kept: list[Reading] = []
+    kept: list[CellReading] = []
     for one in readings:
         if not any(_asks_less(other, one) for other in kept):
             kept = [*(other for other in kept if not _asks_less(one, other)), one]
     return kept
 
 
-def _asks_less(one: Reading, other: Reading) -> bool:
+def _asks_less(one: CellReading, other: CellReading) -> bool:
     return one.there <= other.there and one.missing <= other.missing and one.lost <= other.lost
 
 
-def _common(readings: Sequence[Reading]) -> Reading:
+def _common(readings: Sequence[CellReading]) -> CellReading:
     """What is so by each of these readings, at least one."""
     first, *others = readings
-    return Reading(
+    return CellReading(
         first.there.intersection(*(one.there for one in others)),
         first.missing.intersection(*(one.missing for one in others)),
         first.lost.intersection(*(one.lost for one in others)),
@@ -249,7 +251,7 @@ def _common(readings: Sequence[Reading]) -> Reading:
     )
 
 
-def _shown(graph: Graph, known: Known, conflict: Edge) -> tuple[int, int]:
+def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
     """What a crash shows of a conflict: a helper is there, or missing, by its parts."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
@@ -261,7 +263,7 @@ def _shown(graph: Graph, known: Known, conflict: Edge) -> tuple[int, int]:
     return there, missing
 
 
-def _follow(known: Known, node: int, along: Sequence[Sequence[int]], *, value: bool) -> bool:
+def _follow(known: NodePresence, node: int, along: Sequence[Sequence[int]], *, value: bool) -> bool:
     stack = [node]
     while stack:
         at = stack.pop()

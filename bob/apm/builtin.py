@@ -23,12 +23,12 @@ from bob.apm.clauses import (
     Durable,
     Intact,
     Ordered,
-    Part,
+    TreePart,
     Whole,
     closed,
     every_written,
 )
-from bob.apm.model import Finding, Model, Status
+from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
@@ -51,7 +51,9 @@ def builtin(name: str) -> Model:
     about, clauses = _MODELS[name]
     promised = closed(frozenset(clauses))
     findings = tuple(
-        Finding(clause, Status.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model")
+        ClauseFinding(
+            clause, ClauseStatus.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model"
+        )
         for clause in every_written()
     )
     return Model(name, about, findings, {"builtin": name})
@@ -59,7 +61,7 @@ def builtin(name: str) -> Model:
 
 def _common() -> Iterator[Clause]:
     """What all of the paper's models share."""
-    yield from (Intact(part) for part in Part)
+    yield from (Intact(part) for part in TreePart)
     yield from (Whole(kind, Unit.WHOLE) for kind in (*DIRECTORY_KINDS, ChangeKind.SETXATTR))
     yield from (Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
     yield Whole(ChangeKind.FALLOCATE, Unit.WHOLE)

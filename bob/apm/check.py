@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
-from bob.apm.evidence import Sight, Witnessed
+from bob.apm.evidence import OutcomeConstraints, Witnessed
 from bob.apm.model import Model
 from bob.apm.tightness import Counted, count
 from bob.crash.state import CrashState
@@ -21,13 +21,13 @@ DEFAULT_LIMIT = 2000
 class Counterexample:
     """A crash state that was observed and that the model forbids: by which clauses, and what shows it."""
 
-    sight: Sight
+    sight: OutcomeConstraints
     clauses: tuple[str, ...]
     evidence: str
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedWorkload:
     """A workload held against a model.
 
     ``observed`` counts the outcomes (each at the operations that had returned), ``unsound`` are those that the model
@@ -42,14 +42,14 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ModelCheck:
     """All workloads of a run held against a model."""
 
     model: str
     run: str
     promised: int
     """How many clauses the model promises."""
-    workloads: tuple[Checked, ...]
+    workloads: tuple[CheckedWorkload, ...]
     states: tuple[Counted, ...]
     """What it allows, and what of it was seen, of the workloads whose states were counted."""
 
@@ -80,7 +80,7 @@ def check(
     limit: int | None = DEFAULT_LIMIT,
     *,
     progress: Callable[[], None] = lambda: None,
-) -> Check:
+) -> ModelCheck:
     """Hold ``model`` against the workloads of ``run``; ``progress`` is called after each. With a ``limit`` of None, the
     states that it allows are not counted."""
     held_out = frozenset(model.source.get("held_out", ()))
@@ -89,17 +89,17 @@ def check(
         found.append(_check(model, workload, held_out=workload.workload.title in held_out))
         progress()
     states = () if limit is None else count(model.promised, workloads, limit)
-    return Check(model.name, run, len(model.promised), tuple(found), states)
+    return ModelCheck(model.name, run, len(model.promised), tuple(found), states)
 
 
-def _check(model: Model, workload: Witnessed, *, held_out: bool) -> Checked:
+def _check(model: Model, workload: Witnessed, *, held_out: bool) -> CheckedWorkload:
     implications = Implications(workload.graph, model.promised)
     unsound = tuple(
         _counterexample(model, workload, sight)
         for sight in workload.sights
         if not implications.is_allowed(sight.constraints, sight.returned)
     )
-    return Checked(
+    return CheckedWorkload(
         title=workload.workload.title,
         folder=workload.folder.name,
         held_out=held_out,
@@ -108,7 +108,7 @@ def _check(model: Model, workload: Witnessed, *, held_out: bool) -> Checked:
     )
 
 
-def _counterexample(model: Model, workload: Witnessed, sight: Sight) -> Counterexample:
+def _counterexample(model: Model, workload: Witnessed, sight: OutcomeConstraints) -> Counterexample:
     conflicts = refuted(workload.graph, model.promised, sight.constraints, sight.returned)
     conflicts = conflicts or [forbidding(workload.graph, model.promised, sight.constraints, sight.returned)]
     clauses = sorted({clause.name for conflict in conflicts for clause in conflict.clauses})
@@ -158,7 +158,7 @@ class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_on
     workloads: tuple[CheckedDocument, ...]
 
     @classmethod
-    def of(cls, check: Check) -> CheckDocument:
+    def of(cls, check: ModelCheck) -> CheckDocument:
         """Return the document of ``check``."""
         workloads = tuple(
             adapt(

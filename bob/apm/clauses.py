@@ -23,7 +23,7 @@ class Fill(StrEnum):
     STALE = "stale"
 
 
-class Where(StrEnum):
+class AppendPart(StrEnum):
     """Of which part of an append a clause speaks that forbids to find it missing.
 
     A block that had data of the file before stays where it is; one that the append begins has to be allotted first. So
@@ -39,7 +39,7 @@ class Where(StrEnum):
     """Those before it that the append begins, as long as no call asks for a part of the file."""
 
 
-class Part(StrEnum):
+class TreePart(StrEnum):
     """What is left as somebody made it, whatever else is lost."""
 
     NAMES = "names"
@@ -151,12 +151,12 @@ class Never:
 
     kind: ChangeKind
     fill: Fill
-    where: Where = Where.ANYWHERE
+    where: AppendPart = AppendPart.ANYWHERE
 
     @property
     def name(self) -> str:
         """How the clause is written in a model's file."""
-        if self.where is Where.ANYWHERE:
+        if self.where is AppendPart.ANYWHERE:
             return f"never {self.kind} {self.fill}"
         return f"never-in {self.kind} {self.where} {self.fill}"
 
@@ -189,7 +189,7 @@ class Durable:
 class Intact:
     """No crash leaves names, sizes, contents or attributes that no operation made, even in part."""
 
-    part: Part
+    part: TreePart
 
     @property
     def name(self) -> str:
@@ -199,7 +199,7 @@ class Intact:
     @property
     def words(self) -> str:
         """The clause for people."""
-        if self.part is Part.KEPT:
+        if self.part is TreePart.KEPT:
             return "of a file that is not removed, replaced or cut a crash leaves no contents that no operation made"
         return f"a crash leaves no {self.part} that no operation made"
 
@@ -244,13 +244,15 @@ NEVERS = tuple(
     for fill in Fill
     if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
 )
-PIECES = tuple(Never(ChangeKind.APPEND, fill, where) for where in Where if where is not Where.ANYWHERE for fill in Fill)
+PIECES = tuple(
+    Never(ChangeKind.APPEND, fill, where) for where in AppendPart if where is not AppendPart.ANYWHERE for fill in Fill
+)
 """What :data:`NEVERS` say of an append, of a part of it alone."""
 
 
 _CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
 """The blocks that a cut takes out go with the size; the rest of a block that is cut becomes zeros by other means."""
-_LESSER: tuple[Clause, ...] = (Intact(Part.KEPT), *PIECES, _CUT)
+_LESSER: tuple[Clause, ...] = (Intact(TreePart.KEPT), *PIECES, _CUT)
 
 
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
@@ -304,7 +306,7 @@ def every_clause() -> tuple[Clause, ...]:
     """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out, and
     :data:`JOURNALED` and :data:`SYNCED`: bob derives none. A model has one in place of what says more."""
     return (
-        *(Intact(part) for part in Part),
+        *(Intact(part) for part in TreePart),
         *NEVERS,
         *PIECES,
         *(Whole(kind, unit) for kind in DATA_KINDS for unit in UNITS),
@@ -364,18 +366,18 @@ def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
     """The clauses that say what ``clause`` does, and more: where it is refuted, so are these."""
-    if isinstance(clause, Never) and clause.where is not Where.ANYWHERE:
+    if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
-    if clause == Intact(Part.KEPT):
-        return (Intact(Part.CONTENTS),)
+    if clause == Intact(TreePart.KEPT):
+        return (Intact(TreePart.CONTENTS),)
     return (Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE),) if clause == _CUT else ()
 
 
 _WHERE = {
-    Where.ANYWHERE: "",
-    Where.TAIL: " in the block that the file ended in before, as long as no call asks for a part of the file",
-    Where.LAST: " in the block that the file ends in, if the append began it",
-    Where.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
+    AppendPart.ANYWHERE: "",
+    AppendPart.TAIL: " in the block that the file ended in before, as long as no call asks for a part of the file",
+    AppendPart.LAST: " in the block that the file ends in, if the append began it",
+    AppendPart.EARLIER: " in blocks that it began before the last one, as long as no call asks for a part of the file",
 }
 _CHANGED = {
     Means.OVERWRITES: "overwrites and holes that are made",

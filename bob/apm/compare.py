@@ -10,8 +10,8 @@ from itertools import product
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
-from bob.apm.model import Finding, Model
-from bob.apm.trees import Tree, allowed_trees, trees
+from bob.apm.model import ClauseFinding, Model
+from bob.apm.trees import ModelTree, allowed_trees, trees
 from bob.errors import UsageError
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Workload
@@ -60,11 +60,11 @@ class Apart:
     stronger: Model
     weaker: Model
     workload: Workload | None
-    tree: Tree | None
-    before: Tree = ()
+    tree: ModelTree | None
+    before: ModelTree = ()
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> ClauseFinding:
         """How the clause stands in the model that does not promise it."""
         return self.weaker.finding(self.clause)
 

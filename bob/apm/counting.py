@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from bob.apm.crashes import Lattice, Place, places
+from bob.apm.crashes import CrashInterval, Lattice, places
 from bob.apm.shapes import bits
 
 MOST_STEPS = 200_000
@@ -23,25 +23,25 @@ LARGEST_PART = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class StateCount:
     """So many crash states, or at least so many (``is_exact``)."""
 
     states: int
     is_exact: bool
 
 
-def count(lattice: Lattice, told: Sequence[bytes], most: int = MOST_STEPS) -> Count:
+def count(lattice: Lattice, told: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
     """The crash states of a lattice: different sets of micro-operations, each with what had been ``told``. About
     ``most`` steps are taken at most."""
     counting = _Counting(lattice, most)
     # Where the freedom is large most of them are: what there is no time for is missing at the small places.
     ordered = sorted(places(lattice, told), key=lambda one: one.free.bit_count(), reverse=True)
-    found: list[Count] = []
+    found: list[StateCount] = []
     for place in ordered:
         if counting.left <= 0:
-            return Count(max(sum(one.states for one in found), 1), is_exact=False)
+            return StateCount(max(sum(one.states for one in found), 1), is_exact=False)
         found.append(counting.at(place))
-    return Count(sum(one.states for one in found), all(one.is_exact for one in found))
+    return StateCount(sum(one.states for one in found), all(one.is_exact for one in found))
 
 
 class _Counting:
@@ -49,9 +49,9 @@ class _Counting:
 
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most
-        self._known: dict[int, Count] = {}
+        self._known: dict[int, StateCount] = {}
 
-    def at(self, place: Place) -> Count:
+    def at(self, place: CrashInterval) -> StateCount:
         """The crash states of a place, that are of no earlier one."""
         every = self._sets(place.free)
         must = place.must & place.base
@@ -63,17 +63,17 @@ class _Counting:
             it_needs |= self._lattice.needs[at]
         none = self._sets(place.free & ~need_it)
         if every.is_exact and none.is_exact:
-            return Count(every.states - none.states, is_exact=True)
-        return Count(self._sets(place.free & ~it_needs).states, is_exact=False)
+            return StateCount(every.states - none.states, is_exact=True)
+        return StateCount(self._sets(place.free & ~it_needs).states, is_exact=False)
 
-    def _sets(self, free: int) -> Count:
+    def _sets(self, free: int) -> StateCount:
         """How many sets a crash may lose of the micro-operations that are ``free``."""
         self.left -= free.bit_count()
         return self._product(sum(1 << at for at in self._lattice.atoms(free)))
 
-    def _product(self, members: int) -> Count:
+    def _product(self, members: int) -> StateCount:
         parts = [self._of_part(part) for part in self._parts(members)]
-        return Count(prod(one.states for one in parts), all(one.is_exact for one in parts))
+        return StateCount(prod(one.states for one in parts), all(one.is_exact for one in parts))
 
     def _parts(self, members: int) -> list[int]:
         """Members that have something to do with each other, directly or by others."""
@@ -91,24 +91,24 @@ class _Counting:
             members &= ~part
         return found
 
-    def _of_part(self, part: int) -> Count:
+    def _of_part(self, part: int) -> StateCount:
         if part not in self._known:
             self._known[part] = self._divided(part)
         return self._known[part]
 
-    def _divided(self, part: int) -> Count:
+    def _divided(self, part: int) -> StateCount:
         size = part.bit_count()
         self.left -= size
         above = {at: (self._lattice.needed_by[at] & part).bit_count() for at in bits(part)}
         if sum(above.values()) == size * (size + 1) // 2:
-            return Count(size + 1, is_exact=True)
+            return StateCount(size + 1, is_exact=True)
         if size > LARGEST_PART or self.left <= 0:
-            return Count(max(size + 1, 1 << self._apart(part)), is_exact=False)
+            return StateCount(max(size + 1, 1 << self._apart(part)), is_exact=False)
         near = {at: above[at] + (self._lattice.needs[at] & part).bit_count() for at in above}
         most = max(near, key=lambda at: near[at])
         if_lost = self._product(part & ~self._lattice.needed_by[most])
         if_there = self._product(part & ~self._lattice.needs[most])
-        return Count(if_lost.states + if_there.states, if_lost.is_exact and if_there.is_exact)
+        return StateCount(if_lost.states + if_there.states, if_lost.is_exact and if_there.is_exact)
 
     def _apart(self, part: int) -> int:
         """So many members of a part of which none needs another one, at least."""

@@ -17,11 +17,11 @@ from itertools import chain
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
 from bob.apm.shapes import Shapes, bits, digest
-from bob.apm.trees import Tree, nodes
+from bob.apm.trees import ModelTree, nodes
 from bob.observe.observation import Node
 
 
-class Stage(StrEnum):
+class CrashStage(StrEnum):
     """Which stage of the work comes to a state."""
 
     PREFIX = "prefix"
@@ -32,13 +32,13 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Crash:
+class ModelCrash:
     """The micro-operations that are ``there`` (a bit mask) in a crash after operation ``returned`` (0: none) had
     returned, and before the next one had."""
 
     there: int
     returned: int
-    stage: Stage
+    stage: CrashStage
 
 
 class Lattice:
@@ -83,7 +83,7 @@ class Lattice:
         return found
 
 
-def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) -> Iterator[Crash]:
+def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
     """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
 
     Where prefixes would take more than three quarters of the ``budget``, half of it is for prefixes that lie evenly,
@@ -101,13 +101,13 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
         else numbers
     )
     for returned in first:
-        yield Crash(lattice.upto[returned], returned, Stage.PREFIX)
+        yield ModelCrash(lattice.upto[returned], returned, CrashStage.PREFIX)
     if is_spread:
         order = _spread(last)
         split = _in_turns(*(_split(lattice, returned) for returned in order))
         without = _in_turns(*(_without(lattice, returned) for returned in (last, *order)))
         yield from _in_turns(split, without, _least(lattice, told, order))
-        yield from (Crash(lattice.upto[returned], returned, Stage.PREFIX) for returned in numbers)
+        yield from (ModelCrash(lattice.upto[returned], returned, CrashStage.PREFIX) for returned in numbers)
     else:
         split = chain.from_iterable(_split(lattice, returned) for returned in range(last))
         without = chain.from_iterable(_without(lattice, returned) for returned in reversed(numbers))
@@ -115,13 +115,13 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
     yield from _further(lattice, told)
 
 
-def _least(lattice: Lattice, told: Sequence[bytes], order: Sequence[int]) -> Iterator[Crash]:
+def _least(lattice: Lattice, told: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
     """Just what is forced when something new had been told, all else lost: at the end, and then in this ``order``."""
     since = [0] * len(lattice.of)  # by operation, the one that told the last of what had been told then
     for number in range(1, len(since)):
         since[number] = since[number - 1] if told[number] == told[number - 1] else number
     for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
-        yield Crash(lattice.forced[returned], returned, Stage.LEAST)
+        yield ModelCrash(lattice.forced[returned], returned, CrashStage.LEAST)
 
 
 def _spread(count: int) -> list[int]:
@@ -130,7 +130,7 @@ def _spread(count: int) -> list[int]:
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
 
-def _in_turns(*works: Iterator[Crash]) -> Iterator[Crash]:
+def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
     """One of each, until all have ended: a budget is not spent on the first of them alone."""
     left = list(works)
     while left:
@@ -144,12 +144,12 @@ def _in_turns(*works: Iterator[Crash]) -> Iterator[Crash]:
         left = [work for place, work in enumerate(left) if place not in ended]
 
 
-def _split(lattice: Lattice, returned: int) -> Iterator[Crash]:
+def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
     """A prefix with the next operation split."""
-    return (Crash(there, returned, Stage.SPLIT) for there in _splits(lattice, returned))
+    return (ModelCrash(there, returned, CrashStage.SPLIT) for there in _splits(lattice, returned))
 
 
-def _without(lattice: Lattice, returned: int) -> Iterator[Crash]:
+def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
     """A prefix without one of its operations, without the last one first."""
     free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
     for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
@@ -157,7 +157,7 @@ def _without(lattice: Lattice, returned: int) -> Iterator[Crash]:
         for at in bits(lattice.of[earlier]):
             lost |= lattice.needed_by[at]
         if not lost & lattice.forced[returned]:
-            yield Crash(lattice.upto[returned] & ~lost, returned, Stage.WITHOUT)
+            yield ModelCrash(lattice.upto[returned] & ~lost, returned, CrashStage.WITHOUT)
 
 
 def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
@@ -174,7 +174,7 @@ def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CrashInterval:
     """Crashes after operation ``returned`` had returned, and before the next one had: of all that was done by then
     (``base``) they may lose what is ``free``. The sets that have none of ``must`` (where that is not 0) are sets of an
     earlier place, with the same output."""
@@ -185,7 +185,7 @@ class Place:
     must: int
 
 
-def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Place]:
+def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[CrashInterval]:
     """Where crashes may come: every crash state is one of exactly one of these."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
@@ -194,10 +194,10 @@ def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Place]:
         if is_new or base != lattice.upto[returned]:
             # Any other set was a set of the operation before: that forces less, and the output is the same.
             must = 0 if is_new else lattice.of[returned + 1]
-            yield Place(returned, base, base & ~lattice.forced[returned], must)
+            yield CrashInterval(returned, base, base & ~lattice.forced[returned], must)
 
 
-def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
+def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[ModelCrash]:
     """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
     waiting, size = list(places(lattice, told)), 0
     while waiting:
@@ -210,7 +210,7 @@ def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[Crash]:
                 is_any = True
                 there = place.base & ~lost
                 if not place.must or there & place.must:
-                    yield Crash(there, place.returned, Stage.FURTHER)
+                    yield ModelCrash(there, place.returned, CrashStage.FURTHER)
             if is_any:
                 left.append(place)
         waiting, size = left, size + 1
@@ -236,13 +236,13 @@ class ModelState:
     """A distinct state: the first ``crash`` that came to it, what had been ``told`` before, which of the trees that
     the crash may leave it is (``variant``), and a ``digest`` of tree and output."""
 
-    crash: Crash
+    crash: ModelCrash
     told: bytes
     variant: int
     digest: bytes
 
 
-class Tries:
+class ModelStates:
     """The distinct states of a workload under a model, made one after the other.
 
     ``tried`` counts the crash states that were made (a closed set with an output each), ``is_all`` says that there is
@@ -269,7 +269,7 @@ class Tries:
             told = self._told[crash.returned]
             key = digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
             if key in self._sets:
-                if crash.stage is Stage.PREFIX:  # the last operation changed nothing
+                if crash.stage is CrashStage.PREFIX:  # the last operation changed nothing
                     self.prefixes[crash.returned] = self._shapes.of(told, crash.there)[0][0]
                 continue
             if self.tried >= self._most:
@@ -277,7 +277,7 @@ class Tries:
             self._sets.add(key)
             self.tried += 1
             for variant, (of_tree, shape) in enumerate(self._shapes.of(told, crash.there)):
-                if crash.stage is Stage.PREFIX and not variant:
+                if crash.stage is CrashStage.PREFIX and not variant:
                     self.prefixes[crash.returned] = of_tree
                 if of_tree not in self._digests:
                     self._digests.add(of_tree)
@@ -291,7 +291,7 @@ class Tries:
         these in all holes, or zeros in all; the model allows mixtures, and what files had that were removed."""
         return self._shapes.shows_stale
 
-    def tree(self, state: ModelState) -> Tree:
+    def tree(self, state: ModelState) -> ModelTree:
         """The tree of a state."""
         return self._shapes.tree(state.crash.there, state.variant)
 

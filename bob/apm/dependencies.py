@@ -21,6 +21,7 @@ from bob.apm.clauses import (
     NEVERS,
     OWN_FIRST,
     SYNCED,
+    AppendPart,
     Clause,
     Durable,
     Fill,
@@ -28,8 +29,7 @@ from bob.apm.clauses import (
     InTurn,
     Never,
     Ordered,
-    Part,
-    Where,
+    TreePart,
     Whole,
     means_of,
     without_exception,
@@ -88,7 +88,7 @@ class Graph:
     def clauses(self) -> frozenset[Clause]:
         """The clauses that this workload puts to the test: those of its edges, and what each cell alone can break."""
         kinds = {change.kind for change in self.workings.changes}
-        alone: set[Clause] = {Intact(part) for part in Part}
+        alone: set[Clause] = {Intact(part) for part in TreePart}
         alone |= {never for never in NEVERS if never.kind in kinds}
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
@@ -103,7 +103,7 @@ class Graph:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncCall:
     """Operation ``number`` as a ``call`` on ``thing`` (None: on everything), which has a name in its ``parents``;
     ``is_write`` where it is a write that comes with a sync."""
 
@@ -116,10 +116,10 @@ class Sync:
 
 def graph(workload: Workload, taken: Workings) -> Graph:
     """The implications of a workload that was taken apart."""
-    return Builder(workload, taken).graph()
+    return GraphBuilder(workload, taken).graph()
 
 
-class Builder:
+class GraphBuilder:
     """Makes the graph of a workload that was taken apart."""
 
     def __init__(self, workload: Workload, taken: Workings) -> None:
@@ -266,16 +266,16 @@ class Builder:
             data = [part for part in inside if isinstance(self._taken.operations[part].cell, DataCell)]
             sizes = [part for part in inside if part not in data]
             covered = self._all_of(data, covered)
-            self._shown_with(sizes, covered, Where.ANYWHERE)
+            self._shown_with(sizes, covered, AppendPart.ANYWHERE)
             if growth.begins(block):
-                self._shown_with(sizes, self._all_of(data, None), Where.LAST)
+                self._shown_with(sizes, self._all_of(data, None), AppendPart.LAST)
                 if begun is not None and not growth.is_asked_in_part:
-                    self._shown_with(sizes, begun, Where.EARLIER)
+                    self._shown_with(sizes, begun, AppendPart.EARLIER)
                 begun = self._all_of(data, begun)
             else:
                 tail = self._all_of(data, None)
             if tail is not None and not growth.is_asked_in_part:
-                self._shown_with(sizes, tail, Where.TAIL)
+                self._shown_with(sizes, tail, AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
         """A node for all of these, and for another such node."""
@@ -284,7 +284,7 @@ class Builder:
             self._edge(node, part)
         return node
 
-    def _shown_with(self, sizes: Iterable[int], data: int, where: Where) -> None:
+    def _shown_with(self, sizes: Iterable[int], data: int, where: AppendPart) -> None:
         for size in sizes:
             self._edge(size, data, *(Never(ChangeKind.APPEND, fill, where) for fill in Fill))
 
@@ -336,7 +336,7 @@ class Builder:
         done while it runs (fsync(2) writes what was dirty when it was called)."""
         return self._taken.history.begun.get(number, number - 1)
 
-    def _sync(self, number: int) -> Sync | None:
+    def _sync(self, number: int) -> SyncCall | None:
         """Operation ``number`` as a call that makes something durable beside what it does itself, if it is one."""
         operation, step = self._performed[number - 1], self._step(number)
         call = call_of(operation, self._taken.history, step)
@@ -345,10 +345,10 @@ class Builder:
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.Write(path):
                 thing = step.thing(path)
-                return Sync(number, call, thing, step.parents(thing), isinstance(operation, ops.Write))
-        return Sync(number, call)
+                return SyncCall(number, call, thing, step.parents(thing), isinstance(operation, ops.Write))
+        return SyncCall(number, call)
 
-    def _what(self, operation: MicroOperation, sync: Sync | None = None) -> What:
+    def _what(self, operation: MicroOperation, sync: SyncCall | None = None) -> What:
         """What a micro-operation is for a sync (None: a call on everything)."""
         if sync is not None and sync.is_write and operation.number < sync.number and operation.block is not None:
             # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).

@@ -35,9 +35,9 @@ from bob.apm.clauses import (
     saying_more,
     written_by,
 )
-from bob.apm.evidence import Sight, Witnessed
-from bob.apm.model import Finding, Model, Refutation, Status
-from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Tried, how_tried, needed
+from bob.apm.evidence import OutcomeConstraints, Witnessed
+from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
+from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
 from bob.claim.property.vocabulary import Unit, What
 from bob.crash.device import DeviceModelDocument
 from bob.errors import BobError
@@ -74,7 +74,7 @@ class Derived:
     """A model, and of each refuted clause the workload and the outcome that refuted it."""
 
     model: Model
-    shown: Mapping[Clause, tuple[Witnessed, Sight]]
+    shown: Mapping[Clause, tuple[Witnessed, OutcomeConstraints]]
 
 
 def derive(
@@ -96,7 +96,7 @@ def derive(
         weakening.add(workload)
         progress()
     weakening.settle()
-    counts = _Counts(used, refuting)
+    counts = _ClauseCounts(used, refuting)
     findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
     runs = list(dict.fromkeys(workload.run.path for workload in (*workloads, *refuting)))
     abouts = [RunDirectory(run).about() for run in runs]
@@ -142,8 +142,8 @@ class _Weakening:
     def __init__(self) -> None:
         self.promised = set(every_clause())
         self.refutations: dict[Clause, Refutation] = {}
-        self.shown: dict[Clause, tuple[Witnessed, Sight]] = {}
-        self._ambiguous: list[tuple[Witnessed, Sight]] = []
+        self.shown: dict[Clause, tuple[Witnessed, OutcomeConstraints]] = {}
+        self._ambiguous: list[tuple[Witnessed, OutcomeConstraints]] = []
         self._knows_orders = False  # an order may be false without :data:`OWN_FIRST`, and then this one is not refuted
         self._asked: tuple[Witnessed, frozenset[Clause], Implications] | None = None
 
@@ -157,7 +157,7 @@ class _Weakening:
         for workload, sight in self._ambiguous:
             self._settle(workload, sight)
 
-    def _settle(self, workload: Witnessed, sight: Sight) -> None:
+    def _settle(self, workload: Witnessed, sight: OutcomeConstraints) -> None:
         while not self._weaken(workload, sight):
             conflict = forbidding(workload.graph, self.promised, sight.constraints, sight.returned)
             if not conflict.clauses:
@@ -179,7 +179,7 @@ class _Weakening:
         garbage = frozenset(one for one in together if isinstance(one, Never) and one.fill is Fill.STALE)
         return unpromised or orders or together - garbage or together
 
-    def _weaken(self, workload: Witnessed, sight: Sight) -> bool:
+    def _weaken(self, workload: Witnessed, sight: OutcomeConstraints) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
@@ -199,7 +199,9 @@ class _Weakening:
             self._asked = workload, promised, Implications(workload.graph, promised)
         return self._asked[2]
 
-    def _refute(self, workload: Witnessed, sight: Sight, conflict: Conflict, *, alone: bool = True) -> None:
+    def _refute(
+        self, workload: Witnessed, sight: OutcomeConstraints, conflict: Conflict, *, alone: bool = True
+    ) -> None:
         more = {more for clause in conflict.clauses for more in saying_more(clause)}
         for clause in conflict.clauses | (more & self.promised):
             self.promised.discard(clause)
@@ -220,12 +222,12 @@ class _Weakening:
             )
 
 
-Met = tuple[Tried, tuple[Operation, ...]]
+Met = tuple[Circumstance, tuple[Operation, ...]]
 """A circumstance that was met in workloads of these operations."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Count:
+class _ClauseCount:
     """How often a clause was put to the test, and how an order was: ``exhaustive`` counts the workloads of which every
     legal crash state has a known outcome, ``surely`` has the circumstances in those, each with the operations."""
 
@@ -236,13 +238,13 @@ class _Count:
     surely: frozenset[Met] = frozenset()
 
 
-class _Counts:
+class _ClauseCounts:
     """How often each clause was put to the test."""
 
     def __init__(self, workloads: Iterable[Witnessed], refuting: Iterable[Witnessed]) -> None:
-        self._counts: dict[Clause, _Count] = {}
+        self._counts: dict[Clause, _ClauseCount] = {}
         self._add(workloads)
-        self._rare = _Counts(refuting, ()) if refuting else None
+        self._rare = _ClauseCounts(refuting, ()) if refuting else None
 
     def _add(self, workloads: Iterable[Witnessed]) -> None:
         for workload in workloads:
@@ -250,9 +252,9 @@ class _Counts:
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
                 clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
             for clause in clauses:
-                was, own = self._counts.get(clause, _Count()), workload.workload.operations
+                was, own = self._counts.get(clause, _ClauseCount()), workload.workload.operations
                 tried = frozenset((one, own) for one in orders.get(clause, frozenset()))
-                self._counts[clause] = _Count(
+                self._counts[clause] = _ClauseCount(
                     was.workloads + 1,
                     was.exhaustive + workload.exhaustive,
                     was.states + sum(sight.states for sight in workload.sights),
@@ -260,13 +262,13 @@ class _Counts:
                     was.surely | tried if workload.exhaustive else was.surely,
                 )
 
-    def of(self, clause: Clause) -> _Count:
+    def of(self, clause: Clause) -> _ClauseCount:
         """How often ``clause`` was."""
         if clause in RARE_CLAUSES and clause not in self._counts and self._rare is not None:
             return self._rare.of(clause)
-        return self._counts.get(clause, _Count())
+        return self._counts.get(clause, _ClauseCount())
 
-    def circumstances(self, clause: Clause) -> tuple[frozenset[Tried], frozenset[Tried]]:
+    def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
         """Under which circumstances an order was tried, or one that is given by the same means: at all, and surely."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
@@ -276,34 +278,36 @@ class _Counts:
         return tried, surely
 
 
-def _often(met: Iterable[frozenset[Met]]) -> frozenset[Tried]:
+def _often(met: Iterable[frozenset[Met]]) -> frozenset[Circumstance]:
     """The circumstances that were met in as many lists of operations as it takes."""
     often = Counter(circumstance for circumstance, _operations in frozenset[Met]().union(*met))
     return frozenset(circumstance for circumstance, times in often.items() if times >= OFTEN.get(circumstance, 1))
 
 
-def _finding(clause: Clause, counts: _Counts, refutations: dict[Clause, Refutation], trust: Trust) -> Finding:
+def _finding(
+    clause: Clause, counts: _ClauseCounts, refutations: dict[Clause, Refutation], trust: Trust
+) -> ClauseFinding:
     count = counts.of(clause)
     numbers = (count.workloads, count.exhaustive, count.states)
     if clause in refutations:
-        return Finding(clause, Status.REFUTED, False, *numbers, refutations[clause])
+        return ClauseFinding(clause, ClauseStatus.REFUTED, False, *numbers, refutations[clause])
     if not count.workloads:
-        return Finding(clause, Status.ASSUMED, promised=False, reason="no workload puts it to the test")
+        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="no workload puts it to the test")
     asked = needed(clause)
     tried, surely = counts.circumstances(clause)
-    status = Status.EXHAUSTIVE if count.exhaustive and asked <= surely else Status.SAMPLED
+    status = ClauseStatus.EXHAUSTIVE if count.exhaustive and asked <= surely else ClauseStatus.SAMPLED
     reason = None
     if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
     elif trust is Trust.EXHAUSTIVE and (untried := sorted(asked - tried)):
         reason = f"it was not tried {' or '.join(untried)}"
-    elif trust is Trust.EXHAUSTIVE and status is Status.SAMPLED:
+    elif trust is Trust.EXHAUSTIVE and status is ClauseStatus.SAMPLED:
         reason = "no workload that tries it so was explored exhaustively"
     elif lucky := next((other for other in _alike(clause) if other in refutations), None):
         reason = f"«{lucky.name}», which is given by the same means, is refuted"
     elif alone := next((other for other in _with(clause) if not counts.of(other).workloads), None):
         reason = f"«{alone.name}», which goes with it, was never put to the test"
-    return Finding(clause, status, reason is None, *numbers, reason=reason)
+    return ClauseFinding(clause, status, reason is None, *numbers, reason=reason)
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:

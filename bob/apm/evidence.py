@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
-from bob.apm.readings import Constraint, Reader
+from bob.apm.readings import Constraint, ObservationReader
 from bob.claim.property.bench import Bench, inodes_of_things
 from bob.crash.case import Case
 from bob.crash.state import CrashState
@@ -23,7 +23,7 @@ from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class OutcomeConstraints:
     """An outcome as it was seen: a crash after the return of operation ``returned`` (0: of none) left ``constraints``.
 
     ``state`` is the first such crash state, ``outcome`` the number of what was found, ``states`` for how many legal
@@ -54,13 +54,13 @@ class Witnessed:
         return graph(self.workload, workings(history, self.workload.finish.operations))
 
     @cached_property
-    def sights(self) -> tuple[Sight, ...]:
+    def sights(self) -> tuple[OutcomeConstraints, ...]:
         """Each outcome that mounted at once, once for every number of operations that had returned."""
         history = self.graph.workings.history
-        reader = Reader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
+        reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()
         read: dict[int, tuple[Constraint, ...]] = {}
-        found: dict[tuple[int, int], Sight] = {}
+        found: dict[tuple[int, int], OutcomeConstraints] = {}
         for seen in self._observed.states:
             if seen.outcome is None:
                 continue
@@ -72,13 +72,13 @@ class Witnessed:
             key = seen.outcome, self._returned(seen.state)
             earlier = found.get(key)
             if earlier is None:
-                found[key] = Sight(seen.state, seen.outcome, key[1], seen.states, read[seen.outcome])
+                found[key] = OutcomeConstraints(seen.state, seen.outcome, key[1], seen.states, read[seen.outcome])
             else:
                 states = earlier.states + seen.states
-                found[key] = Sight(earlier.state, seen.outcome, key[1], states, earlier.constraints)
+                found[key] = OutcomeConstraints(earlier.state, seen.outcome, key[1], states, earlier.constraints)
         return tuple(found.values())
 
-    def observation(self, sight: Sight) -> Observation:
+    def observation(self, sight: OutcomeConstraints) -> Observation:
         """What was found."""
         return self._observed.findings.observation(sight.outcome)
 

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cached_property
 from itertools import chain, combinations
 
-from bob.apm.clauses import Clause, Fill, Never, Where
+from bob.apm.clauses import AppendPart, Clause, Fill, Never
 from bob.apm.micro import DataCell, SizeCell, Workings
 from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
@@ -26,7 +26,7 @@ class Filling(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class HoleReading:
     """A way to see a piece without its data: these sizes are ``lost``, and what is found there ``breaks`` clauses."""
 
     lost: frozenset[int]
@@ -54,10 +54,10 @@ class Hole:
         places = [
             where
             for where, sizes in (
-                (Where.ANYWHERE, self.own),
-                (Where.TAIL, self.tail),
-                (Where.LAST, self.last),
-                (Where.EARLIER, self.later),
+                (AppendPart.ANYWHERE, self.own),
+                (AppendPart.TAIL, self.tail),
+                (AppendPart.LAST, self.last),
+                (AppendPart.EARLIER, self.later),
             )
             if sizes & there
         ]
@@ -67,7 +67,7 @@ class Hole:
         return frozenset(found)
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
+    def ways(self) -> tuple[HoleReading, ...]:
         """The ways to see it, by which sizes are there."""
         parts = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
         parts = [sizes for sizes in parts if sizes]
@@ -75,7 +75,7 @@ class Hole:
         for count in range(len(parts) + 1):
             for chosen in combinations(parts, count):
                 there = frozenset[int]().union(*chosen)
-                found.append(Way(self.own - there, {fill: self.breaks(fill, there) for fill in Fill}))
+                found.append(HoleReading(self.own - there, {fill: self.breaks(fill, there) for fill in Fill}))
         return tuple(found)
 
 

@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.apm.allowed import said
-from bob.apm.check import Check
+from bob.apm.check import ModelCheck
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
 from bob.apm.model import Model
-from bob.apm.trees import Allowed, Entry, Tree, dependencies
+from bob.apm.trees import AllowedTrees, ModelEntry, ModelTree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
 from bob.report.counts import plural
@@ -31,12 +31,12 @@ COMPARE_SCHEMA = "bob.apm-compare/1"
 WHAT_IF_SCHEMA = "bob.apm-what-if/1"
 
 
-def lines(tree: Tree) -> list[str]:
+def lines(tree: ModelTree) -> list[str]:
     """A tree, a line each: names, sizes, whose data."""
     return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
 
 
-def document(graph: Graph, promised: Set[Clause], allowed: Allowed) -> dict[str, Any]:
+def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> dict[str, Any]:
     """The states of a workload, its micro-operations and what each of them needs."""
     operations = graph.workings.operations
     return {
@@ -51,12 +51,12 @@ def document(graph: Graph, promised: Set[Clause], allowed: Allowed) -> dict[str,
     }
 
 
-def print_states(screen: Console, graph: Graph, allowed: Allowed) -> None:
+def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
     """The states of a workload. Those with the same names and sizes are told together: most differ in contents alone,
     as each torn write makes many."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
-    alike: dict[object, list[Tree]] = {}
+    alike: dict[object, list[ModelTree]] = {}
     for tree in allowed.trees:
         alike.setdefault(_shape(tree), []).append(tree)
     ways = f", with {plural(len(alike), 'set')} of names and sizes" if len(alike) < len(allowed.trees) else ""
@@ -68,12 +68,12 @@ def print_states(screen: Console, graph: Graph, allowed: Allowed) -> None:
             screen.print(Text(f"    {line}"))
 
 
-def _shape(tree: Tree) -> object:
+def _shape(tree: ModelTree) -> object:
     """A tree without the contents of its files."""
     return tuple((path, replace(entry, content=b""), len(entry.content)) for path, entry in tree)
 
 
-def _together(trees: Sequence[Tree]) -> Iterator[str]:
+def _together(trees: Sequence[ModelTree]) -> Iterator[str]:
     """Trees of one shape, a line for each name."""
     for place, line in enumerate(lines(trees[0])):
         several = {tree[place][1].content for tree in trees if tree}
@@ -178,7 +178,7 @@ def _changed(apart: Apart) -> list[str]:
     return [*new, *(f"no {path}" for path, _entry in apart.before if path not in names)] or ["all as it was"]
 
 
-def _entry(path: str, entry: Entry) -> str:
+def _entry(path: str, entry: ModelEntry) -> str:
     if entry.kind == "directory":
         return "/"
     if entry.kind == "symlink":
@@ -190,14 +190,14 @@ def _entry(path: str, entry: Entry) -> str:
     )
 
 
-def soundness(found: Check, *, held_out: bool) -> str:
+def soundness(found: ModelCheck, *, held_out: bool) -> str:
     """Return in words how much of what was observed a model forbids."""
     observed, unsound = found.observed(held_out=held_out), found.unsound(held_out=held_out)
     of = "held-out workloads" if held_out else f"{len(found.workloads)} workloads"
     return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
 
 
-def print_checks(screen: Console, checks: Sequence[Check]) -> None:
+def print_checks(screen: Console, checks: Sequence[ModelCheck]) -> None:
     """A table of what was checked, and what the models forbid of it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
@@ -221,5 +221,5 @@ def print_checks(screen: Console, checks: Sequence[Check]) -> None:
                 screen.print(Text(f"    {counter.evidence}"))
 
 
-def _forbids(found: Check, *, held_out: bool) -> str:
+def _forbids(found: ModelCheck, *, held_out: bool) -> str:
     return f"{found.unsound(held_out=held_out):,} of {plural(found.observed(held_out=held_out), 'outcome')}"

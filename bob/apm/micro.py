@@ -68,7 +68,7 @@ class AttributeCell:
     name: str
 
 
-Cell = NameCell | SizeCell | DataCell | AttributeCell
+TreeCell = NameCell | SizeCell | DataCell | AttributeCell
 Value = int | bytes | None
 
 
@@ -83,7 +83,7 @@ class MicroOperation:
     kind: MicroKind
     number: int
     change: int
-    cell: Cell
+    cell: TreeCell
     value: Value
     block: int | None = None
 
@@ -124,7 +124,7 @@ class Workings:
     places: Places
     changes: tuple[Change, ...]
     operations: tuple[MicroOperation, ...]
-    writers: Mapping[Cell, tuple[int, ...]]
+    writers: Mapping[TreeCell, tuple[int, ...]]
     pieces: Mapping[int, tuple[DataCell, ...]]
     grown: Mapping[int, Growth]
     freed: frozenset[int]
@@ -164,7 +164,7 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
         for index, change in enumerate(made)
         for operation in _micro_operations(history, places, pieces, index, change)
     )
-    writers: dict[Cell, list[int]] = {}
+    writers: dict[TreeCell, list[int]] = {}
     for at, operation in enumerate(operations):
         writers.setdefault(operation.cell, []).append(at)
     grown = dict(_growths(history, made, sync_scope.in_part(history, finish, made)))

@@ -20,7 +20,7 @@ from bob.store.files import write_document
 SCHEMA = "bob.apm/1"
 
 
-class Status(StrEnum):
+class ClauseStatus(StrEnum):
     """How a clause stands. ``ASSUMED`` ones were never put to the test, or come from elsewhere."""
 
     REFUTED = "refuted"
@@ -51,13 +51,13 @@ class Refutation:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClauseFinding:
     """A clause and how it stands: in how many ``workloads`` it was put to the test, of how many of these every legal
     crash state has a known outcome (``exhaustive``), and with how many crash ``states`` (legal ones whose outcome is
     known). ``reason`` says why one that held is not promised."""
 
     clause: Clause
-    status: Status
+    status: ClauseStatus
     promised: bool
     workloads: int = 0
     exhaustive: int = 0
@@ -72,7 +72,7 @@ class Model:
 
     name: str
     about: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ClauseFinding, ...]
     source: Mapping[str, Any] = of_dataclass(default_factory=dict)
 
     @property
@@ -85,11 +85,11 @@ class Model:
         """Where it is from, in a word: built-in, published, what-if or derived."""
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
-    def finding(self, clause: Clause) -> Finding:
+    def finding(self, clause: Clause) -> ClauseFinding:
         """How a clause stands; one that the model does not speak of is assumed, and promised only where it says less
         than one that is."""
         found = next((finding for finding in self.findings if finding.clause == clause), None)
-        return found or Finding(clause, Status.ASSUMED, promised=clause in self.promised)
+        return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
 
 _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}
@@ -107,7 +107,7 @@ class FindingDocument(Document, frozen=True, kw_only=True):
 
     clause: str
     meaning: str = field(default_factory=older(""))
-    status: Status
+    status: ClauseStatus
     promised: bool
     workloads: int
     exhaustive: int
@@ -116,17 +116,17 @@ class FindingDocument(Document, frozen=True, kw_only=True):
     refuted_by: Refutation | None = None
 
     @classmethod
-    def of(cls, finding: Finding) -> FindingDocument:
+    def of(cls, finding: ClauseFinding) -> FindingDocument:
         """Return the document of ``finding``."""
         clause, states = finding.clause, str(counts.written(finding.states))
         refuted = finding.refutation
         return adapt(cls, finding, clause=clause.name, meaning=clause.words, states=states, refuted_by=refuted)
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> ClauseFinding:
         """The finding. Raises MalformedError for what is no clause."""
         clause, states = clause_of(self.clause), counts.read(self.states)
-        return adapt(Finding, self, clause=clause, states=states, refutation=self.refuted_by)
+        return adapt(ClauseFinding, self, clause=clause, states=states, refutation=self.refuted_by)
 
 
 class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
@@ -148,7 +148,7 @@ def told_apart(models: Sequence[Model]) -> list[Model]:
 
 def to_json(model: Model) -> dict[str, Any]:
     """Return ``model`` as plain JSON."""
-    told = [one for one in model.findings if one.promised or one.workloads or one.status is not Status.ASSUMED]
+    told = [one for one in model.findings if one.promised or one.workloads or one.status is not ClauseStatus.ASSUMED]
     plain: dict[str, Any] = encode(adapt(ModelDocument, model, clauses=tuple(map(FindingDocument.of, told))))
     return plain
 

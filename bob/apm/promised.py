@@ -27,7 +27,7 @@ from bob.apm.clauses import (
     means_of,
     without_exception,
 )
-from bob.apm.dependencies import Builder, Edge, Graph, Sync
+from bob.apm.dependencies import Edge, Graph, GraphBuilder, SyncCall
 from bob.apm.micro import MicroOperation, NameCell, Workings
 from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import Change, ChangeKind, Extent, Relation, relation
@@ -43,7 +43,7 @@ def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> G
     return _Promised(workload, taken, promised).graph()
 
 
-class _Promised(Builder):
+class _Promised(GraphBuilder):
     def __init__(self, workload: Workload, taken: Workings, promised: Set[Clause]) -> None:
         super().__init__(workload, taken)
         self._promised = frozenset(promised)
@@ -68,7 +68,7 @@ class _Promised(Builder):
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         orders = self._promised, self._unless_synced
         of_logged = orders if OWN_FIRST in self._promised else tuple(map(kept_by_logs, orders))
-        chains = _Changes(self._unless_synced, {*orders, *of_logged})
+        chains = _ChangeChains(self._unless_synced, {*orders, *of_logged})
         for index, change in enumerate(self._taken.changes):
             if index in later:
                 those = of_logged if index in self._taken.logged else orders
@@ -126,7 +126,7 @@ class _By(Enum):
     EXTENT = "all of these"
 
 
-class _Changes:
+class _ChangeChains:
     """Chains of changes, as they are needed for each of these sets of ``orders``."""
 
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
@@ -227,7 +227,7 @@ class _Waiting:
         if self.last.get(key) == node:
             del self.last[key]
 
-    def asked_by(self, sync: Sync, promised: Set[Clause]) -> list[tuple[object, ...]]:
+    def asked_by(self, sync: SyncCall, promised: Set[Clause]) -> list[tuple[object, ...]]:
         """The classes that a sync may make durable."""
         of_call = [what for what in WHATS if Durable(sync.call, what) in promised]
         if sync.thing is None or set(of_call) & set(_OF_ALL):

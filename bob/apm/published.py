@@ -23,7 +23,7 @@ from bob.apm.clauses import (
     Whole,
     every_clause,
 )
-from bob.apm.model import Finding, Model, Status
+from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit
 from bob.errors import UsageError
 from bob.report.published import Published
@@ -79,9 +79,9 @@ def from_published(configuration: str, table: Published) -> Model:
     return Model(configuration, about, findings, {"published": table.source})
 
 
-def _finding(clause: Clause, row: str | None) -> Finding:
+def _finding(clause: Clause, row: str | None) -> ClauseFinding:
     if row is not None:
-        return Finding(clause, Status.REFUTED, promised=False, reason=f"a violation of {row} is published")
+        return ClauseFinding(clause, ClauseStatus.REFUTED, promised=False, reason=f"a violation of {row} is published")
     if clause in _OF_NOTHING:
-        return Finding(clause, Status.ASSUMED, promised=False, reason="the table does not speak of it")
-    return Finding(clause, Status.ASSUMED, promised=True)
+        return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=False, reason="the table does not speak of it")
+    return ClauseFinding(clause, ClauseStatus.ASSUMED, promised=True)

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, Part, saying_more
+from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, TreePart, saying_more
 from bob.apm.holes import Hole, hole, stale_at
-from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings, block_of
+from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings, block_of
 from bob.claim.property.contents import Story
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
@@ -25,7 +25,7 @@ from bob.workload.kinds import ChangeKind
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CellReading:
     """One explanation of a cell: some micro-operations are ``there``, some ``missing``, and it ``breaks`` clauses.
 
     ``lost`` are missing, too: sets of sizes, of which a large append has so many that each is shared by many readings.
@@ -42,10 +42,10 @@ class Constraint:
     """What one cell says; ``about`` names it for people."""
 
     about: str
-    readings: tuple[Reading, ...]
+    readings: tuple[CellReading, ...]
 
 
-class Reader:
+class ObservationReader:
     """Reads the observations of one workload. ``inodes`` are the inode numbers of its things, where known."""
 
     def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
@@ -61,12 +61,12 @@ class Reader:
 
     def _constraints(self, seen: Sightings) -> Iterator[Constraint]:
         for stray in seen.strays:
-            yield Constraint(f"the name {stray}", (_BROKEN[Part.NAMES],))
+            yield Constraint(f"the name {stray}", (_BROKEN[TreePart.NAMES],))
         for place, bearers in self._taken.places.bearers.items():
             cell, found = NameCell(place), seen.at(place)
             about = f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
             if seen.fault(place):
-                yield Constraint(about, (_BROKEN[Part.NAMES],))
+                yield Constraint(about, (_BROKEN[TreePart.NAMES],))
             elif found is not None:
                 initially = self._taken.places.initially(place)
                 readings = [
@@ -75,7 +75,7 @@ class Reader:
                     if value in found
                     for reading in self._of(cell, value, initially)
                 ]
-                yield Constraint(about, tuple(readings) or (_BROKEN[Part.NAMES],))
+                yield Constraint(about, tuple(readings) or (_BROKEN[TreePart.NAMES],))
         for thing in self._taken.history.things:
             node = seen.node(thing.identity) if thing.kind is Kind.FILE else None
             if node is not None:
@@ -88,7 +88,7 @@ class Reader:
         first = self._taken.history.steps[0].inodes.get(thing)
         initial = b"" if first is None else first.content
         sizes = tuple(self._of(SizeCell(thing), node.size, len(initial)))
-        yield Constraint(f"the size of {name}", sizes or (_BROKEN[Part.SIZES],))
+        yield Constraint(f"the size of {name}", sizes or (_BROKEN[TreePart.SIZES],))
         visible = node.content[: node.size]
         for cell in self._taken.pieces.get(thing, (DataCell(thing, 0, max(len(initial), node.size)),)):
             if found := visible[cell.start : cell.stop]:
@@ -112,18 +112,18 @@ class Reader:
                 shown = shown if shown in known else was
             values = tuple(self._of(cell_of, shown, was))
             about = f"the attribute {attribute} of {name}"
-            yield Constraint(about, values or (_BROKEN[Part.ATTRIBUTES],))
+            yield Constraint(about, values or (_BROKEN[TreePart.ATTRIBUTES],))
 
-    def _of(self, cell: Cell, found: Value, initially: Value) -> Iterator[Reading]:
+    def _of(self, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
         """The readings of a cell that shows ``found``."""
         writers = self._taken.writers.get(cell, ())
         if found == initially:
-            yield Reading(missing=frozenset(writers))
+            yield CellReading(missing=frozenset(writers))
         for at, writer in enumerate(writers):
             if self._taken.operations[writer].value == found:
-                yield Reading(frozenset({writer}), frozenset(writers[at + 1 :]))
+                yield CellReading(frozenset({writer}), frozenset(writers[at + 1 :]))
 
-    def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[Reading]:
+    def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[CellReading]:
         """The readings of a piece of a file, of which ``found`` is to be seen; ``before`` was there initially."""
         writers = self._taken.writers.get(cell, ())
         is_legible = False
@@ -131,29 +131,31 @@ class Reader:
             value = self._taken.operations[writer].value
             assert isinstance(value, bytes)
             if value[: len(found)] == found:
-                yield Reading(frozenset({writer}), frozenset(writers[at + 1 :]))
+                yield CellReading(frozenset({writer}), frozenset(writers[at + 1 :]))
                 is_legible = True
         absent, missing = frozenset(writers), hole(self._taken, cell)
         if before == found:
-            yield Reading(missing=absent)
+            yield CellReading(missing=absent)
             is_legible = True
         elif len(before) < len(found) and not any(found[len(before) :]) and found.startswith(before):
-            yield from (Reading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.ZEROS]) for way in missing.ways)
+            yield from (
+                CellReading(missing=absent, lost=way.lost, breaks=way.breaks[Fill.ZEROS]) for way in missing.ways
+            )
             is_legible = True
         again = list(self._behind_a_cut(cell, found)) if any(found) else []
         yield from again
         if is_legible:
             return
         if missing.kind in DATA_KINDS and not any(found):
-            yield Reading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
+            yield CellReading(missing=absent, breaks=frozenset({Never(missing.kind, Fill.ZEROS)}))
         elif missing.kind is not None and (fills := _fills(found, cell.start, self._of_freed)):
             yield from _filled(missing, fills, absent)
         elif not writers and self._is_beside_an_overwrite(cell, found, before):
-            yield Reading(breaks=frozenset({Never(ChangeKind.OVERWRITE, Fill.STALE)}))
+            yield CellReading(breaks=frozenset({Never(ChangeKind.OVERWRITE, Fill.STALE)}))
         elif not again:
             yield self._garbage(cell.thing)
 
-    def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[Reading]:
+    def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
         """The readings by which the file was cut off before this piece and is so long again, with what is ``found`` in
         a new block: what the disk had there, also what the file itself had."""
         writers = self._taken.writers.get(cell, ())
@@ -203,17 +205,17 @@ class Reader:
                 found.add(b"" if inode is None else inode.read(start, start + SECTOR_BYTES))
         return frozenset(found)
 
-    def _garbage(self, thing: int) -> Reading:
-        return _BROKEN[Part.CONTENTS] if thing in self._taken.freed else _BROKEN[Part.KEPT]
+    def _garbage(self, thing: int) -> CellReading:
+        return _BROKEN[TreePart.CONTENTS] if thing in self._taken.freed else _BROKEN[TreePart.KEPT]
 
 
 def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
-) -> Iterator[Reading]:
+) -> Iterator[CellReading]:
     """The readings of a hole that shows ``fills``: what is ``absent`` belongs in it, and something may be ``there``."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
-        yield Reading(there, absent, way.lost, breaks)
+        yield CellReading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
@@ -245,4 +247,4 @@ def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
 
 
 _FREEING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.UNLINK, ChangeKind.RENAME_OVER)
-_BROKEN = {part: Reading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in Part}
+_BROKEN = {part: CellReading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in TreePart}

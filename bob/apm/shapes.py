@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TypeVar
 
-from bob.apm.clauses import Clause, Fill, Never, Where
+from bob.apm.clauses import AppendPart, Clause, Fill, Never
 from bob.apm.holes import Filling, Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
-from bob.apm.trees import Entry, Leaving, Tree, first_names
+from bob.apm.trees import Leaving, ModelEntry, ModelTree, first_names
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import Kind
 from bob.workload.kinds import ChangeKind
@@ -43,7 +43,7 @@ def digest(*parts: bytes) -> bytes:
     return made.digest()
 
 
-def shape_of(told: bytes, tree: Tree) -> bytes:
+def shape_of(told: bytes, tree: ModelTree) -> bytes:
     """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
     was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
     return _shape(told, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
@@ -86,10 +86,10 @@ class Shapes:
                     self._of_status |= 1 << at
                 case DataCell(thing) | SizeCell(thing):
                     of_contents[thing] = of_contents.get(thing, 0) | 1 << at
-        self._files = {thing: _File(taken, promised, thing, mask) for thing, mask in of_contents.items()}
+        self._files = {thing: _WrittenFile(taken, promised, thing, mask) for thing, mask in of_contents.items()}
         self._unchanged: dict[int, Sequence[bytes]] = {}
         self._listings: OrderedDict[int, dict[str, int]] = OrderedDict()
-        self._entries: OrderedDict[int, dict[int, Entry]] = OrderedDict()
+        self._entries: OrderedDict[int, dict[int, ModelEntry]] = OrderedDict()
 
     @property
     def shows_stale(self) -> bool:
@@ -114,7 +114,7 @@ class Shapes:
             found[_with_status(shape, [entries[of] for of in listing.values()])] = shape
         return list(found.items())
 
-    def tree(self, there: int, variant: int) -> Tree:
+    def tree(self, there: int, variant: int) -> ModelTree:
         """One of the trees that a set leaves, by its place among those of :meth:`of`."""
         listing = self._listing(there)
         made = {
@@ -132,10 +132,10 @@ class Shapes:
         there &= self._of_names
         return _remembered(self._listings, there, lambda: self._leaving(there).listing())
 
-    def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, Entry]:
+    def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, ModelEntry]:
         """All but the content of each thing that is listed."""
         there &= self._of_status
-        known = _remembered(self._entries, there, dict[int, Entry])
+        known = _remembered(self._entries, there, dict[int, ModelEntry])
         if missing := [thing for thing in dict.fromkeys(listing.values()) if thing not in known]:
             leaving = self._leaving(there)
             known.update((thing, leaving.without_content(thing)) for thing in missing)
@@ -171,7 +171,7 @@ class _Held:
     holes: frozenset[int]
 
 
-class _File:
+class _WrittenFile:
     """A file that operations write to or cut; ``mask`` has those."""
 
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
@@ -344,8 +344,8 @@ class _Missing:
     @classmethod
     def of(cls, missing: Hole, promised: Set[Clause]) -> _Missing:
         """By the clauses that are promised, as :meth:`bob.apm.holes.Hole.breaks` has it."""
-        sizes = {Where.ANYWHERE: missing.own, Where.TAIL: missing.tail, Where.LAST: missing.last}
-        sizes[Where.EARLIER] = missing.later
+        sizes = {AppendPart.ANYWHERE: missing.own, AppendPart.TAIL: missing.tail, AppendPart.LAST: missing.last}
+        sizes[AppendPart.EARLIER] = missing.later
         forbidding = {
             fill: sum({1 << at for where, of in sizes.items() if Never(_APPEND, fill, where) in promised for at in of})
             for fill in Fill
@@ -379,7 +379,7 @@ def _hash(sector: int, data: bytes) -> int:
     return int.from_bytes(blake2b(sector.to_bytes(8, "little") + data, digest_size=DIGEST_BYTES).digest(), "little")
 
 
-def _shape(told: bytes, seen: Iterable[tuple[str, Entry, bytes]]) -> bytes:
+def _shape(told: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
     """``seen`` has the paths, what is there, and what its content is known by."""
     made = blake2b(digest(told), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
@@ -389,5 +389,5 @@ def _shape(told: bytes, seen: Iterable[tuple[str, Entry, bytes]]) -> bytes:
     return made.digest()
 
 
-def _with_status(shape: bytes, entries: Iterable[Entry]) -> bytes:
+def _with_status(shape: bytes, entries: Iterable[ModelEntry]) -> bytes:
     return digest(shape, repr([(entry.xattrs, entry.mode, entry.owner) for entry in entries]).encode())

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 
-from bob.apm.clauses import Clause, Intact, Part
+from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.evidence import Witnessed
 from bob.apm.micro import DataCell
-from bob.apm.trees import Entry, Tree, allowed_trees, observed_tree
+from bob.apm.trees import ModelEntry, ModelTree, allowed_trees, observed_tree
 from bob.workload.history import Kind
 from bob.workload.language import write_one
 
@@ -41,7 +41,7 @@ def count(
     """What a model allows of these workloads, and how much of it was seen: of each list of operations that leaves no
     more than ``limit`` sets of micro-operations, and was explored exhaustively. Empty where the model allows garbage
     without bound."""
-    if not all(Intact(part) in promised for part in Part if part is not Part.CONTENTS):
+    if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[Witnessed]] = defaultdict(list)
     for workload in workloads:
@@ -59,7 +59,7 @@ def _count(promised: Set[Clause], together: Sequence[Witnessed], limit: int) -> 
     first = together[0].graph.workings
     if len(first.operations) > COUNTED_OPERATIONS or not all(one.exhaustive for one in together):
         return None
-    allowed: dict[Tree, None] = {}
+    allowed: dict[ModelTree, None] = {}
     for graph in {one.graph.edges: one.graph for one in together}.values():
         found = allowed_trees(in_blocks(graph), promised, limit)
         if not found.complete:
@@ -67,7 +67,7 @@ def _count(promised: Set[Clause], together: Sequence[Witnessed], limit: int) -> 
         allowed.update(dict.fromkeys(found.trees))
     shown = {observed_tree(one.observation(sight)) for one in together for sight in one.sights}
     seen = shown & allowed.keys()
-    reused = set() if Intact(Part.CONTENTS) in promised else {_reused(tree, first.freed) for tree in allowed}
+    reused = set() if Intact(TreePart.CONTENTS) in promised else {_reused(tree, first.freed) for tree in allowed}
     where = {paths for paths, _tree in reused if paths}
     return Counted(
         tuple(write_one(operation) for operation in first.history.operations),
@@ -90,16 +90,16 @@ def in_blocks(graph: Graph) -> Graph:
     return replace(graph, edges=(*graph.edges, *tied))
 
 
-def _reused(tree: Tree, freed: Set[int]) -> tuple[frozenset[str], Tree]:
+def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
     """``tree`` where the files whose blocks were freed show what another file wrote there, and their paths: of such
     contents there is no list, so all are one."""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 
 
-def _without(tree: Tree, paths: Set[str]) -> Tree:
+def _without(tree: ModelTree, paths: Set[str]) -> ModelTree:
     return tuple((path, _blank(entry) if path in paths and entry.kind == Kind.FILE else entry) for path, entry in tree)
 
 
-def _blank(entry: Entry) -> Entry:
+def _blank(entry: ModelEntry) -> ModelEntry:
     return replace(entry, content=bytes(len(entry.content)))

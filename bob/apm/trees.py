@@ -13,19 +13,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 
-from bob.apm.allowed import Implications, Known
+from bob.apm.allowed import Implications, NodePresence
 from bob.apm.clauses import Clause, Fill
 from bob.apm.dependencies import Graph
 from bob.apm.holes import Filling, Hole, hole, stale_at
-from bob.apm.micro import AttributeCell, Cell, DataCell, NameCell, SizeCell, Value, Workings
-from bob.apm.readings import Reading
+from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings
+from bob.apm.readings import CellReading
 from bob.claim.property.sightings import ROOT, Place
 from bob.observe.observation import Node, Observation
 from bob.workload.history import MODE, OWNER, TIME, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ModelEntry:
     """What bears a name. ``content`` is a file's, all of its size; ``same`` the first name of the same file.
 
     In what a model allows, ``thing`` is its identity in the history, ``mode`` the permission bits, and ``owner`` user
@@ -42,11 +42,11 @@ class Entry:
     owner: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
-Tree = tuple[tuple[str, Entry], ...]
+ModelTree = tuple[tuple[str, ModelEntry], ...]
 """A directory tree: (path, what is there), by path; without the root."""
 
 
-def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[Tree]:
+def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[ModelTree]:
     """The trees that a set of micro-operations leaves: up to three, by what holes may show."""
     shown = {taken.operations[at].cell: at for at in sorted(there)}
     leaving = Leaving(taken, promised, there, shown, Filling.ZEROS)
@@ -65,7 +65,7 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
     return first
 
 
-def nodes(tree: Tree) -> Mapping[str, Node]:
+def nodes(tree: ModelTree) -> Mapping[str, Node]:
     """A tree that a model allows, as if it had been found: two names of one thing have the same number of an inode,
     which is the thing's identity, plus one. The root is not in it."""
     names = Counter(entry.thing for _path, entry in tree)
@@ -86,7 +86,7 @@ def nodes(tree: Tree) -> Mapping[str, Node]:
     }
 
 
-def observed_tree(observation: Observation) -> Tree:
+def observed_tree(observation: Observation) -> ModelTree:
     """What was found after a crash, as a tree of the same form."""
     tree = observation.tree or {}
     first: dict[int, str] = {}
@@ -96,7 +96,7 @@ def observed_tree(observation: Observation) -> Tree:
     return tuple(
         (
             path,
-            Entry(
+            ModelEntry(
                 node.kind,
                 node.content[: node.size].ljust(node.size, b"\0") if node.kind == Kind.FILE else b"",
                 node.target,
@@ -110,22 +110,22 @@ def observed_tree(observation: Observation) -> Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedTrees:
     """The distinct trees that a model allows; ``complete`` is False where there are more than were asked for."""
 
-    trees: tuple[Tree, ...]
+    trees: tuple[ModelTree, ...]
     complete: bool
 
 
-def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> Allowed:
+def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
     """Up to ``limit`` distinct trees, from at most as many sets of micro-operations."""
-    found: dict[Tree, None] = {}
+    found: dict[ModelTree, None] = {}
     for count, there in enumerate(closed_sets(graph, promised)):
         if count >= limit:
-            return Allowed(tuple(found), complete=False)
+            return AllowedTrees(tuple(found), complete=False)
         for tree in trees(graph.workings, promised, there):
             found.setdefault(tree)
-    return Allowed(tuple(found), complete=True)
+    return AllowedTrees(tuple(found), complete=True)
 
 
 def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], ...]:
@@ -133,8 +133,8 @@ def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], .
     implications, count = Implications(graph, promised), len(graph.workings.operations)
     needed = []
     for at in range(count):
-        known: Known = {}
-        implications.force(known, Reading(there=frozenset({at})))
+        known: NodePresence = {}
+        implications.force(known, CellReading(there=frozenset({at})))
         needed.append(frozenset(node for node in known if node < count and node != at))
     return tuple(needed)
 
@@ -142,7 +142,7 @@ def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], .
 def closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]:
     """Every dependency-closed set of micro-operations, the empty one first."""
     implications, count = Implications(graph, promised), len(graph.workings.operations)
-    stack: list[tuple[int, Known]] = [(0, {})]
+    stack: list[tuple[int, NodePresence]] = [(0, {})]
     while stack:
         at, known = stack.pop()
         while at < count and at in known:
@@ -151,7 +151,7 @@ def closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]
             yield frozenset(node for node in range(count) if known[node])
             continue
         # What only implications tie together can always be completed: by leaving out all that is open.
-        for reading in (Reading(there=frozenset({at})), Reading(missing=frozenset({at}))):
+        for reading in (CellReading(there=frozenset({at})), CellReading(missing=frozenset({at}))):
             then = dict(known)
             implications.force(then, reading)
             stack.append((at + 1, then))
@@ -162,7 +162,7 @@ class Leaving:
     What is asked of names needs the cells of names only, and so on."""
 
     def __init__(
-        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[Cell, int], filling: Filling
+        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[TreeCell, int], filling: Filling
     ) -> None:
         self._taken, self._promised, self._there, self._shown, self._filling = taken, promised, there, shown, filling
         self.has_stale = False
@@ -171,7 +171,7 @@ class Leaving:
         for place in taken.places.bearers:
             self._inside.setdefault(place[0], []).append(place)
 
-    def tree(self) -> Tree:
+    def tree(self) -> ModelTree:
         """All of it."""
         found = self.listing()
         first = first_names(found)
@@ -196,7 +196,7 @@ class Leaving:
         assert not isinstance(value, bytes)
         return value
 
-    def _entry(self, identity: int, first: str) -> Entry:
+    def _entry(self, identity: int, first: str) -> ModelEntry:
         entry = self.without_content(identity)
         if entry.kind != Kind.FILE:
             return entry
@@ -210,7 +210,7 @@ class Leaving:
                 content[cell.start : cell.stop] = self._piece(cell, initial)
         return replace(entry, content=bytes(content[:size]), same=first)
 
-    def without_content(self, identity: int) -> Entry:
+    def without_content(self, identity: int) -> ModelEntry:
         """A thing but for what is in it, and which of its names is the first."""
         thing = self._taken.history.things[identity]
         inode = self._taken.history.steps[0].inodes.get(identity)
@@ -221,7 +221,7 @@ class Leaving:
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)
         target = "" if thing.kind is Kind.FILE else thing.target
-        return Entry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
+        return ModelEntry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
 
     def _status(self, identity: int) -> tuple[int, tuple[int, int]]:
         """The permission bits and the owner of a thing: as it was made, where no change of them is there."""
@@ -268,5 +268,5 @@ class Leaving:
     def _may_be(self, missing: Hole, there: Set[int]) -> dict[Fill, bool]:
         return {fill: missing.breaks(fill, there).isdisjoint(self._promised) for fill in Fill}
 
-    def _value(self, cell: Cell, initially: Value) -> Value:
+    def _value(self, cell: TreeCell, initially: Value) -> Value:
         return self._taken.operations[self._shown[cell]].value if cell in self._shown else initially

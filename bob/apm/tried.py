@@ -15,6 +15,7 @@ from bob.apm.clauses import (
     DATA_KINDS,
     IN_TURN,
     OWN_FIRST,
+    AppendPart,
     Clause,
     Durable,
     Fill,
@@ -22,7 +23,6 @@ from bob.apm.clauses import (
     Means,
     Never,
     Ordered,
-    Where,
     Whole,
     means_of,
 )
@@ -34,7 +34,7 @@ from bob.workload.kinds import Change, ChangeKind, Relation, relation
 from bob.workload.operations import Fsync, How, Msync, Operation, Rename, Sync, Workload, Write
 
 
-class Tried(StrEnum):
+class Circumstance(StrEnum):
     """A circumstance."""
 
     NATURAL = "with natural writeback"
@@ -51,18 +51,18 @@ class Tried(StrEnum):
 
 SOON = 4.0
 """How soon a transaction is committed that is about to be (seconds)."""
-OFTEN = {Tried.ONE_END: 2, Tried.PART: 2}
+OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
 """In how many lists of operations a circumstance must have been met, where one is too few: whether a sync of a
 directory commits all that was done hangs on what that was; what an append leaves, on how large its file was."""
-RARE = frozenset({Tried.MOVED, Tried.OPEN, Tried.BEGUN})
+RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})
 """Circumstances that workloads may add which are there to refute."""
 RARE_CLAUSES = frozenset({OWN_FIRST, *(clause for clause in IN_TURN if clause.after is Means.SYNCED_NAMES)})
 """Clauses that such workloads alone may put to the test."""
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
-_OF_ONE = frozenset({Tried.NATURAL, Tried.SYNCED, Tried.ELSEWHERE})
+_OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELSEWHERE})
 
 
-def needed(clause: Clause) -> frozenset[Tried]:
+def needed(clause: Clause) -> frozenset[Circumstance]:
     """Under which circumstances a clause must have been tried. A sync of a file asks for all of it; one of another file
     may commit its names, and leave its data; and one of everything writes all data before any size. A file that takes
     another one's place is written at once, and nothing waits for that (ext4_alloc_da_blocks). And what a file ended in
@@ -70,31 +70,31 @@ def needed(clause: Clause) -> frozenset[Tried]:
     already."""
     match clause:
         case Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
-            return frozenset({Tried.NATURAL, Tried.ELSEWHERE, Tried.OPEN})
+            return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
         case Ordered(relation=Relation.SAME_FILE) | InTurn():
-            return frozenset({Tried.NATURAL, Tried.ELSEWHERE})
+            return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE})
         case Ordered():
-            return frozenset({Tried.NATURAL, Tried.SYNCED})
+            return frozenset({Circumstance.NATURAL, Circumstance.SYNCED})
         case Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE):
-            return frozenset({Tried.NATURAL, Tried.EVERYTHING})
+            return frozenset({Circumstance.NATURAL, Circumstance.EVERYTHING})
         case Whole(ChangeKind.RENAME | ChangeKind.RENAME_OVER):
-            return frozenset({Tried.NATURAL, Tried.ONE_END})
-        case Never(ChangeKind.APPEND, where=Where.ANYWHERE):
-            return _OF_ONE | {Tried.PART, Tried.MOVED}
-        case Never(ChangeKind.APPEND, where=Where.TAIL):
-            return _OF_ONE | {Tried.MOVED, Tried.BEGUN}
+            return frozenset({Circumstance.NATURAL, Circumstance.ONE_END})
+        case Never(ChangeKind.APPEND, where=AppendPart.ANYWHERE):
+            return _OF_ONE | {Circumstance.PART, Circumstance.MOVED}
+        case Never(ChangeKind.APPEND, where=AppendPart.TAIL):
+            return _OF_ONE | {Circumstance.MOVED, Circumstance.BEGUN}
         case Never(ChangeKind.APPEND):
-            return _OF_ONE | {Tried.MOVED}
+            return _OF_ONE | {Circumstance.MOVED}
         case Whole(ChangeKind.APPEND, Unit.BLOCK):
-            return _OF_ONE | {Tried.PART}
+            return _OF_ONE | {Circumstance.PART}
         case Whole(ChangeKind.OVERWRITE, Unit.BLOCK):
             return _OF_ONE
         case Durable(_call, What.OTHER_OVERWRITES):
-            return frozenset({Tried.MAPPED})
+            return frozenset({Circumstance.MAPPED})
     return frozenset()
 
 
-def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Tried]]:
+def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
     """For each clause that depends on them, under which circumstances ``workload`` tries it, on a file system that
     commits by itself every ``commit`` seconds at the latest."""
     taken, found = graph.workings, _mapped(workload, graph)
@@ -122,7 +122,7 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
     if kind in _RENAMES:
         yield Whole(kind, Unit.WHOLE)
     if kind is ChangeKind.APPEND:
-        for where in (Where.ANYWHERE, *_pieces(taken, change)):
+        for where in (AppendPart.ANYWHERE, *_pieces(taken, change)):
             yield from (Never(kind, fill, where) for fill in Fill)
     # Of a file that is cut between two blocks there is no rest that could become zeros by other means.
     if kind is ChangeKind.TRUNCATE_DOWN and any(
@@ -131,21 +131,21 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
         yield Whole(kind, Unit.WHOLE)
 
 
-def _pieces(taken: Workings, change: int) -> Iterator[Where]:
+def _pieces(taken: Workings, change: int) -> Iterator[AppendPart]:
     """Which parts an append has, of those that clauses speak of."""
     if change in taken.grown:
         growth = taken.grown[change]
         blocks = {operation.block for operation in taken.operations if operation.change == change}
         begun = sum(growth.begins(block) for block in blocks)
         if begun < len(blocks) and not growth.is_asked_in_part:
-            yield Where.TAIL
+            yield AppendPart.TAIL
         if begun:
-            yield Where.LAST
+            yield AppendPart.LAST
         if begun > 1 and not growth.is_asked_in_part:
-            yield Where.EARLIER
+            yield AppendPart.EARLIER
 
 
-def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Tried]]:
+def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Circumstance]]:
     """The clauses of durability that a write through a mapping puts to the test."""
     mapped = {
         number
@@ -153,38 +153,38 @@ def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Tried]]:
         if isinstance(operation, Write) and operation.how is How.MMAP
     }
     return {
-        clause: frozenset({Tried.MAPPED})
+        clause: frozenset({Circumstance.MAPPED})
         for edge in graph.edges
         for clause in edge.clauses
         if isinstance(clause, Durable) and graph.workings.operations[edge.needs].number in mapped
     }
 
 
-def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) -> frozenset[Tried]:
+def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) -> frozenset[Circumstance]:
     later = taken.changes[at]
-    tried = {Tried.NATURAL} if workload.finish.natural else set()
+    tried = {Circumstance.NATURAL} if workload.finish.natural else set()
     if workload.finish.natural and commit - SOON <= workload.finish.phase < commit and workload.finish.phase:
-        tried.add(Tried.OPEN)
+        tried.add(Circumstance.OPEN)
     if at not in taken.asked and sync_scope.elsewhere(taken.history, workload.finish.operations, later):
-        tried.add(Tried.ELSEWHERE)
+        tried.add(Circumstance.ELSEWHERE)
         if any(_takes_a_place(taken, one, later.things) for one in taken.changes[at + 1 :]):
-            tried.add(Tried.MOVED)
+            tried.add(Circumstance.MOVED)
     finish = workload.finish.operations
     if workload.finish.natural and at in taken.grown and _was_begun(taken, at):
-        tried.add(Tried.BEGUN)
+        tried.add(Circumstance.BEGUN)
     if workload.finish.phase and at in taken.grown:
         before = taken.grown[at].before
-        tried |= {Tried.PART} if sync_scope.for_a_later_part(taken.history, finish, later, before) else set()
+        tried |= {Circumstance.PART} if sync_scope.for_a_later_part(taken.history, finish, later, before) else set()
     operations = (*workload.operations, *finish)
     for number, operation in enumerate(operations[later.number - 1 :], start=later.number):
         step = taken.history.steps[min(number, len(taken.history.steps) - 1)]
         path = _synced(operation)
         if step.names.get(path, step.handles.get(path)) in later.things | later.directories:
-            tried.add(Tried.SYNCED)
+            tried.add(Circumstance.SYNCED)
         if later.kind in _RENAMES and _is_one_end(taken, later, step.names.get(path)):
-            tried.add(Tried.ONE_END)
+            tried.add(Circumstance.ONE_END)
         if isinstance(operation, Sync):
-            tried.add(Tried.EVERYTHING)
+            tried.add(Circumstance.EVERYTHING)
     return frozenset(tried)
 
 

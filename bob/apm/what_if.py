@@ -29,7 +29,7 @@ from bob.apm.clauses import (
     saying_more,
     without_exception,
 )
-from bob.apm.model import Finding, Model, Status
+from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
 from bob.workload.kinds import ChangeKind, Relation
@@ -93,7 +93,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
         raise UsageError(f"together these change nothing of {model.name}", hint=f"bob apm show {model.name}")
     findings = {finding.clause: finding for finding in model.findings}
     for clause in sorted(after ^ before, key=lambda one: one.name):
-        findings[clause] = Finding(clause, Status.ASSUMED, clause in after, reason=reasons[clause])
+        findings[clause] = ClauseFinding(clause, ClauseStatus.ASSUMED, clause in after, reason=reasons[clause])
     source = {"what_if": model.name, "changes": list(said)}
     about = f"what if: {model.name}, but {'; '.join(said)}"
     changed = replace(model, name=name, about=about, findings=tuple(findings.values()), source=source)

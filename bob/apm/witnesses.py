@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.apm.allowed import facts
 from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
-from bob.apm.evidence import Sight, Witnessed
+from bob.apm.evidence import OutcomeConstraints, Witnessed
 from bob.apm.micro import Workings
 from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.calls import call_of, target_of
@@ -28,10 +28,10 @@ from bob.workload.kinds import Change, relation
 from bob.workload.operations import At, Finish
 from bob.workload.simulation import simulate
 
-Asked = tuple[Property, Question]
+AskedProperty = tuple[Property, Question]
 
 
-def witness_of(clause: Clause, workload: Witnessed, sight: Sight) -> dict[str, Any] | None:
+def witness_of(clause: Clause, workload: Witnessed, sight: OutcomeConstraints) -> dict[str, Any] | None:
     """The witness of a clause that ``sight`` refutes; None where what is there of the operations does not show it.
 
     A model sees more than the presence of operations does (:mod:`bob.claim.property.presence`), and some clauses no
@@ -60,8 +60,8 @@ def file_name(clause: Clause) -> str:
 
 
 def _asked(
-    clause: Clause, workload: Witnessed, sight: Sight, model: DeviceModel
-) -> Iterator[tuple[Case, Iterable[Asked]]]:
+    clause: Clause, workload: Witnessed, sight: OutcomeConstraints, model: DeviceModel
+) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
     """The properties and questions that a clause is, each with the case that it is asked of."""
     prop = Property(clause.name.replace(" ", "-"), "", clause.words, Rule.ATOMIC)
     match clause:
@@ -100,8 +100,8 @@ def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
 
 
 def _of_durability(
-    clause: Durable, prop: Property, workload: Witnessed, sight: Sight, model: DeviceModel
-) -> Iterator[tuple[Case, Iterable[Asked]]]:
+    clause: Durable, prop: Property, workload: Witnessed, sight: OutcomeConstraints, model: DeviceModel
+) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
     """For each call that had returned, the changes that the clause says it made durable and that are not there for
     certain. The property is that of one such change: of its kind, and related as it is to what the call is made on."""
     graph = workload.graph

@@ -10,9 +10,9 @@ from functools import partial
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.apm.allowed import Foreseen
-from bob.apm.clauses import Clause, Intact, Part
-from bob.apm.counting import Count, count
-from bob.apm.crashes import Tries
+from bob.apm.clauses import Clause, Intact, TreePart
+from bob.apm.counting import StateCount, count
+from bob.apm.crashes import ModelStates
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
@@ -54,7 +54,7 @@ _STALE = (
     "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
     " what the file itself had before it was cut, and one with zeros"
 )
-"""What is said of a model where :attr:`bob.apm.crashes.Tries.shows_stale`."""
+"""What is said of a model where :attr:`bob.apm.crashes.ModelStates.shows_stale`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ UNKNOWN = Allows(lambda _told, _tree: None)
 """It is not known whether a model allows a tree."""
 
 
-def by_list(tries: Tries, by_pairs: Allows, model: Model) -> Allows:
+def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
     """By the list of all that was made, which is all of a ``model``. Of stale contents that may show there is none, nor
     of garbage that no operation made: where the model allows such, a tree that is not in the list may be allowed
     ``by_pairs`` all the same."""
@@ -236,7 +236,7 @@ class _ModelledProgram:
         self.progress.recorded(model.name)
         budget = self._request.budget
         asked = graph_under(self._again.workload, self._apart, model.promised)
-        tries = Tries(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
+        tries = ModelStates(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
         known = len(self._answers)
         builders: dict[Agent, Builder] = {}
 
@@ -265,7 +265,7 @@ class _ModelledProgram:
         calls = self._again.calls
         parts = parts_of_calls([one.number for one in self._apart.operations], calls)
         states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
-        allowed = Count(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.told)
+        allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.told)
         looked = ModelLooked(
             model=model.name,
             about=model.about,
@@ -295,7 +295,7 @@ class _ModelledProgram:
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
         return Modelled(model, result, _but_for_logs(allows, self.case.work, self._before))
 
-    def _allows(self, model: Model, tries: Tries, *, is_all: bool) -> Allows:
+    def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one, and else by what a tree shows, unless the
         program is too large for the orders of all pairs. Of what stale contents may be there is no list."""
         by_pairs = UNKNOWN
@@ -328,4 +328,4 @@ def _is_accepted(answer: CheckerAnswer | None) -> bool | None:
 
 
 def _allows_garbage(model: Model) -> bool:
-    return not {Intact(part) for part in (Part.NAMES, Part.SIZES, Part.CONTENTS)} <= model.promised
+    return not {Intact(part) for part in (TreePart.NAMES, TreePart.SIZES, TreePart.CONTENTS)} <= model.promised

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from bob.agent.client import Agent, what_happened
-from bob.apm.crashes import ModelState, Tries
+from bob.apm.crashes import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node
@@ -40,7 +40,7 @@ class StateQueue(JobQueue):
     def __init__(
         self,
         name: str,
-        tries: Tries,
+        tries: ModelStates,
         most: int,
         answers: dict[bytes, CheckerAnswer],
         check: Check,

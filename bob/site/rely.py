@@ -13,8 +13,8 @@ from enum import Enum
 
 from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.claims import Idiom
-from bob.apm.export.standing import Reader, Standing, standing
-from bob.apm.model import Finding, Model
+from bob.apm.export.standing import ClauseReader, Standing, standing
+from bob.apm.model import ClauseFinding, Model
 from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
 from bob.judge.program_result import ProgramResult, Safety
@@ -140,7 +140,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[Answer]:
             if answer := _of_rows(reference, shown, names):
                 yield answer
     for model in results.models:
-        reader = Reader(model)
+        reader = ClauseReader(model)
         findings = [reader.finding(clause) for clause in needed]
         stand = [standing(finding) for finding in findings]
         if any(one is not Standing.UNTRIED for one in stand):
@@ -217,7 +217,7 @@ def _label(model: Model) -> str:
     return ", ".join([model.name, *(f"Linux {short(kernel)}" for kernel in model.source.get("kernels", ()))])
 
 
-def _found(finding: Finding) -> str:
+def _found(finding: ClauseFinding) -> str:
     """How a clause is known, in a sentence."""
     said = f"“{finding.clause.words}”: "
     if (refutation := finding.refutation) is not None:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bob.apm.clauses import DIRECTORY_KINDS, WHATS, Clause, Durable, Intact, InTurn, Ordered, Part, Whole, every_clause
+from bob.apm.clauses import (
+    DIRECTORY_KINDS,
+    WHATS,
+    Clause,
+    Durable,
+    Intact,
+    InTurn,
+    Ordered,
+    TreePart,
+    Whole,
+    every_clause,
+)
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
-from bob.apm.model import Finding, Model, Status
+from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.language import parse
 from bob.workload.operations import Workload
@@ -19,7 +30,7 @@ NOTHING: frozenset[Clause] = frozenset()
 
 LETTER_OF_POSIX: frozenset[Clause] = frozenset(
     {
-        *(Intact(part) for part in Part),
+        *(Intact(part) for part in TreePart),
         *(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
         *(Durable(call, what) for call in (Call.FSYNC_FILE, Call.FDATASYNC_FILE) for what in (What.DATA, What.SIZE)),
         *(Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY)),
@@ -49,7 +60,7 @@ def model(promised: Iterable[Clause], name: str = "a-model") -> Model:
     """A model that promises just these clauses, which held exhaustively; nothing puts the others to the test."""
     wanted = frozenset(promised)
     findings = [
-        Finding(clause, Status.EXHAUSTIVE if clause in wanted else Status.ASSUMED, clause in wanted)
+        ClauseFinding(clause, ClauseStatus.EXHAUSTIVE if clause in wanted else ClauseStatus.ASSUMED, clause in wanted)
         for clause in every_clause()
     ]
     return Model(name, "For a test", tuple(findings), {"kernel": "6.1.0", "run": 'a "run" \\ of «mine»'})

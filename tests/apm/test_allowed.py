@@ -14,6 +14,7 @@ from bob.apm.allowed import Implications, refuted
 from bob.apm.clauses import (
     OWN_FIRST,
     UNITS,
+    AppendPart,
     Clause,
     Durable,
     Fill,
@@ -22,7 +23,6 @@ from bob.apm.clauses import (
     Means,
     Never,
     Ordered,
-    Where,
     Whole,
     clause_of,
     closed,
@@ -31,9 +31,9 @@ from bob.apm.clauses import (
 from bob.apm.dependencies import Graph
 from bob.apm.holes import hole
 from bob.apm.micro import DataCell, SizeCell
-from bob.apm.readings import Constraint, Reader, Reading
-from bob.apm.trees import Tree, allowed_trees, closed_sets, nodes, observed_tree, trees
-from bob.apm.tried import Tried, how_tried, needed
+from bob.apm.readings import CellReading, Constraint, ObservationReader
+from bob.apm.trees import ModelTree, allowed_trees, closed_sets, nodes, observed_tree, trees
+from bob.apm.tried import Circumstance, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError
 from bob.observe.observation import Node, Observation
@@ -48,7 +48,7 @@ from tests.workload.generators import random_workload
 UNORDERED = frozenset(clause for clause in EVERYTHING if not isinstance(clause, Durable | Ordered | InTurn))
 
 
-def observation(tree: Tree) -> Observation:
+def observation(tree: ModelTree) -> Observation:
     """A tree as if it had been found after a crash."""
     numbers = {path: number for number, (path, _entry) in enumerate(tree, start=100)}
     nodes = {
@@ -65,15 +65,15 @@ def observation(tree: Tree) -> Observation:
     return Observation(True, None, {"/": Node("directory", 2), **nodes})
 
 
-def read(graph: Graph, tree: Tree) -> tuple[Constraint, ...]:
-    return Reader(graph.workings, {}).read(observation(tree))
+def read(graph: Graph, tree: ModelTree) -> tuple[Constraint, ...]:
+    return ObservationReader(graph.workings, {}).read(observation(tree))
 
 
 def after_all(graph: Graph) -> int:
     return len(graph.returns) - 1
 
 
-def seen(graph: Graph, tree: Tree) -> tuple[Constraint, ...]:
+def seen(graph: Graph, tree: ModelTree) -> tuple[Constraint, ...]:
     """What a tree says, but of names in a directory that the workload makes and that is not there. A model may have
     them, and they cannot be seen."""
     found = {entry.thing for _path, entry in tree}
@@ -123,7 +123,9 @@ def test_what_is_read_of_a_tree_is_so_of_no_set_that_leaves_another_one(steps: l
     assume(done)
     sets = list(islice(closed_sets(graph, frozenset()), 200))
     tree = rng.choice(list(trees(graph.workings, frozenset(), rng.choice(sets))))
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, {"/": Node("directory", 2), **nodes(tree)}))
+    constraints = ObservationReader(graph.workings, {}).read(
+        Observation(True, None, {"/": Node("directory", 2), **nodes(tree)})
+    )
     for there in sets:
         readings = [[reading for reading in one.readings if is_so(reading, there)] for one in constraints]
         if all(any(not reading.breaks for reading in those) for those in readings):
@@ -166,11 +168,11 @@ def test_a_hole_breaks_just_the_clauses_whose_edges_it_breaks(before: int, steps
         assert {one.where for several in broken for one in several if isinstance(one, Never)} == by_edges
 
 
-def is_so(reading: Reading, there: frozenset[int]) -> bool:
+def is_so(reading: CellReading, there: frozenset[int]) -> bool:
     return reading.there <= there and there.isdisjoint(reading.missing | reading.lost)
 
 
-def shown(graph: Graph, there: frozenset[int], tree: Tree) -> Iterator[tuple[bytes, bytes]]:
+def shown(graph: Graph, there: frozenset[int], tree: ModelTree) -> Iterator[tuple[bytes, bytes]]:
     """What micro-operations that are ``there`` have written last, and what ``tree`` has in its place."""
     contents = {entry.thing: entry.content for _path, entry in tree}
     for cell, writers in graph.workings.writers.items():
@@ -196,7 +198,7 @@ def shown(graph: Graph, there: frozenset[int], tree: Tree) -> Iterator[tuple[byt
         ),
         (  # a size without its data
             "append /a 16", "create /a", {"/a": Node("file", 11, size=16, content=bytes(16))},
-            {Never(ChangeKind.APPEND, Fill.ZEROS), Never(ChangeKind.APPEND, Fill.ZEROS, Where.LAST)},
+            {Never(ChangeKind.APPEND, Fill.ZEROS), Never(ChangeKind.APPEND, Fill.ZEROS, AppendPart.LAST)},
         ),
     ],
 )  # fmt: skip
@@ -205,7 +207,7 @@ def test_an_observation_refutes_just_what_it_contradicts(
 ) -> None:
     graph = graph_of(operations, setup)
     seen = Observation(True, None, {"/": Node("directory", 2), **found})
-    constraints = Reader(graph.workings, {}).read(seen)
+    constraints = ObservationReader(graph.workings, {}).read(seen)
     promised = set(EVERYTHING - {clause for clause in EVERYTHING if isinstance(clause, Durable)})
     conflicts = refuted(graph, promised, constraints, after_all(graph))
     assert {clause for conflict in conflicts for clause in conflict.clauses} >= clauses
@@ -221,7 +223,7 @@ def test_an_observation_refutes_just_what_it_contradicts(
 
 def test_a_file_with_thousands_of_cells_that_may_be_several_things_is_no_matter() -> None:
     graph = graph_of("create /a", "")
-    either = Constraint("a cell that is full of what nobody knows", (Reading(), Reading()))
+    either = Constraint("a cell that is full of what nobody knows", (CellReading(), CellReading()))
     allowed = Implications(graph, frozenset())
     assert allowed.is_allowed([either] * 3000, after_all(graph))
     assert not allowed.is_allowed([*[either] * 3000, Constraint("one that cannot be", ())], after_all(graph))
@@ -230,14 +232,14 @@ def test_a_file_with_thousands_of_cells_that_may_be_several_things_is_no_matter(
 def test_what_nobody_made_refutes_that_things_are_intact() -> None:
     graph = graph_of("append /a 16", "create /a")
     tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=16, content=b"?" * 16), "/stray": Node("file", 12)}
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     names = {name.name for conflict in refuted(graph, EVERYTHING, constraints, 1) for name in conflict.clauses}
     assert names >= {"intact names", "intact contents"}
 
 
 def test_what_had_returned_when_the_power_failed_is_known() -> None:
     graph = graph_of("create /a; fsync /a")
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, {"/": Node("directory", 2)}))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, {"/": Node("directory", 2)}))
     durable = frozenset(clause for clause in EVERYTHING if clause.name == "durable fsync-file entry")
     assert [Implications(graph, durable).is_allowed(constraints, returned) for returned in (0, 1, 2)] == [
         True,
@@ -254,7 +256,7 @@ TAKEN_ALONG = Durable(Call.FSYNC_FILE, What.OTHER_OVERWRITES)
 SETUP = "write /a 0 4096; write /b 0 4096; write /s 0 100"
 
 
-def tried(operations: str, finish: Finish, clause: Clause, commit: float = 5.0) -> frozenset[Tried]:
+def tried(operations: str, finish: Finish, clause: Clause, commit: float = 5.0) -> frozenset[Circumstance]:
     workload = Workload("w", parse(SETUP), parse(operations), finish)
     return how_tried(workload, graph_of_workload(workload), commit).get(clause, frozenset())
 
@@ -262,26 +264,28 @@ def tried(operations: str, finish: Finish, clause: Clause, commit: float = 5.0) 
 @pytest.mark.parametrize(
     ("finish", "expected"),
     [
-        (Finish("natural", natural=True), {Tried.NATURAL}),
-        (Finish("fsync", parse("fsync /b")), {Tried.SYNCED}),
-        (Finish("fsync", parse("fsync /")), {Tried.SYNCED}),
+        (Finish("natural", natural=True), {Circumstance.NATURAL}),
+        (Finish("fsync", parse("fsync /b")), {Circumstance.SYNCED}),
+        (Finish("fsync", parse("fsync /")), {Circumstance.SYNCED}),
         (Finish("fsync", parse("fsync /a")), set()),
         (Finish("sync", parse("sync")), set()),
     ],
 )
 def test_an_order_is_tried_by_natural_writeback_and_by_a_sync_of_the_later_one(
-    finish: Finish, expected: set[Tried]
+    finish: Finish, expected: set[Circumstance]
 ) -> None:
-    assert tried("write /a 0 512; append /b 100", finish, ORDER) & {Tried.NATURAL, Tried.SYNCED} == expected
-    assert needed(ORDER) == {Tried.NATURAL, Tried.SYNCED}
+    assert (
+        tried("write /a 0 512; append /b 100", finish, ORDER) & {Circumstance.NATURAL, Circumstance.SYNCED} == expected
+    )
+    assert needed(ORDER) == {Circumstance.NATURAL, Circumstance.SYNCED}
 
 
 def test_an_overwrite_that_an_fsync_takes_along_is_tried_with_a_mapping_too() -> None:
     # reiserfs with data=journal takes along what write(2) wrote, and not what a mapping did.
     finish = Finish("fsync", parse("fsync /b"))
-    assert Tried.MAPPED not in tried("write /a 0 512; append /b 100", finish, TAKEN_ALONG)
-    assert Tried.MAPPED in tried("write /a 0 512 mmap; append /b 100", finish, TAKEN_ALONG)
-    assert needed(TAKEN_ALONG) == {Tried.MAPPED}
+    assert Circumstance.MAPPED not in tried("write /a 0 512; append /b 100", finish, TAKEN_ALONG)
+    assert Circumstance.MAPPED in tried("write /a 0 512 mmap; append /b 100", finish, TAKEN_ALONG)
+    assert needed(TAKEN_ALONG) == {Circumstance.MAPPED}
 
 
 TURN = clause_of("in-turn names appends")
@@ -304,50 +308,50 @@ PART = "append /c 9000; sync_file_range /c 8192 808"
 @pytest.mark.parametrize(
     ("operations", "finish", "clause", "expected"),
     [
-        ("create /n; append /b 100", NATURAL, TURN, {Tried.NATURAL}),
-        ("create /n; append /b 100", OF_A, TURN, {Tried.ELSEWHERE}),
+        ("create /n; append /b 100", NATURAL, TURN, {Circumstance.NATURAL}),
+        ("create /n; append /b 100", OF_A, TURN, {Circumstance.ELSEWHERE}),
         ("create /n; append /b 100", OF_B, TURN, set()),  # it asks for the append: this clause does not speak of it
         ("create /n; append /b 100", OF_ROOT, TURN, set()),
-        ("create /n; append /b 100", SYNC, TURN, {Tried.EVERYTHING}),
-        ("append /b 100; rename /b /c", OF_A, SAFE, {Tried.ELSEWHERE}),
-        ("append /b 100; rename /b /c", Finish("f", parse("fsync /c")), SAFE, {Tried.SYNCED}),
-        ("append /b 9000", OF_B, LAST, {Tried.SYNCED}),
-        ("append /b 4096", OF_A, LAST, {Tried.ELSEWHERE}),
-        ("create /n; append /n 9000; rename /n /b", OF_A, EARLIER, {Tried.ELSEWHERE, Tried.MOVED}),
-        ("create /n; append /n 9000; rename /n /c", OF_A, EARLIER, {Tried.ELSEWHERE}),
-        ("create /n; append /b 9000; rename /n /b", OF_A, EARLIER, {Tried.ELSEWHERE}),
-        ("create /n; rename /n /b; append /b 9000", OF_A, EARLIER, {Tried.ELSEWHERE}),
-        ("create /n; append /n 9000; rename /n /b", NATURAL, EARLIER, {Tried.NATURAL}),
-        ("append /b 100; link /b /c; unlink /b", NATURAL, GONE, {Tried.NATURAL}),
+        ("create /n; append /b 100", SYNC, TURN, {Circumstance.EVERYTHING}),
+        ("append /b 100; rename /b /c", OF_A, SAFE, {Circumstance.ELSEWHERE}),
+        ("append /b 100; rename /b /c", Finish("f", parse("fsync /c")), SAFE, {Circumstance.SYNCED}),
+        ("append /b 9000", OF_B, LAST, {Circumstance.SYNCED}),
+        ("append /b 4096", OF_A, LAST, {Circumstance.ELSEWHERE}),
+        ("create /n; append /n 9000; rename /n /b", OF_A, EARLIER, {Circumstance.ELSEWHERE, Circumstance.MOVED}),
+        ("create /n; append /n 9000; rename /n /c", OF_A, EARLIER, {Circumstance.ELSEWHERE}),
+        ("create /n; append /b 9000; rename /n /b", OF_A, EARLIER, {Circumstance.ELSEWHERE}),
+        ("create /n; rename /n /b; append /b 9000", OF_A, EARLIER, {Circumstance.ELSEWHERE}),
+        ("create /n; append /n 9000; rename /n /b", NATURAL, EARLIER, {Circumstance.NATURAL}),
+        ("append /b 100; link /b /c; unlink /b", NATURAL, GONE, {Circumstance.NATURAL}),
         ("append /b 100; unlink /b", NATURAL, GONE, set()),
-        ("append /b 100; append /b 100", OF_A, TAIL, {Tried.ELSEWHERE}),
-        ("append /b 5000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
-        ("append /b 100; append /b 9000; append /b 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
-        ("append /a 100; append /s 100", NATURAL, TAIL, {Tried.NATURAL}),  # what /s ended in was durable
-        ("append /s 9000; append /s 100", NATURAL, TAIL, {Tried.NATURAL, Tried.BEGUN}),
+        ("append /b 100; append /b 100", OF_A, TAIL, {Circumstance.ELSEWHERE}),
+        ("append /b 5000; append /b 100", NATURAL, TAIL, {Circumstance.NATURAL, Circumstance.BEGUN}),
+        ("append /b 100; append /b 9000; append /b 100", NATURAL, TAIL, {Circumstance.NATURAL, Circumstance.BEGUN}),
+        ("append /a 100; append /s 100", NATURAL, TAIL, {Circumstance.NATURAL}),  # what /s ended in was durable
+        ("append /s 9000; append /s 100", NATURAL, TAIL, {Circumstance.NATURAL, Circumstance.BEGUN}),
         ("append /b 100", OF_A, EARLIER, set()),
         ("append /b 4096", OF_A, TAIL, set()),  # /b has no block that it ends in the middle of
         ("append /b 100; fsync /b; append /b 100; rename /b /c", OF_A, SAFE, set()),
-        ("append /b 100; fsync /b; append /b 100; rename /b /c", OF_A, OWN_FIRST, {Tried.ELSEWHERE}),
-        ("append /b 100; fsync /a; rename /b /c", OF_A, SAFE, {Tried.ELSEWHERE}),
+        ("append /b 100; fsync /b; append /b 100; rename /b /c", OF_A, OWN_FIRST, {Circumstance.ELSEWHERE}),
+        ("append /b 100; fsync /a; rename /b /c", OF_A, SAFE, {Circumstance.ELSEWHERE}),
         ("append /b 100; fsync /a; rename /b /c", OF_A, OWN_FIRST, set()),
-        ("create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Tried.ELSEWHERE}),
+        ("create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Circumstance.ELSEWHERE}),
         ("create /n; fsync /b; link /b /c", OF_A, NAMES, set()),
         ("create /n; link /b /c; fsync /b", OF_A, SYNCED_NAMES, set()),
-        ("create /m; create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Tried.ELSEWHERE}),
+        ("create /m; create /n; fsync /b; link /b /c", OF_A, SYNCED_NAMES, {Circumstance.ELSEWHERE}),
         ("mkdir /d; create /d/m; create /n; fsync /b; link /b /d/c; fsync /d/m", OF_A, NAMES, set()),
-        (PART, PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN, Tried.PART}),
+        (PART, PHASE, ZEROS, {Circumstance.NATURAL, Circumstance.OPEN, Circumstance.PART}),
         (PART, PHASE, EARLIER, set()),
-        (PART.replace("8192", "0"), PHASE, ZEROS, {Tried.NATURAL, Tried.OPEN}),
-        ("truncate /a 100", SYNC, CUT, {Tried.EVERYTHING}),
+        (PART.replace("8192", "0"), PHASE, ZEROS, {Circumstance.NATURAL, Circumstance.OPEN}),
+        ("truncate /a 100", SYNC, CUT, {Circumstance.EVERYTHING}),
         ("truncate /a 0", SYNC, CUT, set()),  # there is no rest of a block
-        ("mkdir /d; rename /a /d/a", Finish("f", parse("fsync /d")), RENAME, {Tried.SYNCED, Tried.ONE_END}),
-        ("rename /a /c", OF_ROOT, RENAME, {Tried.SYNCED}),
-        ("mkdir /d; create /n; rename /n /d/n", OF_ROOT, RENAME, {Tried.SYNCED}),
+        ("mkdir /d; rename /a /d/a", Finish("f", parse("fsync /d")), RENAME, {Circumstance.SYNCED, Circumstance.ONE_END}),
+        ("rename /a /c", OF_ROOT, RENAME, {Circumstance.SYNCED}),
+        ("mkdir /d; create /n; rename /n /d/n", OF_ROOT, RENAME, {Circumstance.SYNCED}),
     ],
 )  # fmt: skip
 def test_a_clause_is_tried_where_it_would_be_broken(
-    operations: str, finish: Finish, clause: Clause, expected: set[Tried]
+    operations: str, finish: Finish, clause: Clause, expected: set[Circumstance]
 ) -> None:
     assert tried(operations, finish, clause) == expected
 
@@ -366,8 +370,8 @@ def test_a_clause_is_tried_where_it_would_be_broken(
 def test_a_name_is_held_against_data_that_came_just_before_a_commit(phase: float, commit: float, is_open: bool) -> None:
     finish = Finish("natural", natural=True, phase=phase)
     met = tried("append /b 100; rename /b /c", finish, SAFE, commit)
-    assert (Tried.OPEN in met) is is_open
-    assert Tried.OPEN in needed(SAFE) and Tried.OPEN not in needed(ORDER)
+    assert (Circumstance.OPEN in met) is is_open
+    assert Circumstance.OPEN in needed(SAFE) and Circumstance.OPEN not in needed(ORDER)
 
 
 @pytest.mark.parametrize(
@@ -382,7 +386,7 @@ def test_a_name_is_held_against_data_that_came_just_before_a_commit(phase: float
 def test_old_contents_beside_zeros_are_no_garbage(filled: bytes, broken: set[str]) -> None:
     graph = graph_of("fallocate /a 0 8192", "create /a")
     tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=8192, content=filled)}
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     names = {name.name for conflict in refuted(graph, EVERYTHING, constraints, 1) for name in conflict.clauses}
     assert names == broken
 
@@ -407,7 +411,7 @@ def test_an_overwrite_of_a_hole_is_given_a_whole_block(
     written = bytearray(graph.workings.history.steps[1].inodes[graph.workings.history.steps[1].names["/a"]].content)
     written[begin:end] = (byte or stale(16384)[begin:end]) if end > begin else b""
     tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=16384, content=bytes(written))}
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     names = {name.name for one in refuted(graph, EVERYTHING, constraints, 1) for name in one.clauses}
     assert names == broken
 
@@ -425,7 +429,7 @@ def test_what_a_freed_block_had_is_old_and_no_garbage(operations: str, broken: s
     graph = graph_of(operations, "create /a; write /b 0 8192")
     old = graph.workings.history.steps[0].inodes[graph.workings.history.steps[0].names["/b"]].content
     tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=4096, content=old[4096:])}
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     promised = EVERYTHING - {clause for clause in EVERYTHING if isinstance(clause, Durable | Ordered | InTurn | Whole)}
     names = {name.name for one in refuted(graph, promised, constraints, 0) for name in one.clauses}
     assert {name for name in names if "append" in name or "contents" in name} == broken
@@ -450,7 +454,7 @@ def test_a_file_that_is_cut_and_grows_again_may_show_what_it_had(of: int | None)
         "/d": Node("directory", 12),
         "/d/h": Node("file", 13, size=200, content=helper),
     }
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     fsync = {clause for clause in EVERYTHING if isinstance(clause, Durable) and clause.call is Call.FSYNC_FILE}
     synced = fsync | {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
     assert Implications(graph, synced - NO_STALE).is_allowed(constraints, after_all(graph))
@@ -466,7 +470,7 @@ def test_what_a_file_has_later_is_not_what_it_had_before_it_was_cut() -> None:
         "/a": Node("file", 11, size=0),
         "/b": Node("file", 12, size=4096, content=later),
     }
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     assert not Implications(graph, UNORDERED - NO_STALE).is_allowed(constraints, 0)
 
 
@@ -500,7 +504,7 @@ def test_what_a_file_had_is_told_in_a_piece_that_begins_within_a_sector() -> Non
     first = graph.workings.history.steps[0]
     was = first.inodes[first.names["/a"]].content
     tree = {"/": Node("directory", 2), "/a": Node("file", 11, size=8192, content=was)}
-    constraints = Reader(graph.workings, {}).read(Observation(True, None, tree))
+    constraints = ObservationReader(graph.workings, {}).read(Observation(True, None, tree))
     fsync = {clause for clause in EVERYTHING if isinstance(clause, Durable) and clause.call is Call.FSYNC_FILE}
     synced = fsync | {clause for clause in EVERYTHING if isinstance(clause, Intact | Never)}
     assert Implications(graph, synced - NO_STALE).is_allowed(constraints, after_all(graph))

@@ -6,7 +6,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin, names
-from bob.apm.crashes import Tries
+from bob.apm.crashes import ModelStates
 from bob.apm.micro import workings
 from bob.apm.model import Model
 from bob.apm.promised import graph_under
@@ -27,7 +27,7 @@ def states(name: str | Model, operations: str) -> Found:
     model, asked = builtin(name) if isinstance(name, str) else name, workload(operations, SETUP)
     taken = workings(simulate(asked)[0])
     returns = [str(number).encode() for number in range(len(asked.operations) + 1)]
-    tries = Tries(graph_under(asked, taken, model.promised), model.promised, returns, 100_000)
+    tries = ModelStates(graph_under(asked, taken, model.promised), model.promised, returns, 100_000)
     found = [(state.crash.returned, dict(tries.nodes(state))) for state in tries]
     assert tries.is_all
     return found

@@ -26,7 +26,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.compare import differences
 from bob.apm.derive import held_out, was_derived_of
-from bob.apm.model import Finding, Model, Refutation, Status, from_json, load, save, to_json
+from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation, from_json, load, save, to_json
 from bob.apm.named import named_model
 from bob.apm.published import from_published
 from bob.apm.what_if import NAMED, lines, matching, what_if
@@ -49,14 +49,14 @@ def test_a_model_is_written_and_read_again(tmp_path: Path) -> None:
     refutation = Refutation("r", "w", "natural", "000-w", STATE, "this is there, that is not", 2, 1, witness="w.json")
     clauses = every_clause()
     findings = (
-        Finding(clauses[0], Status.EXHAUSTIVE, promised=True, workloads=3, states=2**90),
-        Finding(clauses[1], Status.SAMPLED, promised=False, workloads=1, states=7, reason="why not"),
-        Finding(clauses[2], Status.REFUTED, promised=False, workloads=1, states=7, refutation=refutation),
+        ClauseFinding(clauses[0], ClauseStatus.EXHAUSTIVE, promised=True, workloads=3, states=2**90),
+        ClauseFinding(clauses[1], ClauseStatus.SAMPLED, promised=False, workloads=1, states=7, reason="why not"),
+        ClauseFinding(clauses[2], ClauseStatus.REFUTED, promised=False, workloads=1, states=7, refutation=refutation),
     )
     model = Model("m", "about", findings, {"run": "r"})
     save(model, tmp_path / "apm" / "m.json")
     assert load(tmp_path / "apm" / "m.json") == model
-    assert model.finding(clauses[9]) == Finding(clauses[9], Status.ASSUMED, promised=False)
+    assert model.finding(clauses[9]) == ClauseFinding(clauses[9], ClauseStatus.ASSUMED, promised=False)
 
 
 def test_a_model_is_of_the_file_system_and_the_kernel_that_it_was_derived_of() -> None:

@@ -21,6 +21,7 @@ from bob.apm.clauses import (
     OWN_FIRST,
     PIECES,
     SYNCED,
+    AppendPart,
     Clause,
     Fill,
     Intact,
@@ -28,8 +29,7 @@ from bob.apm.clauses import (
     Means,
     Never,
     Ordered,
-    Part,
-    Where,
+    TreePart,
     Whole,
     clause_of,
     closed,
@@ -37,11 +37,11 @@ from bob.apm.clauses import (
     saying_more,
 )
 from bob.apm.dependencies import Graph
-from bob.apm.evidence import Sight, Witnessed
+from bob.apm.evidence import OutcomeConstraints, Witnessed
 from bob.apm.micro import DataCell, MicroOperation, SizeCell
-from bob.apm.readings import Reader, Reading
+from bob.apm.readings import CellReading, ObservationReader
 from bob.apm.tightness import count, in_blocks
-from bob.apm.trees import Entry, Tree, allowed_trees
+from bob.apm.trees import ModelEntry, ModelTree, allowed_trees
 from bob.claim.property.vocabulary import Unit
 from bob.crash.state import CrashState
 from bob.errors import UsageError
@@ -209,8 +209,8 @@ def is_broken(clause: Clause, workload: Workload, graph: Graph, there: frozenset
                             cell.start // 4096 * 4096 >= before,
                             cell.start // 4096 == (size - 1) // 4096,
                         )
-                        place = Where.TAIL if not is_begun else Where.LAST if is_last else Where.EARLIER
-                        if place is where and (where is Where.LAST or not in_part(workload, graph, change)):
+                        place = AppendPart.TAIL if not is_begun else AppendPart.LAST if is_last else AppendPart.EARLIER
+                        if place is where and (where is AppendPart.LAST or not in_part(workload, graph, change)):
                             return True
             case Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK) if change.kind is ChangeKind.TRUNCATE_DOWN:
                 ((size_at, size),) = sizes.items()
@@ -254,7 +254,7 @@ def test_a_clause_forbids_what_it_says_and_nothing_else(seed: int) -> None:
     workload = random_case(rng)
     graph = graph_of_workload(workload)
     count = len(graph.workings.operations)
-    by_place = {where: frozenset(one for one in PIECES if one.where is where) for where in Where}
+    by_place = {where: frozenset(one for one in PIECES if one.where is where) for where in AppendPart}
     for clauses in (
         *(by_place[piece.where] for piece in PIECES[::2]),
         {CUT},
@@ -264,7 +264,7 @@ def test_a_clause_forbids_what_it_says_and_nothing_else(seed: int) -> None:
     ):
         implications = Implications(graph, frozenset(clauses))
         for there in some_sets(rng, count):
-            reading = Reading(there, frozenset(range(count)) - there)
+            reading = CellReading(there, frozenset(range(count)) - there)
             with_own = OWN_FIRST in clauses
             is_broken_by = any(is_broken(clause, workload, graph, there, with_own=with_own) for clause in clauses)
             assert implications.force({}, reading) is not is_broken_by, (clauses, workload, there)
@@ -273,18 +273,18 @@ def test_a_clause_forbids_what_it_says_and_nothing_else(seed: int) -> None:
 @pytest.mark.parametrize(
     ("operations", "promised", "left"),
     [  # the file is 4,000 bytes long at first: which sizes a crash may leave where data is missing, and of which block
-        ("append /a 5000", {Where.TAIL, Where.LAST, Where.EARLIER}, set()),
-        ("append /a 5000", {Where.LAST, Where.EARLIER}, {(4096, 0), (8192, 0), (9000, 0)}),
-        ("append /a 5000", {Where.TAIL, Where.EARLIER}, {(8192, 1), (9000, 2)}),
-        ("append /a 5000", {Where.TAIL, Where.LAST}, {(9000, 1)}),
+        ("append /a 5000", {AppendPart.TAIL, AppendPart.LAST, AppendPart.EARLIER}, set()),
+        ("append /a 5000", {AppendPart.LAST, AppendPart.EARLIER}, {(4096, 0), (8192, 0), (9000, 0)}),
+        ("append /a 5000", {AppendPart.TAIL, AppendPart.EARLIER}, {(8192, 1), (9000, 2)}),
+        ("append /a 5000", {AppendPart.TAIL, AppendPart.LAST}, {(9000, 1)}),
         (
-            "append /a 5000; sync_file_range /a 8192 808", {Where.EARLIER},
+            "append /a 5000; sync_file_range /a 8192 808", {AppendPart.EARLIER},
             {(4096, 0), (8192, 0), (8192, 1), (9000, 0), (9000, 1), (9000, 2)},
         ),
     ],
 )  # fmt: skip
 def test_zeros_are_left_where_nothing_forbids_them(
-    operations: str, promised: set[Where], left: set[tuple[int, int]]
+    operations: str, promised: set[AppendPart], left: set[tuple[int, int]]
 ) -> None:
     clauses = frozenset(piece for piece in PIECES if piece.where in promised) | {
         clause for clause in EVERYTHING if isinstance(clause, Intact)
@@ -301,9 +301,9 @@ def test_zeros_are_left_where_nothing_forbids_them(
 
 def test_what_says_less_than_a_promised_clause_is_promised() -> None:
     zeros = Never(ChangeKind.APPEND, Fill.ZEROS)
-    assert closed({zeros}) == {zeros, *(Never(ChangeKind.APPEND, Fill.ZEROS, where) for where in Where)}
+    assert closed({zeros}) == {zeros, *(Never(ChangeKind.APPEND, Fill.ZEROS, where) for where in AppendPart)}
     assert closed({Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE)}) >= {CUT}
-    assert closed({Intact(Part.CONTENTS)}) >= {Intact(Part.KEPT)}
+    assert closed({Intact(TreePart.CONTENTS)}) >= {Intact(TreePart.KEPT)}
     assert closed(EVERYTHING) == EVERYTHING | {JOURNALED, SYNCED} and closed(NOTHING) == NOTHING
     orders = {one for one in every_clause() if one.name.startswith("ordered ")}
     assert closed(orders) - orders == set(IN_TURN)
@@ -319,7 +319,7 @@ class Seen:
     """A workload with what was seen of it: stands in for :class:`bob.apm.evidence.Witnessed`."""
 
     workload: Workload
-    trees: Sequence[Tree]
+    trees: Sequence[ModelTree]
     exhaustive: bool = True
     folder: Path = Path("000-case")
 
@@ -328,13 +328,14 @@ class Seen:
         return graph_of_workload(self.workload)
 
     @property
-    def sights(self) -> tuple[Sight, ...]:
-        reader = Reader(self.graph.workings, {})
+    def sights(self) -> tuple[OutcomeConstraints, ...]:
+        reader = ObservationReader(self.graph.workings, {})
         return tuple(
-            Sight(CrashState(0), number, 0, 1, reader.read(observation(tree))) for number, tree in enumerate(self.trees)
+            OutcomeConstraints(CrashState(0), number, 0, 1, reader.read(observation(tree)))
+            for number, tree in enumerate(self.trees)
         )
 
-    def observation(self, sight: Sight) -> Observation:
+    def observation(self, sight: OutcomeConstraints) -> Observation:
         return observation(self.trees[sight.outcome])
 
 
@@ -343,7 +344,7 @@ def counted(promised: frozenset[Clause], *seen: Seen, limit: int = 1000) -> list
     return [(one.allowed, one.seen) for one in found]
 
 
-INTACT = closed({Intact(part) for part in Part})
+INTACT = closed({Intact(part) for part in TreePart})
 
 
 def case(operations: str, finish: str = "sync") -> Workload:
@@ -352,8 +353,8 @@ def case(operations: str, finish: str = "sync") -> Workload:
     )
 
 
-def with_contents(content: bytes) -> Tree:
-    return (("/a", Entry("file", content, same="/a")),)
+def with_contents(content: bytes) -> ModelTree:
+    return (("/a", ModelEntry("file", content, same="/a")),)
 
 
 def test_torn_blocks_are_not_counted_and_finishes_are_counted_together() -> None:
@@ -375,12 +376,12 @@ def test_what_was_not_explored_says_nothing_of_a_model() -> None:
     assert counted(INTACT, Seen(written, [], exhaustive=False)) == []
     assert counted(INTACT, Seen(written, []), Seen(written, [], exhaustive=False)) == []
     assert counted(INTACT, Seen(written, []), limit=3) == []
-    assert counted(INTACT - {Intact(Part.NAMES)}, Seen(written, [])) == []
+    assert counted(INTACT - {Intact(TreePart.NAMES)}, Seen(written, [])) == []
 
 
 def test_the_contents_of_a_file_that_is_removed_are_one_state_where_anything_may_be_found() -> None:
     removed = case("unlink /a; create /b")
-    kept = INTACT - {Intact(Part.CONTENTS)}
+    kept = INTACT - {Intact(TreePart.CONTENTS)}
     garbage = with_contents(b"?" * 8192)
     assert counted(INTACT, Seen(removed, [garbage])) == [(4, 0)]
     assert counted(kept, Seen(removed, [garbage])) == [(6, 1)]  # with /b and without
@@ -402,7 +403,7 @@ def test_whole_blocks_are_the_sets_that_have_all_of_a_block_or_nothing(seed: int
     for size in range(len(operations) + 1):
         for chosen in combinations(range(len(operations)), size):
             there = frozenset(chosen)
-            reading = Reading(there, frozenset(range(len(operations))) - there)
+            reading = CellReading(there, frozenset(range(len(operations))) - there)
             blocks: dict[object, set[bool]] = {}
             for at, one in enumerate(operations):
                 if isinstance(one.cell, DataCell):

@@ -17,8 +17,8 @@ from bob.apm.clauses import Clause, clause_of, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.lattice import APART, boxes, lattice, stronger, told
 from bob.apm.export.prose import origin, page, text
-from bob.apm.export.standing import Reader, Standing, standing
-from bob.apm.model import Finding, Model, Refutation, Status
+from bob.apm.export.standing import ClauseReader, Standing, standing
+from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
 from bob.crash.state import CrashState
 from bob.errors import MissingProgramError
 from tests.apm.cases import EVERYTHING, NOTHING, model, without_order
@@ -32,7 +32,7 @@ def refuting(clause: Clause, evidence: str, witness: str | None = None) -> Model
     made = Refutation("run", "a <b>workload</b>", "natural", "folder", CrashState(0), evidence, witness=witness)
     strong = model(EVERYTHING)
     findings = [
-        replace(one, status=Status.REFUTED, promised=False, refutation=made) if one.clause == clause else one
+        replace(one, status=ClauseStatus.REFUTED, promised=False, refutation=made) if one.clause == clause else one
         for one in strong.findings
     ]
     return replace(strong, findings=tuple(findings))
@@ -61,17 +61,17 @@ Nothing of what programs usually rely on.
 def test_every_claim_is_told_once() -> None:
     for one in (model(EVERYTHING), model(NOTHING), model(SAFE), builtin("ext4-o"), refuting(next(iter(SAFE)), "x")):
         whole = text(one).split("## Marks")[0]
-        for claim in claims(Reader(one)):
+        for claim in claims(ClauseReader(one)):
             assert whole.count(claim.sentence.replace("_", "\\_")) == 1
 
 
 def test_each_way_to_stand_has_a_mark_of_its_own() -> None:
     clause = every_clause()[0]
     found = [
-        standing(Finding(clause, status, promised))
+        standing(ClauseFinding(clause, status, promised))
         for status, promised in [
-            (Status.EXHAUSTIVE, True), (Status.SAMPLED, True), (Status.ASSUMED, True), (Status.SAMPLED, False),
-            (Status.REFUTED, False), (Status.ASSUMED, False),
+            (ClauseStatus.EXHAUSTIVE, True), (ClauseStatus.SAMPLED, True), (ClauseStatus.ASSUMED, True), (ClauseStatus.SAMPLED, False),
+            (ClauseStatus.REFUTED, False), (ClauseStatus.ASSUMED, False),
         ]
     ]  # fmt: skip
     assert found == list(Standing)

@@ -14,14 +14,14 @@ from bob.apm.allowed import Foreseen, Implications, at_time
 from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, clause_of, closed, every_clause
-from bob.apm.counting import Count, count
-from bob.apm.crashes import Crash, Lattice, Stage, Tries, crashes
+from bob.apm.counting import StateCount, count
+from bob.apm.crashes import CrashStage, Lattice, ModelCrash, ModelStates, crashes
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
 from bob.apm.promised import graph_under
-from bob.apm.readings import Reading
+from bob.apm.readings import CellReading
 from bob.apm.shapes import Shapes, _with_status, bits, shape_of
-from bob.apm.trees import Tree, allowed_trees, closed_sets, dependencies, nodes, trees
+from bob.apm.trees import ModelTree, allowed_trees, closed_sets, dependencies, nodes, trees
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
@@ -32,7 +32,7 @@ from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload, wi
 from tests.workload.generators import random_workload
 
 
-def names(tree: Tree) -> list[str]:
+def names(tree: ModelTree) -> list[str]:
     return [path for path, _entry in tree]
 
 
@@ -253,7 +253,7 @@ def brute_force(asked: Graph, promised: frozenset[Clause], told: list[bytes]) ->
     for returned, said in enumerate(told):
         for there in range(1 << count):
             inside = frozenset(bits(there))
-            reading = Reading(inside, frozenset(range(count)) - inside)
+            reading = CellReading(inside, frozenset(range(count)) - inside)
             known: dict[int, bool] = {}
             if implications.force(known, at_time(asked, returned)) and implications.force(known, reading):
                 found.add((said, there))
@@ -272,12 +272,12 @@ def test_the_crash_states_of_a_model_are_all_closed_sets_at_each_time(seed: int)
     lattice = Lattice(asked, promised)
     made = list(crashes(lattice, told))
     assert {(told[one.returned], one.there) for one in made} == brute_force(asked, promised, told)
-    assert count(lattice, told) == Count(len(brute_force(asked, promised, told)), is_exact=True)
+    assert count(lattice, told) == StateCount(len(brute_force(asked, promised, told)), is_exact=True)
     for most in (0, 3, 30):
         least = count(lattice, told, most)
         assert 1 <= least.states <= len({(told[one.returned], one.there) for one in made})
         assert not least.is_exact or least == count(lattice, told)
-    further = [(one.returned, one.there) for one in made if one.stage is Stage.FURTHER]
+    further = [(one.returned, one.there) for one in made if one.stage is CrashStage.FURTHER]
     assert len({(told[returned], there) for returned, there in further}) == len(further), "one came twice"
 
 
@@ -290,7 +290,7 @@ def test_what_is_tried_leaves_the_trees_that_are_allowed_and_each_of_them_once(s
     allowed = allowed_trees(asked, promised, 400)
     if not allowed.complete:
         return
-    tries = Tries(asked, promised, [b""] * len(asked.returns), 10_000)
+    tries = ModelStates(asked, promised, [b""] * len(asked.returns), 10_000)
     made = [(state, tries.tree(state)) for state in tries]
     assert tries.is_all
     assert {tree for _state, tree in made} == set(allowed.trees)
@@ -314,7 +314,7 @@ def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None
     promised = closed({clause for clause in every_clause() if isinstance(clause, Intact) or rng.random() < 0.5})
     told = told_at_random(asked, rng)
     foreseen = Foreseen(asked, promised, told)
-    tries = Tries(asked, promised, told, 500)
+    tries = ModelStates(asked, promised, told, 500)
     for state in islice(tries, 100):
         tree = tries.nodes(state)
         assert foreseen.allows(state.told, tree) is not False, (state, tree)
@@ -324,7 +324,7 @@ def test_a_tree_that_a_model_forbids_is_missed() -> None:
     operations = "create /f; append /f 4096; rename /f /g"
     asked, told = graph_of(operations), [b"", b"", b"", b"told"]
     every = Foreseen(asked, frozenset(every_clause()), told)
-    tries = Tries(asked, frozenset(every_clause()), told, 100)
+    tries = ModelStates(asked, frozenset(every_clause()), told, 100)
     whole = next(tries.nodes(state) for state in tries if state.told == b"told")
     assert every.allows(b"told", whole) is True
     assert every.allows(b"", whole) is True  # the rename is there, and has not returned
@@ -346,7 +346,7 @@ def test_the_clauses_that_forbid_a_tree_do_so_whenever_the_crash_came_and_each_i
     promised = closed({clause for clause in every_clause() if rng.random() < 0.7})
     told = told_at_random(asked, rng)
     foreseen = Foreseen(asked, promised, told)
-    tries = Tries(asked, frozenset(), told, 200)
+    tries = ModelStates(asked, frozenset(), told, 200)
     for state in islice(tries, 40):
         tree = tries.nodes(state)
         if foreseen.allows(state.told, tree) is False and (by := foreseen.clauses(state.told, tree)):
@@ -358,12 +358,12 @@ def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> N
     operations = "; ".join(f"write /f {4096 * number} 4096" for number in range(6))
     asked = graph_of(operations)
     told = [b""] * 7
-    tries = Tries(asked, frozenset(), told, 100)
+    tries = ModelStates(asked, frozenset(), told, 100)
     [*_more, last] = tries
     assert Foreseen(asked, frozenset(), told, most=0).allows(b"", tries.nodes(last)) is None
 
 
-def digest_of(told: bytes, tree: Tree) -> bytes:
+def digest_of(told: bytes, tree: ModelTree) -> bytes:
     """What :class:`Shapes` makes step by step, made of a whole tree."""
     return _with_status(shape_of(told, tree), [entry for _path, entry in tree])
 
@@ -437,9 +437,9 @@ def test_the_work_begins_as_alice_does() -> None:
     """Prefixes; the next call split; a prefix without one earlier call."""
     asked = graph_of("create /a; create /b")
     made = list(crashes(Lattice(asked, NOTHING), [b""] * 3))
-    first = [(one.stage, one.returned, one.there) for one in made if one.stage is not Stage.FURTHER]
-    assert first[:3] == [(Stage.PREFIX, 0, 0b00), (Stage.PREFIX, 1, 0b01), (Stage.PREFIX, 2, 0b11)]
-    assert (Stage.WITHOUT, 2, 0b10) in first
+    first = [(one.stage, one.returned, one.there) for one in made if one.stage is not CrashStage.FURTHER]
+    assert first[:3] == [(CrashStage.PREFIX, 0, 0b00), (CrashStage.PREFIX, 1, 0b01), (CrashStage.PREFIX, 2, 0b11)]
+    assert (CrashStage.WITHOUT, 2, 0b10) in first
     assert {one.there for one in made} == {0b00, 0b01, 0b10, 0b11}
 
 
@@ -447,20 +447,20 @@ def test_splits_do_not_use_up_a_budget() -> None:
     """Splits and prefixes without one call take turns, and the first call that is left out is one before the end."""
     asked = graph_of("write /a 0 8192; write /a 8192 8192", "write /a 0 16384")
     made = list(islice(crashes(Lattice(asked, NOTHING), [b""] * 3), 3, 7))  # behind the three prefixes
-    assert [one.stage for one in made] == [Stage.SPLIT, Stage.WITHOUT] * 2
+    assert [one.stage for one in made] == [CrashStage.SPLIT, CrashStage.WITHOUT] * 2
     assert (made[1].returned, made[1].there) == (2, 2**16 - 1)
 
 
 def test_a_split_begins_with_the_first_parts_of_a_call() -> None:
     asked = graph_of("write /a 0 1536", "write /a 0 1536")
-    splits = [one.there for one in crashes(Lattice(asked, NOTHING), [b""] * 2) if one.stage is Stage.SPLIT]
+    splits = [one.there for one in crashes(Lattice(asked, NOTHING), [b""] * 2) if one.stage is CrashStage.SPLIT]
     assert splits[:3] == [0b001, 0b011, 0b111]
     assert set(splits) == set(range(1, 8))
 
 
 def test_a_budget_ends_the_work_and_is_said() -> None:
     asked = graph_of("write /a 0 8192", "write /a 0 8192")
-    tries = Tries(asked, NOTHING, [b""] * 2, 50)
+    tries = ModelStates(asked, NOTHING, [b""] * 2, 50)
     assert len(list(tries)) == tries.tried == 50
     assert not tries.is_all
 
@@ -474,15 +474,15 @@ def test_where_a_budget_is_less_than_the_prefixes_it_is_spread_over_the_workload
     told, lattice = [b""] * 41, Lattice(asked, EVERYTHING)
     made = list(crashes(lattice, told, 10))
     assert [one.returned for one in made[:6]] == [0, 8, 16, 24, 32, 40]
-    assert {one.stage for one in made[:6]} == {Stage.PREFIX}
+    assert {one.stage for one in made[:6]} == {CrashStage.PREFIX}
     next_ones = list(islice(crashes(Lattice(asked, NOTHING), told, 10), 6, 17))
-    assert next_ones.pop(2) == Crash(0, 0, Stage.LEAST), "all is lost"
-    assert [one.stage for one in next_ones] == [Stage.SPLIT, Stage.WITHOUT] * 5
+    assert next_ones.pop(2) == ModelCrash(0, 0, CrashStage.LEAST), "all is lost"
+    assert [one.stage for one in next_ones] == [CrashStage.SPLIT, CrashStage.WITHOUT] * 5
     assert [one.returned for one in next_ones[::2]] == [0, 32, 16, 8, 24]
     assert [one.returned for one in next_ones[1::2]] == [40, 32, 16, 8, 24]
     assert {one.there for one in made} == {one.there for one in crashes(lattice, told)}
     most = list(islice(crashes(Lattice(asked, NOTHING), told, 50), 50))
-    assert sum(one.stage is Stage.PREFIX for one in most) == 26, "prefixes alone are not tried"
+    assert sum(one.stage is CrashStage.PREFIX for one in most) == 26, "prefixes alone are not tried"
 
 
 def test_what_is_left_where_all_is_lost_is_tried_soon_after_each_telling() -> None:
@@ -498,8 +498,8 @@ def test_what_is_left_where_all_is_lost_is_tried_soon_after_each_telling() -> No
 def test_a_workload_with_countless_states_is_begun_at_once() -> None:
     """2**400 sets: what is tried is bounded by what is asked for."""
     asked = graph_of("write /a 0 204800", "write /a 0 204800")
-    assert count(Lattice(asked, NOTHING), [b""] * 2) == Count(2**400, is_exact=True)
-    tries = Tries(asked, NOTHING, [b""] * 2, 500)
+    assert count(Lattice(asked, NOTHING), [b""] * 2) == StateCount(2**400, is_exact=True)
+    tries = ModelStates(asked, NOTHING, [b""] * 2, 500)
     assert len({state.digest for state in tries}) == 500
 
 
@@ -507,7 +507,7 @@ def test_what_was_told_makes_two_states_of_one_tree() -> None:
     asked = graph_of("create /a; fsync /a; create /b")
     promised = frozenset({Durable(Call.FSYNC_FILE, What.ENTRY)})
     told = [b"", b"", b"synced", b"synced"]
-    tries = Tries(asked, promised, told, 100)
+    tries = ModelStates(asked, promised, told, 100)
     found = {(state.told, *names(tries.tree(state))) for state in tries}
     assert found == {
         (b"",), (b"", "/a"), (b"synced", "/a"), (b"synced", "/a", "/b"),
@@ -516,7 +516,7 @@ def test_what_was_told_makes_two_states_of_one_tree() -> None:
 
 def test_a_tree_has_modes_and_owners_and_which_names_are_of_one_file() -> None:
     asked = graph_of("chmod /a 600; chown /a 1:2", "write /a 0 10; link /a /b")
-    tries = Tries(asked, EVERYTHING, [b""] * 3, 100)
+    tries = ModelStates(asked, EVERYTHING, [b""] * 3, 100)
     trees = [tries.nodes(state) for state in tries]
     assert {(tree["/a"].mode, tree["/a"].uid, tree["/a"].gid) for tree in trees} == {
         (0o644, 0, 0), (0o600, 0, 0), (0o600, 1, 2),

@@ -10,9 +10,9 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.apm.clauses import Durable, clause_of
-from bob.apm.derive import _Counts, derive
+from bob.apm.derive import _ClauseCounts, derive
 from bob.apm.evidence import Witnessed
-from bob.apm.model import Model, Status
+from bob.apm.model import ClauseStatus, Model
 from bob.apm.tried import RARE, how_tried
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, questions
@@ -72,7 +72,7 @@ def observation(found: str) -> Observation:
 
 def witness_in(path: Path, model: Model, name: str) -> Witness:
     finding = model.finding(clause_of(name))
-    assert finding.status is Status.REFUTED
+    assert finding.status is ClauseStatus.REFUTED
     assert finding.refutation is not None and finding.refutation.witness is not None, f"«{name}» has no witness"
     return witness.read(path / finding.refutation.witness)
 
@@ -144,7 +144,7 @@ def test_a_workload_whose_crashes_come_late_stays_as_it_is(tmp_path: Path) -> No
 def test_a_crash_before_the_return_refutes_nothing(tmp_path: Path) -> None:
     asked = workload("write /a 0 512; fsync /a")
     model = derived(tmp_path, asked, samples.NOTHING, CrashState(0))
-    assert not [one for one in model.findings if one.status is Status.REFUTED and isinstance(one.clause, Durable)]
+    assert not [one for one in model.findings if one.status is ClauseStatus.REFUTED and isinstance(one.clause, Durable)]
     assert not (tmp_path / "witnesses").exists()
 
 
@@ -168,8 +168,8 @@ def test_what_is_in_turn_is_refuted_with_a_witness_only_where_no_call_asks_for_t
         path.mkdir()
         model = derived(path, workload("create /n; create /m", finish), later)
         found = model.finding(clause_of("in-turn names names"))
-        assert (found.status is Status.REFUTED) == is_refuted, finish
-        assert model.finding(clause_of("ordered create create same-directory")).status is Status.REFUTED
+        assert (found.status is ClauseStatus.REFUTED) == is_refuted, finish
+        assert model.finding(clause_of("ordered create create same-directory")).status is ClauseStatus.REFUTED
         if is_refuted:
             read = witness_in(path, model, "in-turn names names")
             assert isinstance(read.claim, OfProperty)
@@ -179,7 +179,7 @@ def test_what_is_in_turn_is_refuted_with_a_witness_only_where_no_call_asks_for_t
 
 def test_what_held_where_nothing_would_break_it_is_not_promised(tmp_path: Path) -> None:
     model = derived(tmp_path, workload("create /n", "fsync /n"), MADE)
-    assert model.finding(clause_of("in-turn names names")).status is Status.ASSUMED
+    assert model.finding(clause_of("in-turn names names")).status is ClauseStatus.ASSUMED
     (tmp_path / "two").mkdir()
     model = derived(tmp_path / "two", workload("create /n; setxattr /n user.x 3"), MADE)
     found = model.finding(clause_of("in-turn names names"))
@@ -192,10 +192,10 @@ def test_a_workload_that_is_there_to_refute_puts_nothing_to_the_test(tmp_path: P
     lost = witnessed(tmp_path / "2", workload("create /n; fsync /n"), samples.NOTHING)
     other = witnessed(tmp_path / "3", workload("create /n; fsync /"), MADE)
     alone, beside, both = (derive([held], refuting=refuting).model for refuting in ([], [lost], [lost, other]))
-    assert alone.finding(entry).status is not Status.REFUTED and alone.finding(entry).workloads == 1
-    assert beside.finding(entry).status is Status.REFUTED and beside.finding(entry).workloads == 1
+    assert alone.finding(entry).status is not ClauseStatus.REFUTED and alone.finding(entry).workloads == 1
+    assert beside.finding(entry).status is ClauseStatus.REFUTED and beside.finding(entry).workloads == 1
     assert both.finding(entry) == beside.finding(entry)
-    assert both.finding(entries).status is Status.ASSUMED, "only what refutes has tried it"
+    assert both.finding(entries).status is ClauseStatus.ASSUMED, "only what refutes has tried it"
     assert both.promised <= beside.promised <= alone.promised
     assert (both.source["workloads"], both.source["refuting"]) == (1, 2)
 
@@ -203,8 +203,8 @@ def test_a_workload_that_is_there_to_refute_puts_nothing_to_the_test(tmp_path: P
 def test_old_contents_in_place_of_new_ones_of_the_same_size_are_no_garbage(tmp_path: Path) -> None:
     """A log of btrfs can have the size of a file that was written anew, without its data: the old data stays."""
     model = derived(tmp_path, workload("append /a 2048 trunc"), samples.outcome(("/a", 11, [3], 2048)))
-    assert model.finding(clause_of("ordered truncate-down append same-file")).status is Status.REFUTED
-    assert model.finding(clause_of("never append stale")).status is not Status.REFUTED
+    assert model.finding(clause_of("ordered truncate-down append same-file")).status is ClauseStatus.REFUTED
+    assert model.finding(clause_of("never append stale")).status is not ClauseStatus.REFUTED
 
 
 def test_that_orders_are_kept_by_a_log_is_refuted_by_what_is_an_order_and_by_nothing_else(tmp_path: Path) -> None:
@@ -214,8 +214,8 @@ def test_that_orders_are_kept_by_a_log_is_refuted_by_what_is_an_order_and_by_not
     plain = witnessed(tmp_path / "2", workload("write /a 0 512; rename /a /c"), old)
     own, order = clause_of("in-turn own-changes synced-names"), clause_of("ordered overwrite rename same-file")
     alone, both = (derive(found).model for found in ([synced], [synced, plain]))
-    assert alone.finding(own).status is Status.REFUTED and alone.finding(order).status is not Status.REFUTED
-    assert both.finding(own).status is not Status.REFUTED and both.finding(order).status is Status.REFUTED
+    assert alone.finding(own).status is ClauseStatus.REFUTED and alone.finding(order).status is not ClauseStatus.REFUTED
+    assert both.finding(own).status is not ClauseStatus.REFUTED and both.finding(order).status is ClauseStatus.REFUTED
 
 
 OF_D = Finish("fsync /d", parse("fsync /d"))
@@ -237,7 +237,7 @@ def test_rare_circumstances_may_be_those_of_workloads_that_refute(
     asked, clause = replace(workload(operations), finish=finish), clause_of(name)
     lent = witnessed(tmp_path / "1", asked, samples.NOTHING)
     met = how_tried(asked, lent.graph, 5.0)[clause]
-    counts = _Counts([], [lent])
+    counts = _ClauseCounts([], [lent])
     assert counts.of(clause).workloads == 0
     assert counts.circumstances(clause)[0] == met & RARE
-    assert _Counts([lent], []).circumstances(clause)[0] >= met & RARE
+    assert _ClauseCounts([lent], []).circumstances(clause)[0] >= met & RARE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bob.apm.clauses import clause_of
-from bob.apm.model import Status, save
+from bob.apm.model import ClauseStatus, save
 from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
 from bob.catalogue.sets import Rows
@@ -100,7 +100,7 @@ def test_a_model_is_derived_confirmed_and_held_against_its_run(tmp_path: Path) -
     assert bob(["apm", "derive", "--witnesses", "--out", str(out), "--quiet", str(run)]) == 0
     model = load_model(out / "ext4-ordered.json")
     torn, kept = model.finding(clause_of("whole overwrite block")), model.finding(clause_of("intact contents"))
-    assert (torn.status, kept.status) == (Status.REFUTED, Status.EXHAUSTIVE)
+    assert (torn.status, kept.status) == (ClauseStatus.REFUTED, ClauseStatus.EXHAUSTIVE)
     assert torn.refutation is not None
     assert torn.refutation.witness is not None
     [shown] = list(replay([out / torn.refutation.witness], image=None, connect=None, times=2, progress=Silent()))

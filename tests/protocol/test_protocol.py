@@ -28,7 +28,7 @@ from bob.agent.inside.mounts import ROOT as MOUNTED
 from bob.agent.inside.stores import Watcher
 from bob.apm.builtin import builtin
 from bob.apm.counting import count
-from bob.apm.crashes import Stage, Tries
+from bob.apm.crashes import CrashStage, ModelStates
 from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.judge.reliance import Reliances
@@ -1260,7 +1260,7 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
         tracemalloc.start()
         again, _notes = protocol_of(case, before, after)
         asked = graph_under(again.workload, workings(again.history), promised)
-        tries = Tries(asked, promised, again.told, 10**6, 100)
+        tries = ModelStates(asked, promised, again.told, 10**6, 100)
         states = list(islice(tries, 100))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
@@ -1269,8 +1269,8 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
         for state in states[:: len(states) // 10]:
             found = tries.nodes(state)
             content = found["/log"].content if found else b""
-            assert state.crash.stage is not Stage.PREFIX or len(content) >= 1500 * len(state.told)
-            assert after["/log"].content.startswith(content) or state.crash.stage is not Stage.PREFIX
+            assert state.crash.stage is not CrashStage.PREFIX or len(content) >= 1500 * len(state.told)
+            assert after["/log"].content.startswith(content) or state.crash.stage is not CrashStage.PREFIX
     assert edges[1] < 5 * edges[0]
     assert peaks[1] < 6 * peaks[0] and peaks[1] < 20_000_000
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin
-from bob.apm.crashes import Tries
+from bob.apm.crashes import ModelStates
 from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.observe.observation import Node
@@ -505,7 +505,7 @@ def test_a_sync_makes_nothing_durable_that_is_written_while_it_runs(
         again = replayed("p", protocol(calls, "/r", TREE, TREE), TREE, {4: b"ok"})
         promised = builtin(model).promised
         asked = graph_under(again.workload, workings(again.history), promised)
-        tries = Tries(asked, promised, again.told, 1_000)
+        tries = ModelStates(asked, promised, again.told, 1_000)
         found = [tries.nodes(state)["/a"].content for state in tries if state.told == b"ok"]
         assert tries.is_all
         return frozenset(content[:5] + content[place : place + 5] for content in found)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bob.agent.client import Agent
 from bob.agent.loss import Cause, GuestLost, Loss
-from bob.apm.crashes import ModelState, Tries
+from bob.apm.crashes import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent
@@ -71,10 +71,10 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
     return made
 
 
-def worked(guests: Guests, most: int = 1000, jobs: int = 2, **more: Any) -> tuple[StateQueue, Tries, Watching]:
+def worked(guests: Guests, most: int = 1000, jobs: int = 2, **more: Any) -> tuple[StateQueue, ModelStates, Watching]:
     """The states of a workload of eight sectors under a model that promises nothing, 2**8 trees, all handed out."""
     asked = graph_of("write /a 0 4096", "write /a 0 4096")
-    tries = Tries(asked, NOTHING, [b"", b""], 10_000)
+    tries = ModelStates(asked, NOTHING, [b"", b""], 10_000)
     answers: dict[bytes, CheckerAnswer] = more.pop("answers", {})
     queue, watching = StateQueue("nothing", tries, most, answers, guests.check, **more), Watching()
     Pool(None, None, watching).do_all(queue, jobs)  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bob.apm.allowed import Foreseen
-from bob.apm.crashes import Tries
+from bob.apm.crashes import ModelStates
 from bob.apm.dependencies import graph
 from bob.apm.micro import workings
 from bob.apm.named import named_model
@@ -45,7 +45,7 @@ def test_contents_of_a_removed_file_are_allowed_where_stale_ones_are(name: str, 
     before = {"/": ROOT, "/a": Node("file", 11, 1, 512, OLD, mode=0o644)}
     again = replayed("p", protocol(CALLS, "/r", before, of_b(NEW)), before, {})
     model, apart = named_model(name), workings(again.history)
-    tries = Tries(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
     assert all(
         OLD not in [node.content for node in tries.nodes(state).values()] or "/a" in tries.nodes(state)
         for state in tries
@@ -66,7 +66,7 @@ def test_garbage_is_in_no_list_either(name: str, allows_garbage: bool) -> None:
     calls = [SystemCall(1, 0.0, "truncate", ('"\\x2f\\x72\\x2f\\x61"', "0"), 0)]
     again = replayed("p", protocol(calls, "/r", before, cut), before, {})
     model, apart = named_model(name), workings(again.history)
-    tries = Tries(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
     assert list(tries) and tries.is_all and not tries.shows_stale
     foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
     allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)

@@ -22,7 +22,7 @@ from bob.apm.clauses import (
     Intact,
     Never,
     Ordered,
-    Part,
+    TreePart,
     Whole,
     closed,
     every_clause,
@@ -107,7 +107,9 @@ def not_sayable(model: Model) -> list[str]:
             "cannot be said with it. This one promises that much. All the same the return of an fsync is another "
             "operation here (a stdout without text), so that what is ordered is what the model says."
         )
-    if missing := [part for part in Part if Intact(part) not in promised and part not in (Part.ATTRIBUTES, Part.KEPT)]:
+    if missing := [
+        part for part in TreePart if Intact(part) not in promised and part not in (TreePart.ATTRIBUTES, TreePart.KEPT)
+    ]:
         found.append(
             f"The model does not promise that a crash leaves no {' or '.join(missing)} that no operation made; ALICE "
             "never makes such states, so it checks a stronger model."

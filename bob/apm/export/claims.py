@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole, every_clause
-from bob.apm.export.standing import Claim, Reader
+from bob.apm.export.standing import ClauseReader, Guarantee
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import ChangeKind, Relation
 
@@ -33,7 +33,7 @@ class Idiom:
     advice: str = ""
 
 
-def claims(reader: Reader) -> tuple[Claim, ...]:
+def claims(reader: ClauseReader) -> tuple[Guarantee, ...]:
     """Return every claim that a model answers, as it stands there."""
     idioms = (idiom for _title, _about, group in GROUPS for idiom in group)
     return tuple(reader.claim(idiom.sentence, idiom.clauses) for idiom in idioms if idiom.clauses)

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from bob.apm.clauses import JOURNALED, SYNCED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.standing import Cell, Claim, Matrix, Reader, Standing
-from bob.apm.model import Finding, Model
+from bob.apm.export.standing import ClauseCell, ClauseReader, Guarantee, Matrix, Standing
+from bob.apm.model import ClauseFinding, Model
 from bob.apm.what_if import lines
 from bob.report.counts import plural
 from bob.report.escape import Raw, markdown, markdown_code
@@ -25,12 +25,12 @@ _FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClauseGroup:
     """Clauses of one kind, in a list."""
 
     title: str
     about: str
-    cells: tuple[Cell, ...]
+    cells: tuple[ClauseCell, ...]
 
 
 def page(model: Model, picture: str = "", folder: str = "") -> str:
@@ -52,9 +52,9 @@ def text(model: Model) -> str:
 
 def _told(model: Model) -> dict[str, Any]:
     """What page and text both tell."""
-    reader = Reader(model)
+    reader = ClauseReader(model)
     every = claims(reader)
-    refuted = [Cell(reader.finding(clause)) for clause in every_clause()]
+    refuted = [ClauseCell(reader.finding(clause)) for clause in every_clause()]
     return {
         "bob": __version__,
         "model": model,
@@ -73,11 +73,11 @@ def _told(model: Model) -> dict[str, Any]:
     }
 
 
-def _is_open(claim: Claim) -> bool:
+def _is_open(claim: Guarantee) -> bool:
     return claim.standing in (Standing.DOUBTED, Standing.UNTRIED)
 
 
-def _why(finding: Finding) -> str:
+def _why(finding: ClauseFinding) -> str:
     """Why a clause stands as it does, in a sentence or a part of one."""
     if finding.refutation is not None:
         together = "" if finding.refutation.alone else " (of a crash state that several clauses forbid together)"
@@ -89,23 +89,23 @@ def _why(finding: Finding) -> str:
     return f"{plural(finding.workloads, 'workload')}, {plural(finding.states, 'crash state')}"
 
 
-def _groups(reader: Reader) -> Iterable[Group]:
-    yield Group(
+def _groups(reader: ClauseReader) -> Iterable[ClauseGroup]:
+    yield ClauseGroup(
         "What comes all at once",
         "A change that is not whole may be there in part, in any part of its sectors and names.",
         reader.cells(_of(Whole)),
     )
-    yield Group(
+    yield ClauseGroup(
         "What may be found where data is missing",
         "A file can be long enough on the disk before its data is.",
         reader.cells(_of(Never)),
     )
-    yield Group(
+    yield ClauseGroup(
         "What comes in turn",
         "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
         reader.cells([*_of(InTurn), *(one for one in (JOURNALED, SYNCED) if reader.finding(one).promised)]),
     )
-    yield Group(
+    yield ClauseGroup(
         "What a crash leaves alone", "A crash should leave nothing that no operation did.", reader.cells(_of(Intact))
     )
 

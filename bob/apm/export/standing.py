@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bob.apm.clauses import WHATS, Clause, Durable, Ordered
-from bob.apm.model import Finding, Model, Status
+from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import MODELLED_KINDS, Relation
 
@@ -26,27 +26,27 @@ class Standing(Enum):
         self.mark, self.tone, self.meaning = mark, tone, meaning
 
 
-def standing(finding: Finding) -> Standing:
+def standing(finding: ClauseFinding) -> Standing:
     """How a clause stands."""
-    if finding.status is Status.REFUTED:
+    if finding.status is ClauseStatus.REFUTED:
         return Standing.REFUTED
     if finding.promised:
         return _PROMISED[finding.status]
-    return Standing.UNTRIED if finding.status is Status.ASSUMED else Standing.DOUBTED
+    return Standing.UNTRIED if finding.status is ClauseStatus.ASSUMED else Standing.DOUBTED
 
 
 _PROMISED = {
-    Status.EXHAUSTIVE: Standing.HELD,
-    Status.SAMPLED: Standing.SAMPLED,
-    Status.ASSUMED: Standing.ASSUMED,
+    ClauseStatus.EXHAUSTIVE: Standing.HELD,
+    ClauseStatus.SAMPLED: Standing.SAMPLED,
+    ClauseStatus.ASSUMED: Standing.ASSUMED,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ClauseCell:
     """A clause in a list or a matrix."""
 
-    finding: Finding
+    finding: ClauseFinding
 
     @property
     def standing(self) -> Standing:
@@ -66,15 +66,15 @@ class Matrix:
     title: str
     about: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ClauseCell, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Guarantee:
     """Something that a program may want to rely on, and the clauses that make it so."""
 
     sentence: str
-    findings: tuple[Finding, ...]
+    findings: tuple[ClauseFinding, ...]
 
     @property
     def standing(self) -> Standing:
@@ -82,7 +82,7 @@ class Claim:
         return max((standing(finding) for finding in self.findings), key=_WEAKER.index)
 
     @property
-    def weakest(self) -> Finding:
+    def weakest(self) -> ClauseFinding:
         """The clause that it fails by, where it fails."""
         return next(finding for finding in self.findings if standing(finding) is self.standing)
 
@@ -102,24 +102,24 @@ _WEAKER = (
 )
 
 
-class Reader:
+class ClauseReader:
     """Looks clauses up in a model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._findings = {finding.clause: finding for finding in model.findings}
 
-    def finding(self, clause: Clause) -> Finding:
+    def finding(self, clause: Clause) -> ClauseFinding:
         """How a clause stands."""
         return self._findings.get(clause) or self._model.finding(clause)
 
-    def cells(self, clauses: Iterable[Clause]) -> tuple[Cell, ...]:
+    def cells(self, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
         """These clauses as cells."""
-        return tuple(Cell(self.finding(clause)) for clause in clauses)
+        return tuple(ClauseCell(self.finding(clause)) for clause in clauses)
 
-    def claim(self, sentence: str, clauses: Iterable[Clause]) -> Claim:
+    def claim(self, sentence: str, clauses: Iterable[Clause]) -> Guarantee:
         """A claim that rests on these clauses."""
-        return Claim(sentence, tuple(self.finding(clause) for clause in clauses))
+        return Guarantee(sentence, tuple(self.finding(clause) for clause in clauses))
 
     def orders(self) -> Iterator[Matrix]:
         """The orders, a matrix for each relation: earlier kinds down, later ones across."""
@@ -133,7 +133,7 @@ class Reader:
         rows = ((call, [Durable(call, what) for what in WHATS]) for call in Call)
         return Matrix("", "", tuple(map(label, WHATS)), self._rows(rows))
 
-    def _rows(self, rows: Iterable[tuple[str, Iterable[Clause]]]) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
+    def _rows(self, rows: Iterable[tuple[str, Iterable[Clause]]]) -> tuple[tuple[str, tuple[ClauseCell, ...]], ...]:
         return tuple((label(row), self.cells(clauses)) for row, clauses in rows)
 
 
