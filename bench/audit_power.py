@@ -39,7 +39,7 @@ import numpy as np
 from bob.agent.client import Agent, AgentBroken
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
-from bob.crash.image import Composer, Run
+from bob.crash.image import ByteRun, Composer
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
@@ -94,7 +94,7 @@ class Truth:
         found = self._known.find(contents)
         return None if isinstance(found, Gap) else self.table.mounted[found][1]
 
-    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[Mounted]:
         """As :meth:`Session.mount`. AgentBroken where there is no guest to ask."""
         self.mounts += len(deltas)
         asked = [self._contents(delta, payload) for delta in deltas]
@@ -113,7 +113,7 @@ class Truth:
         """As :meth:`find`, of a state."""
         return self.find(self._contents(self._composer.delta(state), self._composer.payload_since(0)))
 
-    def _contents(self, delta: Sequence[Run], payload: bytes) -> Contents:
+    def _contents(self, delta: Sequence[ByteRun], payload: bytes) -> Contents:
         contents = np.zeros(len(self._place), dtype=np.int32)
         for sector, source, count in delta:
             for offset in range(count):
@@ -146,12 +146,12 @@ class MadeUp:
         self._log = [block for block in logged if block in set(differing)]
         self._others = [block for block in differing if block not in logged]
 
-    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes, *, audit: bool) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool) -> list[Mounted]:
         """As :meth:`Session.mount`."""
         del audit
         return [self._mount(delta, payload) for delta in deltas]
 
-    def _mount(self, delta: Sequence[Run], payload: bytes) -> Mounted:
+    def _mount(self, delta: Sequence[ByteRun], payload: bytes) -> Mounted:
         device: dict[int, dict[int, int]] = {}
         for sector, source, count in delta:
             for offset in range(count):
@@ -189,12 +189,12 @@ class Dropping:
         self.findings = truth.table.findings
         self._truth, self._dropped = truth, dropped
 
-    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
         """As :meth:`Session.mount`."""
         del audit
         return [replace(mounted, accesses=self._kept(mounted)) for mounted in self._truth.mount(deltas, payload)]
 
-    def examine(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[list[Complaint]]:
+    def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
         """Nothing is examined here."""
         del payload
         return [[] for _delta in deltas]

@@ -48,7 +48,7 @@ from bob.run.prober import distinct
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -165,7 +165,7 @@ def growth_of_logs() -> Iterator[dict[str, Any]]:
         for megabytes in LOG_MB:
             log = Path(folder) / "log"
             with log.open("wb") as file:
-                write_log(file, (NewEntry(Flags(0), number * 128, data) for number in range(megabytes * 16)))
+                write_log(file, (NewEntry(EntryFlags(0), number * 128, data) for number in range(megabytes * 16)))
             started = time.monotonic()
             words = [sys.executable, "-c", MEASURED, "trace", "show", str(log)]
             done = subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

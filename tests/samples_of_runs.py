@@ -19,7 +19,7 @@ from bob.program.program import Program
 from bob.program.transcript import Transcript
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
-from bob.trace.model import Flush, Mark, Moment, Trace, Write
+from bob.trace.model import DeviceWrite, Flush, Mark, Moment, Trace
 from bob.trace.recording import RecordedDisk, Recording
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -50,8 +50,8 @@ def at(time: int) -> Moment:
     return Moment(time, time / 4)
 
 
-def write(index: int, sector: int, data: bytes, start: int, **more: bool) -> Write:
-    return Write(index, sector, data, at(start), at(start + 1), task="kworker/0:1", **more)
+def write(index: int, sector: int, data: bytes, start: int, **more: bool) -> DeviceWrite:
+    return DeviceWrite(index, sector, data, at(start), at(start + 1), task="kworker/0:1", **more)
 
 
 TRACE = Trace(

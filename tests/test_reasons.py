@@ -15,7 +15,7 @@ import pytest
 from bob.report.comparison.compare import Cell, Comparison, Kind, compare
 from bob.report.comparison.sides import named_side, published_side
 from bob.report.published import Direction, Reason, osdi14, osdi14_reasons
-from bob.story.timeline import Called, Fate
+from bob.story.timeline import CallEvent, Fate
 from bob.witness import document as witness
 from bob.witness.document import Witness
 from bob.workload.language import write_one
@@ -58,7 +58,7 @@ def sent(found: Witness) -> list[float]:
 def called(found: Witness) -> float:
     """When the operation after the missing one was called (seconds)."""
     number = missing(found)[0]
-    return next(one.seconds for one in found.timeline.events if isinstance(one, Called) and one.number == number + 1)
+    return next(one.seconds for one in found.timeline.events if isinstance(one, CallEvent) and one.number == number + 1)
 
 
 def syncs(found: Witness) -> bool:

@@ -10,10 +10,10 @@ from bob.blocks import btrfs_format as form
 from bob.blocks.btrfs_tree import Trees, leaf_items
 from bob.blocks.data import data_part, operations_told, rest_part
 from bob.blocks.ext_directories import printable
-from bob.blocks.items import Items, Key
-from bob.blocks.medium import Medium
+from bob.blocks.items import ItemKey, Items
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import MOST_BLOCKS, Owners
-from bob.blocks.parts import UNKNOWN, Kind, Part, unknown
+from bob.blocks.parts import UNKNOWN, BlockKind, WritePart, unknown
 from bob.blocks.summary import listed
 from bob.trace.model import SECTOR_BYTES
 
@@ -45,7 +45,7 @@ class TreeBlock:
 class Btrfs:
     """One file system of btrfs."""
 
-    def __init__(self, medium: Medium, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self.owners = Owners()
         self._medium = medium
         self._trees = Trees(medium, superblock)
@@ -58,15 +58,15 @@ class Btrfs:
             self._learn(-1, items)
 
     @classmethod
-    def of(cls, medium: Medium) -> Btrfs | None:
+    def of(cls, medium: OverlayMedium) -> Btrfs | None:
         """The file system on ``medium``; None if there is none."""
         superblock = _superblock(medium.read(form.SUPERBLOCKS_AT[0], form.SUPERBLOCK_BYTES))
         return None if superblock is None else cls(medium, superblock)
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """What write ``index`` consists of; tree blocks next to each other in one part."""
         self._leaves = []
-        found: list[Part] = []
+        found: list[WritePart] = []
         blocks: list[TreeBlock] = []
         for piece in self._pieces(index, at, data):
             if isinstance(piece, TreeBlock):
@@ -91,7 +91,7 @@ class Btrfs:
                 self._chunk_root = superblock.chunk_root
                 self._trees.follow(superblock)
 
-    def _pieces(self, index: int, at: int, data: bytes) -> Iterator[Part | TreeBlock]:
+    def _pieces(self, index: int, at: int, data: bytes) -> Iterator[WritePart | TreeBlock]:
         position = 0
         trees = self._trees
         while position < len(data):
@@ -111,14 +111,14 @@ class Btrfs:
             yield data_part(here, position // SECTOR_BYTES, block) or self._rest(index, here, physical, block)
             position += trees.sector_bytes
 
-    def _rest(self, index: int, here: bytes, physical: int, block: int | None) -> Part:
+    def _rest(self, index: int, here: bytes, physical: int, block: int | None) -> WritePart:
         """A sector that is neither data by its pattern nor begins a tree block."""
         if block is None:
             return UNKNOWN
         owned = self.owners.owner(index, block) is not None
         start = physical - block * self._trees.sector_bytes % self._trees.node_bytes
         if not owned and self._trees.is_block(self._medium.read(start, 512)):
-            return Part(Kind.METADATA, "rest of a tree block")
+            return WritePart(BlockKind.METADATA, "rest of a tree block")
         return rest_part(here, block) if owned else unknown(block)
 
     def _tree_block(self, data: bytes, copy: bool) -> TreeBlock:
@@ -138,13 +138,13 @@ class Btrfs:
             self._leaves.append(data)
         return TreeBlock(header, copy, *self._told[header.csum])
 
-    def _learn(self, index: int, items: Mapping[Key, bytes]) -> None:
+    def _learn(self, index: int, items: Mapping[ItemKey, bytes]) -> None:
         """A leaf of the fs tree is now this."""
         _changed, gone = self._files.differences(items)
         self._files.update(items)
         self._claim(index, items, gone)
 
-    def _claim(self, index: int, items: Mapping[Key, bytes], gone: Mapping[Key, bytes]) -> None:
+    def _claim(self, index: int, items: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> None:
         """What extents ``items`` give the inodes that have some in them, beside those known."""
         inodes = {key[0] for key in (*items, *gone) if key[1] == form.EXTENT_DATA_KEY}
         for inode in inodes:
@@ -165,13 +165,13 @@ def _superblock(data: bytes) -> Any:
     return superblock if all(512 <= size <= 65536 and size & (size - 1) == 0 for size in sizes) else None
 
 
-def _superblock_part(mirror: int, superblock: Any) -> Part:
+def _superblock_part(mirror: int, superblock: Any) -> WritePart:
     what = f"superblock, mirror {mirror}" if mirror else "superblock"
     log = ", with a log tree" if superblock.log_root else ""
-    return Part(Kind.SUPERBLOCK, f"{what}, generation {superblock.generation}{log}")
+    return WritePart(BlockKind.SUPERBLOCK, f"{what}, generation {superblock.generation}{log}")
 
 
-def _tree_part(blocks: Sequence[TreeBlock]) -> list[Part]:
+def _tree_part(blocks: Sequence[TreeBlock]) -> list[WritePart]:
     """Tree blocks next to each other: of one tree with all that is known of it, of several by name."""
     if not blocks:
         return []
@@ -191,7 +191,11 @@ def _tree_part(blocks: Sequence[TreeBlock]) -> list[Part]:
         what += ", copy"
     inodes = tuple(sorted({inode for block in blocks for inode in block.inodes}))
     notes = tuple(note for block in blocks for note in block.notes)
-    return [Part(Kind.JOURNAL if log else Kind.METADATA, what, inodes=inodes, notes=notes, blocks=len(blocks))]
+    return [
+        WritePart(
+            BlockKind.JOURNAL if log else BlockKind.METADATA, what, inodes=inodes, notes=notes, blocks=len(blocks)
+        )
+    ]
 
 
 def _extent(body: bytes, sector_bytes: int) -> range:
@@ -207,7 +211,7 @@ def _extent(body: bytes, sector_bytes: int) -> range:
     return range(first, first + min(place.disk_num_bytes, 1 << 30) // sector_bytes)
 
 
-def _notes(changed: Mapping[Key, bytes], gone: Mapping[Key, bytes]) -> tuple[str, ...]:
+def _notes(changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> tuple[str, ...]:
     """Names that directories gain and lose, and data that lies in the tree itself."""
     notes = []
     for verb, items in (("adds", changed), ("removes", gone)):

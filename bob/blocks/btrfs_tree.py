@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from bob.blocks import btrfs_format as form
-from bob.blocks.items import Key
-from bob.blocks.medium import Medium
+from bob.blocks.items import ItemKey
+from bob.blocks.medium import OverlayMedium
 
 # A leaf has up to 650 items and construct takes 20 us for each: the fields and their order are those of form.ITEM.
 _ITEM = struct.Struct("<QBQII")
@@ -26,7 +26,7 @@ class Chunk(NamedTuple):
     stripes: tuple[int, ...]
 
 
-class Place(NamedTuple):
+class LogicalAddress(NamedTuple):
     """A logical address, and which copy of it (0 is the first)."""
 
     logical: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 class Trees:
     """What a superblock leads to on ``medium``."""
 
-    def __init__(self, medium: Medium, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self._medium = medium
         self.node_bytes: int = superblock.nodesize
         self.sector_bytes: int = superblock.sectorsize
@@ -53,12 +53,12 @@ class Trees:
             found += [_chunk(key[2], body) for key, body in items.items() if key[1] == form.CHUNK_ITEM_KEY]
         self._chunks = list(dict.fromkeys([*self._chunks, *(chunk for chunk in found if chunk is not None)]))
 
-    def place(self, physical: int) -> Place | None:
+    def place(self, physical: int) -> LogicalAddress | None:
         """The logical address of byte ``physical`` of the device; None outside of all chunks."""
         for chunk in self._chunks:
             for copy, start in enumerate(chunk.stripes):
                 if start <= physical < start + chunk.length:
-                    return Place(chunk.start + physical - start, copy)
+                    return LogicalAddress(chunk.start + physical - start, copy)
         return None
 
     def fs_tree(self, superblock: Any) -> int | None:
@@ -69,7 +69,7 @@ class Trees:
                     return int(form.ROOT_ITEM.parse(body).bytenr)
         return None
 
-    def leaves(self, logical: int) -> Iterator[tuple[int, dict[Key, bytes]]]:
+    def leaves(self, logical: int) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
         """The leaves of the tree whose root is at ``logical``, with their owners, in order, if they are whole."""
         left = [_MOST_BLOCKS]
         yield from self._leaves(logical, _DEEPEST, left)
@@ -78,7 +78,7 @@ class Trees:
         """Whether ``data`` begins with the header of a tree block of this file system."""
         return len(data) >= _HEADER_BYTES and data[32:48] == self.fsid
 
-    def _leaves(self, logical: int, deepest: int, left: list[int]) -> Iterator[tuple[int, dict[Key, bytes]]]:
+    def _leaves(self, logical: int, deepest: int, left: list[int]) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
         data = self._read(logical)
         left[0] -= 1
         if not self.is_block(data) or left[0] < 0:
@@ -99,10 +99,10 @@ class Trees:
         return b""
 
 
-def leaf_items(data: bytes) -> dict[Key, bytes]:
+def leaf_items(data: bytes) -> dict[ItemKey, bytes]:
     """The items of a leaf by key: object, type, offset."""
     count = min(int.from_bytes(data[96:100], "little"), (len(data) - _HEADER_BYTES) // _ITEM.size)
-    found: dict[Key, bytes] = {}
+    found: dict[ItemKey, bytes] = {}
     for number in range(count):
         objectid, sort, key_offset, start, size = _ITEM.unpack_from(data, _HEADER_BYTES + number * _ITEM.size)
         found[(objectid, sort, key_offset)] = data[_HEADER_BYTES + start : _HEADER_BYTES + start + size]

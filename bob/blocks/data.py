@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bob.blocks.parts import Kind, Part, Run
+from bob.blocks.parts import BlockKind, DataRun, WritePart
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operations_in
 
 
-def data_part(written: bytes, sector: int, place: int | None) -> Part | None:
+def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
     """``written``, which begins at ``sector`` of its write, if it has a workload's data; else None.
 
     What is not data (the zeros behind a file's end) is not told.
     """
     if not any(written):
         return None
-    spans: dict[int, list[Run]] = {}
+    spans: dict[int, list[DataRun]] = {}
     for start in range(0, len(written), SECTOR_BYTES):
         here = sector + start // SECTOR_BYTES
         for operation in _operations(written[start : start + SECTOR_BYTES]):
             runs = spans.setdefault(operation, [])
             if runs and runs[-1].last == here - 1:
-                runs[-1] = Run(operation, runs[-1].first, here)
+                runs[-1] = DataRun(operation, runs[-1].first, here)
             else:
-                runs.append(Run(operation, here, here))
+                runs.append(DataRun(operation, here, here))
     found = tuple(run for _operation, runs in sorted(spans.items()) for run in runs)
-    return Part(Kind.DATA, "data", place=place, runs=found, role="data") if found else None
+    return WritePart(BlockKind.DATA, "data", place=place, runs=found, role="data") if found else None
 
 
 def operations_told(data: bytes) -> str:
@@ -42,9 +42,9 @@ def told(operations: Sequence[int]) -> str:
     return " and ".join(words + ["initial data"] * any(number >= FIRST_SETUP_NUMBER for number in operations))
 
 
-def rest_part(written: bytes, place: int) -> Part:
+def rest_part(written: bytes, place: int) -> WritePart:
     """A block of a file without a workload's data: zeros, or something else."""
-    return Part(Kind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
+    return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
 
 
 def _operations(sector: bytes) -> frozenset[int]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from bob.blocks import ext_format as form
 from bob.blocks.ext_blocks import block_part, changed_inodes
-from bob.blocks.ext_geometry import INODE_TABLE, Geometry
+from bob.blocks.ext_geometry import INODE_TABLE, ExtGeometry
 from bob.blocks.ext_maps import MapReader
-from bob.blocks.jbd2 import Journal
-from bob.blocks.medium import Medium
+from bob.blocks.jbd2 import Jbd2Journal
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import Owners
-from bob.blocks.parts import Kind, Part, Piece
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart
 
 _INODE_HEAD_BYTES = 120
 """As much of an inode as is looked at."""
@@ -24,23 +24,23 @@ class Ext:
     """One file system of the family. ``medium`` is the device as it is, ``_latest`` as it will be: a copy in the
     journal is there at its home at once, so that what it brings in is told when the journal gets it."""
 
-    def __init__(self, medium: Medium, geometry: Geometry) -> None:
+    def __init__(self, medium: OverlayMedium, geometry: ExtGeometry) -> None:
         self.owners = Owners()
         self._medium = medium
         self._geometry = geometry
         self._latest = medium.unwritten()
         self._maps = MapReader(self._block, geometry.blocks)
-        self._journal: Journal | None = None
+        self._journal: Jbd2Journal | None = None
         for inode in self._used_inodes():
             self._learn_inode(-1, inode)
 
     @classmethod
-    def of(cls, medium: Medium) -> Ext | None:
+    def of(cls, medium: OverlayMedium) -> Ext | None:
         """The file system on ``medium``; None if there is none."""
-        geometry = Geometry.of(medium)
+        geometry = ExtGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """What write ``index`` consists of, block by block."""
         return [self._part(index, piece) for piece in self._medium.pieces(at, data, self._geometry.block_bytes)]
 
@@ -59,7 +59,7 @@ class Ext:
                 self._latest.write(copy.home * block_bytes, copy.data)
                 self._learn(index, home)
 
-    def _part(self, index: int, piece: Piece) -> Part:
+    def _part(self, index: int, piece: BlockPiece) -> WritePart:
         journal = self._journal
         if journal is None or not journal.has(piece.block):
             return block_part(self._geometry, piece, self.owners.owner(index, piece.block))
@@ -68,14 +68,14 @@ class Ext:
             return own
         copy = journal.copy(piece.block, piece.after)
         if copy is None:
-            return Part(Kind.JOURNAL, "journal data" if any(piece.after) else "journal block, zeros")
+            return WritePart(BlockKind.JOURNAL, "journal data" if any(piece.after) else "journal block, zeros")
         home = self._home(copy.home, copy.data, piece)
         part = block_part(self._geometry, home, self.owners.owner(index, copy.home))
-        if part.kind is Kind.UNKNOWN:
-            return Part(Kind.JOURNAL, f"journal copy of block {copy.home}")
+        if part.kind is BlockKind.UNKNOWN:
+            return WritePart(BlockKind.JOURNAL, f"journal copy of block {copy.home}")
         return part.copied()
 
-    def _home(self, block: int, data: bytes, piece: Piece) -> Piece:
+    def _home(self, block: int, data: bytes, piece: BlockPiece) -> BlockPiece:
         """The copy ``data`` in the journal as a write to its home."""
         before = self._block(block).ljust(len(data), b"\0")
         return replace(piece, block=block, before=before, after=data, skip=0, length=len(data))
@@ -92,7 +92,7 @@ class Ext:
             for found in np.flatnonzero(bits[: self._geometry.inodes_per_group]).tolist():
                 yield number * self._geometry.inodes_per_group + found + 1
 
-    def _learn(self, index: int, piece: Piece) -> None:
+    def _learn(self, index: int, piece: BlockPiece) -> None:
         """What a block, now at its home, says of where others belong."""
         fixed = self._geometry.fixed(piece.block)
         if fixed is not None:
@@ -113,6 +113,6 @@ class Ext:
         if inode == self._geometry.journal_inode:
             if self._journal is None:
                 own = [block for block, role in blocks.items() if role == "data"]
-                self._journal = Journal(own, self._block) if own else None
+                self._journal = Jbd2Journal(own, self._block) if own else None
             return
         self.owners.remap(index, inode, blocks)

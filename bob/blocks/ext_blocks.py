@@ -14,12 +14,12 @@ from bob.blocks.ext_geometry import (
     INODE_BITMAP,
     INODE_TABLE,
     SUPER,
+    ExtGeometry,
     Fixed,
-    Geometry,
     read_superblock,
 )
-from bob.blocks.owners import Owner
-from bob.blocks.parts import Kind, Part, Piece, owned, unknown
+from bob.blocks.owners import BlockOwner
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned, unknown
 from bob.blocks.summary import numbers
 from bob.workload.pattern import STALE_CELL
 
@@ -27,7 +27,7 @@ _XATTR = form.XATTR_MAGIC.to_bytes(4, "little")
 _EXTENTS = form.EXTENT_MAGIC.to_bytes(2, "little")
 
 
-def block_part(geometry: Geometry, piece: Piece, owner: Owner | None) -> Part:
+def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
     """What a block is that belongs to ``owner`` as far as is known: by fixed place, content, then owner."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
@@ -41,7 +41,7 @@ def block_part(geometry: Geometry, piece: Piece, owner: Owner | None) -> Part:
     )
 
 
-def changed_inodes(geometry: Geometry, block: int, group: int, before: bytes, after: bytes) -> list[int]:
+def changed_inodes(geometry: ExtGeometry, block: int, group: int, before: bytes, after: bytes) -> list[int]:
     """The inodes of a block of the inode table that differ; those that are only cleared do not count."""
     count = len(after) // geometry.inode_bytes
     if not count:
@@ -54,23 +54,23 @@ def changed_inodes(geometry: Geometry, block: int, group: int, before: bytes, af
     return [first + int(number) for number in np.flatnonzero((old != new).any(axis=1) & new.any(axis=1))]
 
 
-def _fixed_part(geometry: Geometry, piece: Piece, fixed: Fixed) -> Part:
+def _fixed_part(geometry: ExtGeometry, piece: BlockPiece, fixed: Fixed) -> WritePart:
     if fixed.what == SUPER:
         return _superblock(geometry, piece, fixed.group)
     if fixed.what == INODE_TABLE:
         return _inode_table(geometry, piece, fixed.group)
     if fixed.what in (BLOCK_BITMAP, INODE_BITMAP):
         return _bitmap(geometry, piece, fixed)
-    return Part(Kind.METADATA, fixed.what if fixed.group == 0 else f"{fixed.what} of group {fixed.group}")
+    return WritePart(BlockKind.METADATA, fixed.what if fixed.group == 0 else f"{fixed.what} of group {fixed.group}")
 
 
-def _superblock(geometry: Geometry, piece: Piece, group: int) -> Part:
+def _superblock(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WritePart:
     skip = form.SUPERBLOCK_AT % geometry.block_bytes if group == 0 else 0
     old, new = (read_superblock(data[skip : skip + form.SUPERBLOCK_BYTES]) for data in (piece.before, piece.after))
     if new is None:
-        return Part(Kind.SUPERBLOCK, "damaged superblock")
+        return WritePart(BlockKind.SUPERBLOCK, "damaged superblock")
     if group:
-        return Part(Kind.SUPERBLOCK, f"superblock, copy in group {group}")
+        return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}")
     notes = []
     if old is not None:
         recover = (new.feature_incompat & form.INCOMPAT_RECOVER) - (old.feature_incompat & form.INCOMPAT_RECOVER)
@@ -80,20 +80,20 @@ def _superblock(geometry: Geometry, piece: Piece, group: int) -> Part:
             notes.append("clean" if new.state & form.STATE_VALID else "in use")
         if old.last_orphan != new.last_orphan:
             notes.append(f"first orphan is inode {new.last_orphan}" if new.last_orphan else "no orphans")
-    return Part(Kind.SUPERBLOCK, "superblock", notes=tuple(notes))
+    return WritePart(BlockKind.SUPERBLOCK, "superblock", notes=tuple(notes))
 
 
-def _inode_table(geometry: Geometry, piece: Piece, group: int) -> Part:
+def _inode_table(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WritePart:
     changed = changed_inodes(geometry, piece.block, group, piece.before, piece.after)
     if not changed:
         same = piece.before == piece.after
-        return Part(Kind.METADATA, "inode table", notes=("nothing changed" if same else "inodes cleared",))
+        return WritePart(BlockKind.METADATA, "inode table", notes=("nothing changed" if same else "inodes cleared",))
     notes: tuple[str, ...] = ()
     if len(changed) == 1:
         at = (changed[0] - geometry.first_inode(piece.block, group)) * geometry.inode_bytes
         stop = at + geometry.inode_bytes
         notes = _inode_changes(form.INODE.parse(piece.before[at:stop]), form.INODE.parse(piece.after[at:stop]))
-    return Part(Kind.METADATA, "inode table", inodes=tuple(changed), notes=notes)
+    return WritePart(BlockKind.METADATA, "inode table", inodes=tuple(changed), notes=notes)
 
 
 def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
@@ -111,10 +111,10 @@ def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _bitmap(geometry: Geometry, piece: Piece, fixed: Fixed) -> Part:
+def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: Fixed) -> WritePart:
     what = f"{fixed.what} of group {fixed.group}"
     if piece.before.startswith(STALE_CELL):
-        return Part(Kind.METADATA, what, notes=("first written",))
+        return WritePart(BlockKind.METADATA, what, notes=("first written",))
     inodes = fixed.what == INODE_BITMAP
     most = geometry.inodes_per_group if inodes else geometry.blocks_per_group
     first = fixed.group * most + (1 if inodes else geometry.first_block)
@@ -129,29 +129,29 @@ def _bitmap(geometry: Geometry, piece: Piece, fixed: Fixed) -> Part:
             told = numbers(found)
             many = len(told) > 24
             notes.append(f"{verb} {len(found)}" if many else f"{verb} {'inode' if inodes else 'block'} {told}")
-    return Part(Kind.METADATA, what, notes=tuple(notes))
+    return WritePart(BlockKind.METADATA, what, notes=tuple(notes))
 
 
-def _recognised(geometry: Geometry, piece: Piece, owner: Owner | None) -> Part | None:
+def _recognised(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart | None:
     """A block with a magic number or a chain of directory entries."""
     block = piece.block
     if piece.after[:4] == _XATTR:
-        return Part(Kind.METADATA, "extended attributes", place=block, role="attributes")
+        return WritePart(BlockKind.METADATA, "extended attributes", place=block, role="attributes")
     role = None if owner is None else owner.role
     if piece.after[:2] == _EXTENTS and role in (None, "map"):
         header = form.EXTENT_HEADER.parse(piece.after)
         if header.entries <= header.max <= geometry.block_bytes // form.EXTENT_BYTES and header.depth <= 5:
-            return Part(Kind.METADATA, "extent tree block", place=block, role="map")
+            return WritePart(BlockKind.METADATA, "extent tree block", place=block, role="map")
     names = entries(piece.after, geometry.inodes)
     if names is None or (role not in (None, "directory") and not names):
         return None
     if is_index(piece.after):
-        return Part(Kind.METADATA, "directory index", place=block, role="directory")
+        return WritePart(BlockKind.METADATA, "directory index", place=block, role="directory")
     notes = changes(entries(piece.before, geometry.inodes), names)
-    return Part(Kind.METADATA, "directory block", place=block, role="directory", notes=notes)
+    return WritePart(BlockKind.METADATA, "directory block", place=block, role="directory", notes=notes)
 
 
-def _owned(piece: Piece, owner: Owner | None) -> Part | None:
+def _owned(piece: BlockPiece, owner: BlockOwner | None) -> WritePart | None:
     """A block without recognisable content, by the file that it belongs to."""
     if owner is None:
         return None
@@ -160,5 +160,5 @@ def _owned(piece: Piece, owner: Owner | None) -> Part | None:
     return owned(unknown(piece.block), owner)
 
 
-def _boot(geometry: Geometry, piece: Piece) -> Part | None:
-    return Part(Kind.METADATA, "boot block") if piece.block < geometry.first_block else None
+def _boot(geometry: ExtGeometry, piece: BlockPiece) -> WritePart | None:
+    return WritePart(BlockKind.METADATA, "boot block") if piece.block < geometry.first_block else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.blocks import ext_format as form
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 
 _MOST_GROUPS = 1 << 14
 _MOST_FIXED = 1 << 18
@@ -31,7 +31,7 @@ RESERVED = "reserved group descriptors"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BlockGroup:
     """One block group: the blocks of its bitmaps, the first of its inode table; ``unused`` says it has no inodes."""
 
     block_bitmap: int
@@ -47,10 +47,10 @@ def read_superblock(data: bytes) -> Any:
     return form.SUPERBLOCK.parse(data)
 
 
-class Geometry:
+class ExtGeometry:
     """The places of one file system; lengths are bytes, blocks are its own."""
 
-    def __init__(self, medium: Medium, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self.block_bytes: int = 1024 << superblock.log_block_size
         self.inode_bytes: int = superblock.inode_size if superblock.rev_level else form.OLD_INODE_BYTES
         self.inodes: int = superblock.inodes_count
@@ -73,7 +73,7 @@ class Geometry:
         self._tables = sorted((group.inode_table, number) for number, group in enumerate(self.groups))
 
     @staticmethod
-    def of(medium: Medium) -> Geometry | None:
+    def of(medium: OverlayMedium) -> ExtGeometry | None:
         """The geometry of what is on ``medium``; None if that makes no sense."""
         superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
         if superblock is None or superblock.log_block_size > 6:
@@ -82,7 +82,7 @@ class Geometry:
             return None
         if superblock.rev_level and not 128 <= superblock.inode_size <= 4096:
             return None
-        return Geometry(medium, superblock)
+        return ExtGeometry(medium, superblock)
 
     @property
     def superblock(self) -> int:
@@ -141,7 +141,7 @@ class Geometry:
             places.append(table * self.block_bytes + group % per_block * self._descriptor_bytes)
         return places
 
-    def _group(self, medium: Medium, at: int) -> Group:
+    def _group(self, medium: OverlayMedium, at: int) -> BlockGroup:
         data = medium.read(at, self._descriptor_bytes)
         low = form.GROUP.parse(data)
         block_bitmap, inode_bitmap, table = low.block_bitmap_lo, low.inode_bitmap_lo, low.inode_table_lo
@@ -150,7 +150,9 @@ class Geometry:
             block_bitmap |= high.block_bitmap_hi << 32
             inode_bitmap |= high.inode_bitmap_hi << 32
             table |= high.inode_table_hi << 32
-        return Group(block_bitmap, inode_bitmap, table, bool(self._checksums and low.flags & form.GROUP_INODE_UNINIT))
+        return BlockGroup(
+            block_bitmap, inode_bitmap, table, bool(self._checksums and low.flags & form.GROUP_INODE_UNINIT)
+        )
 
 
 def _has_superblock(group: int, superblock: Any) -> bool:

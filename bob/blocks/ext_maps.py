@@ -11,7 +11,7 @@ import numpy as np
 from bob.blocks import ext_format as form
 from bob.blocks.owners import MOST_BLOCKS
 
-Reader = Callable[[int], bytes]
+BlockReader = Callable[[int], bytes]
 """The content of a block by its number."""
 
 _DEEPEST = 5
@@ -21,7 +21,7 @@ _DEEPEST = 5
 class MapReader:
     """Reads the block maps of one file system of ``blocks`` blocks."""
 
-    def __init__(self, read: Reader, blocks: int) -> None:
+    def __init__(self, read: BlockReader, blocks: int) -> None:
         self._read = read
         self._blocks = blocks
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from construct import Int16ul, Int32ul, Int64ul, Padding, Struct
 
 from bob.blocks.data import data_part
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import Owners
-from bob.blocks.parts import Kind, Part, Piece, unknown
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, unknown
 
 BLOCK_BYTES = 4096
 SUPERBLOCK_AT = 1024
@@ -45,7 +45,7 @@ _AREAS = ("superblock", "checkpoint", "segment information table", "node address
 
 
 @dataclass(frozen=True, slots=True)
-class Geometry:
+class F2fsGeometry:
     """Where the areas before the main area begin, and where that ends (blocks)."""
 
     starts: tuple[int, ...]
@@ -53,7 +53,7 @@ class Geometry:
     blocks: int
 
     @classmethod
-    def of(cls, medium: Medium) -> Geometry | None:
+    def of(cls, medium: OverlayMedium) -> F2fsGeometry | None:
         """That of the superblock on ``medium``; None where there is none, or one that cannot be."""
         data = medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof())
         if len(data) < SUPERBLOCK.sizeof():
@@ -69,30 +69,30 @@ class Geometry:
 class F2fs:
     """One file system of f2fs."""
 
-    def __init__(self, medium: Medium, geometry: Geometry) -> None:
+    def __init__(self, medium: OverlayMedium, geometry: F2fsGeometry) -> None:
         self.owners = Owners()
         self._medium, self._geometry = medium, geometry
 
     @classmethod
-    def of(cls, medium: Medium) -> F2fs | None:
+    def of(cls, medium: OverlayMedium) -> F2fs | None:
         """The file system on ``medium``; None if there is none."""
-        geometry = Geometry.of(medium)
+        geometry = F2fsGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """What a write consists of, block by block."""
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
         """Nothing to learn: a node block says itself whose it is."""
 
-    def _part(self, piece: Piece) -> Part:
+    def _part(self, piece: BlockPiece) -> WritePart:
         geometry = self._geometry
         if piece.block < geometry.main:
             area = bisect_right(geometry.starts, piece.block) - 1
-            return Part(Kind.METADATA if area else Kind.SUPERBLOCK, _AREAS[area])
+            return WritePart(BlockKind.METADATA if area else BlockKind.SUPERBLOCK, _AREAS[area])
         footer = FOOTER.parse(piece.after[-FOOTER_BYTES:])
         if footer.node and footer.inode and geometry.main <= footer.next < geometry.blocks:
             notes = ("marked by fsync",) if footer.flags & FSYNC_MARK else ()
-            return Part(Kind.METADATA, "node block", of=footer.inode, notes=notes)
+            return WritePart(BlockKind.METADATA, "node block", of=footer.inode, notes=notes)
         return data_part(piece.written, piece.sector, piece.block) or unknown(piece.block)

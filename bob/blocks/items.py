@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from typing import Any
 
-Key = tuple[Any, ...]
+ItemKey = tuple[Any, ...]
 """A key of an item; keys compare as the file system orders them."""
 
 
@@ -14,10 +14,10 @@ class Items:
     """The items of one tree as far as they were seen."""
 
     def __init__(self) -> None:
-        self._keys: list[Key] = []
-        self._bodies: dict[Key, bytes] = {}
+        self._keys: list[ItemKey] = []
+        self._bodies: dict[ItemKey, bytes] = {}
 
-    def differences(self, leaf: Mapping[Key, bytes]) -> tuple[dict[Key, bytes], dict[Key, bytes]]:
+    def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
         """What ``leaf`` brings: items that are new or not what they were; and those of its range that are gone."""
         if not leaf:
             return {}, {}
@@ -26,16 +26,16 @@ class Items:
         gone = {key: self._bodies[key] for key in self._keys[first:last] if key not in leaf}
         return changed, gone
 
-    def get(self, key: Key) -> bytes | None:
+    def get(self, key: ItemKey) -> bytes | None:
         """The item of ``key``."""
         return self._bodies.get(key)
 
-    def of(self, first: Key, last: Key) -> dict[Key, bytes]:
+    def of(self, first: ItemKey, last: ItemKey) -> dict[ItemKey, bytes]:
         """The items from key ``first`` to key ``last``."""
         start, stop = bisect_left(self._keys, first), bisect_right(self._keys, last)
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 
-    def update(self, leaf: Mapping[Key, bytes]) -> None:
+    def update(self, leaf: Mapping[ItemKey, bytes]) -> None:
         """From now on the items of the range of ``leaf`` are those in it."""
         changed, gone = self.differences(leaf)
         for key in gone:

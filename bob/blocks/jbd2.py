@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bob.blocks import jbd2_format as form
-from bob.blocks.parts import Kind, Part
+from bob.blocks.parts import BlockKind, WritePart
 
 _MAGIC = form.MAGIC.to_bytes(4, "big")
 
@@ -18,14 +18,14 @@ class Tag(NamedTuple):
     escaped: bool
 
 
-class Copy(NamedTuple):
+class JournaledBlock(NamedTuple):
     """The content ``data`` that a block of the journal holds for block ``home`` of the file system."""
 
     home: int
     data: bytes
 
 
-class Journal:
+class Jbd2Journal:
     """A journal in ``blocks`` (its own order) of a file system; it is shown its blocks as they are written."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
@@ -38,7 +38,7 @@ class Journal:
         """Whether ``block`` of the file system is one of the journal."""
         return block in self._place
 
-    def part(self, block: int, data: bytes) -> Part | None:
+    def part(self, block: int, data: bytes) -> WritePart | None:
         """What a block with a magic number is; None for all others: those are copies."""
         if data[:4] != _MAGIC:
             return None
@@ -59,12 +59,12 @@ class Journal:
             return _part("journal superblock", f"error {superblock.errno}" if superblock.errno else state)
         return _part(f"journal block of an unknown type {transaction}")
 
-    def copy(self, block: int, data: bytes) -> Copy | None:
+    def copy(self, block: int, data: bytes) -> JournaledBlock | None:
         """What the copy in ``block`` says of which home; None if no descriptor block announced it."""
         tag = self._expected.get(self._place[block])
         if tag is None or data[:4] == _MAGIC:
             return None
-        return Copy(tag.home, _MAGIC + data[4:] if tag.escaped else data)
+        return JournaledBlock(tag.home, _MAGIC + data[4:] if tag.escaped else data)
 
     def landed(self, block: int, data: bytes) -> None:
         """A block was written: a descriptor block says what the blocks after it will be."""
@@ -116,5 +116,5 @@ class Journal:
             at += length + (0 if tag.flags & form.TAG_SAME_UUID else form.UUID_BYTES)
 
 
-def _part(what: str, *notes: str) -> Part:
-    return Part(Kind.JOURNAL, what, notes=notes)
+def _part(what: str, *notes: str) -> WritePart:
+    return WritePart(BlockKind.JOURNAL, what, notes=notes)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from bob.blocks.parts import Piece
+from bob.blocks.parts import BlockPiece
 from bob.trace.model import SECTOR_BYTES
 
 PAGE_BYTES = 4096
 _SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 
-class Medium:
+class OverlayMedium:
     """``length`` bytes, read from ``sector`` (the base image's 512 bytes by number) where nothing was written."""
 
     def __init__(self, length: int, sector: Callable[[int], bytes]) -> None:
@@ -19,9 +19,9 @@ class Medium:
         self._sector = sector
         self._pages: dict[int, bytearray] = {}
 
-    def unwritten(self) -> Medium:
+    def unwritten(self) -> OverlayMedium:
         """The device as it was before all writes."""
-        return Medium(self.length, self._sector)
+        return OverlayMedium(self.length, self._sector)
 
     def read(self, at: int, length: int) -> bytes:
         """``length`` bytes from byte ``at``; fewer where the device ends, none outside of it."""
@@ -44,7 +44,7 @@ class Medium:
             self._page(number)[skip : skip + count] = data[position : position + count]
             position += count
 
-    def pieces(self, at: int, data: bytes, block_bytes: int) -> Iterator[Piece]:
+    def pieces(self, at: int, data: bytes, block_bytes: int) -> Iterator[BlockPiece]:
         """``data``, to be written at ``at``, block by block."""
         position = 0
         while position < len(data):
@@ -53,7 +53,7 @@ class Medium:
             before = self.read(block * block_bytes, block_bytes).ljust(block_bytes, b"\0")
             new = data[position : position + count]
             after = new if count == block_bytes else before[:skip] + new + before[skip + count :]
-            yield Piece(block, position // SECTOR_BYTES, before, after, skip, count)
+            yield BlockPiece(block, position // SECTOR_BYTES, before, after, skip, count)
             position += count
 
     def _page(self, number: int) -> bytearray:

@@ -16,18 +16,18 @@ from construct import ConstructError
 from bob.blocks.btrfs import Btrfs
 from bob.blocks.ext import Ext
 from bob.blocks.f2fs import F2fs
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.other import Other
-from bob.blocks.parts import UNKNOWN, Family, Kind, Part
+from bob.blocks.parts import UNKNOWN, BlockKind, Family, WritePart
 from bob.blocks.reiserfs import Reiserfs
 from bob.blocks.summary import sort, summary
 from bob.blocks.xfs import Xfs
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 
-__all__ = ["Kind", "Name", "names"]
+__all__ = ["BlockKind", "BlockName", "names"]
 
-_FAMILIES: Mapping[str, Callable[[Medium], Family | None]] = {
+_FAMILIES: Mapping[str, Callable[[OverlayMedium], Family | None]] = {
     "ext2": Ext.of,
     "ext3": Ext.of,
     "ext4": Ext.of,
@@ -42,29 +42,29 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class BlockName:
     """What a write is. ``text`` is short and for people: lower case, no full stop. ``sort`` is the same for all blocks
     of one sort: "inode table", "journal transaction", "data"."""
 
-    kind: Kind
+    kind: BlockKind
     text: str
     sort: str
 
 
-def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[Name, ...]:
+def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
     """One name per write of the trace, in order.
 
     ``fs`` is the name of the driver (ext2, ext3, ext4, xfs, btrfs, reiserfs, f2fs; of any other one only a workload's
     data is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
     """
-    medium = Medium(base.length, base.sector)
+    medium = OverlayMedium(base.length, base.sector)
     # What is mounted of several disks has places of its own, which are not those on the disks.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)
-    found: list[Sequence[Part]] = []
+    found: list[Sequence[WritePart]] = []
     for write in trace.writes:
         at = trace.address(write) * SECTOR_BYTES
         try:
-            parts: Sequence[Part] = family.parts(write.index, at, write.data)
+            parts: Sequence[WritePart] = family.parts(write.index, at, write.data)
         except _DAMAGED:
             parts = (UNKNOWN,)
         found.append(parts)
@@ -76,7 +76,7 @@ def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple
     return tuple(_name(family, write.index, parts, inodes) for write, parts in zip(trace.writes, found, strict=True))
 
 
-def _family(fs: str, medium: Medium) -> Family:
+def _family(fs: str, medium: OverlayMedium) -> Family:
     make = _FAMILIES.get(fs)
     try:
         return (make(medium) if make else None) or Other(medium)
@@ -84,6 +84,6 @@ def _family(fs: str, medium: Medium) -> Family:
         return Other(medium)
 
 
-def _name(family: Family, index: int, parts: Sequence[Part], inodes: Mapping[int, str]) -> Name:
+def _name(family: Family, index: int, parts: Sequence[WritePart], inodes: Mapping[int, str]) -> BlockName:
     owner_of = partial(family.owners.owner, index)
-    return Name(*summary(parts, owner_of, inodes), sort(parts, owner_of))
+    return BlockName(*summary(parts, owner_of, inodes), sort(parts, owner_of))

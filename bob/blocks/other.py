@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bob.blocks.data import data_part
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import Owners
-from bob.blocks.parts import UNKNOWN, Kind, Part
+from bob.blocks.parts import UNKNOWN, BlockKind, WritePart
 
 _SUPERBLOCKS = (
     (0, 0, b"XFSB"),
@@ -22,16 +22,16 @@ _SUPERBLOCKS = (
 class Other:
     """Names data by its pattern, and a superblock where it usually is if its magic number is there too."""
 
-    def __init__(self, medium: Medium) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
         self.owners = Owners()
         self._medium = medium
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """A superblock, data, or unknown."""
         for start, skip, magic in _SUPERBLOCKS:
             place = start + skip - at
             if at <= start < at + len(data) and data[place : place + len(magic)] == magic:
-                return (Part(Kind.SUPERBLOCK, "superblock"),)
+                return (WritePart(BlockKind.SUPERBLOCK, "superblock"),)
         return (data_part(data, 0, None) or UNKNOWN,)
 
     def landed(self, index: int, at: int, data: bytes) -> None:

@@ -14,7 +14,7 @@ MOST_BLOCKS = 1 << 18
 """Blocks of one file that are kept: damaged maps name billions."""
 
 
-class Owner(NamedTuple):
+class BlockOwner(NamedTuple):
     """The inode a block belongs to, and as what: ``data``, ``directory``, ``symlink``, ``map`` or ``attributes``."""
 
     inode: int
@@ -26,7 +26,7 @@ class Owners:
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}
-        self._claims: dict[int, list[Owner | None]] = {}
+        self._claims: dict[int, list[BlockOwner | None]] = {}
         self._maps: dict[int, dict[int, str]] = {}
 
     def remap(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
@@ -40,14 +40,14 @@ class Owners:
                 self._note(index, block, None)
         for block, role in blocks.items():
             if old.get(block) != role:
-                self._note(index, block, Owner(inode, role))
+                self._note(index, block, BlockOwner(inode, role))
         self._maps[inode] = dict(blocks)
 
     def extend(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
         """From write ``index`` on these blocks too are of ``inode``."""
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
-    def owner(self, index: int, block: int, role: str | None = None) -> Owner | None:
+    def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
         """Whose ``block`` is at write ``index``: who claimed it last, or else who is the next to do so.
 
         Where its content says in which ``role``, no other owner is asked.
@@ -67,7 +67,7 @@ class Owners:
         """The blocks of ``inode`` as known by now."""
         return self._maps.get(inode, {})
 
-    def _note(self, index: int, block: int, owner: Owner | None) -> None:
+    def _note(self, index: int, block: int, owner: BlockOwner | None) -> None:
         times, claims = self._times.setdefault(block, []), self._claims.setdefault(block, [])
         times.append(index)
         claims.append(owner)

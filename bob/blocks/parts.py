@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum, auto
 from typing import NamedTuple, Protocol
 
-from bob.blocks.owners import Owner, Owners
+from bob.blocks.owners import BlockOwner, Owners
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     """What sort of thing a block is. Whatever lies in a journal or log is JOURNAL, a copy of file data too."""
 
     DATA = auto()
@@ -20,7 +20,7 @@ class Kind(StrEnum):
     UNKNOWN = auto()
 
 
-class Run(NamedTuple):
+class DataRun(NamedTuple):
     """Sectors ``first`` to ``last`` of the write (the latter included) have data of ``operation``.
 
     The operations that made the initial tree count as one, ``FIRST_SETUP_NUMBER``.
@@ -32,7 +32,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WritePart:
     """One block of a write, or several of one sort.
 
     ``what`` it is; the file whose block it is, told by ``place`` (a key of the family's :class:`Owners`) once all of
@@ -41,48 +41,48 @@ class Part:
     them. ``runs`` are there for a workload's data only. ``blocks`` is how many blocks it stands for.
     """
 
-    kind: Kind
+    kind: BlockKind
     what: str
     place: int | None = None
     inodes: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
-    runs: tuple[Run, ...] = ()
+    runs: tuple[DataRun, ...] = ()
     blocks: int = 1
     of: int | None = None
     role: str | None = None
 
-    def copied(self, where: str = "journal") -> Part:
+    def copied(self, where: str = "journal") -> WritePart:
         """The same as a copy in a journal."""
-        return replace(self, kind=Kind.JOURNAL, what=f"{where} copy of {self.what}")
+        return replace(self, kind=BlockKind.JOURNAL, what=f"{where} copy of {self.what}")
 
 
-UNKNOWN = Part(Kind.UNKNOWN, "unknown")
+UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
-def unknown(place: int) -> Part:
+def unknown(place: int) -> WritePart:
     """A block that nothing is known of yet, at a place that a file may turn out to own."""
-    return Part(Kind.UNKNOWN, "unknown", place=place)
+    return WritePart(BlockKind.UNKNOWN, "unknown", place=place)
 
 
 _BY_ROLE = {
-    "data": (Kind.DATA, "data block"),
-    "directory": (Kind.METADATA, "damaged directory block"),
-    "symlink": (Kind.METADATA, "symlink target"),
-    "map": (Kind.METADATA, "block map"),
-    "attributes": (Kind.METADATA, "extended attributes"),
+    "data": (BlockKind.DATA, "data block"),
+    "directory": (BlockKind.METADATA, "damaged directory block"),
+    "symlink": (BlockKind.METADATA, "symlink target"),
+    "map": (BlockKind.METADATA, "block map"),
+    "attributes": (BlockKind.METADATA, "extended attributes"),
 }
 
 
-def owned(part: Part, owner: Owner | None) -> Part:
+def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
     """``part``, and where it is unknown what it must be as it belongs to ``owner``."""
-    if part.kind is not Kind.UNKNOWN or owner is None:
+    if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
     return replace(part, kind=kind, what=what)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BlockPiece:
     """The part of a write that lies in one block: ``block`` is its number, ``sector`` where it begins in the write.
 
     ``before`` and ``after`` are the whole block without and with this write.
@@ -109,7 +109,7 @@ class Family(Protocol):
 
     owners: Owners
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """What write ``index`` consists of."""
         ...
 

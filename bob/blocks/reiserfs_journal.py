@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from bob.blocks import reiserfs_format as form
-from bob.blocks.parts import Kind, Part
+from bob.blocks.parts import BlockKind, WritePart
 
 
-class Journal:
+class ReiserfsJournal:
     """The ``size`` blocks from block ``first``, and the header behind them; it is shown them as they are written.
 
     ``read`` gives the content of a block of the file system.
@@ -27,7 +27,7 @@ class Journal:
         """Whether ``block`` is one of the journal or its header."""
         return self._first <= block <= self._first + self._size
 
-    def part(self, block: int, data: bytes) -> Part | None:
+    def part(self, block: int, data: bytes) -> WritePart | None:
         """What a block of the journal is; None if it is a copy."""
         if block == self._first + self._size:
             header = form.JOURNAL_HEADER.parse(data)
@@ -73,5 +73,5 @@ class Journal:
         return descriptor if descriptor.len < self._size else None
 
 
-def _part(what: str) -> Part:
-    return Part(Kind.JOURNAL, what)
+def _part(what: str) -> WritePart:
+    return WritePart(BlockKind.JOURNAL, what)

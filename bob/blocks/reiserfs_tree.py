@@ -10,7 +10,7 @@ import numpy as np
 from bob.blocks import reiserfs_format as form
 from bob.blocks.data import operations_told
 from bob.blocks.ext_directories import printable
-from bob.blocks.items import Key
+from bob.blocks.items import ItemKey
 
 # A leaf has up to 160 items and construct takes 20 us for each: the order of fields is that of form.ITEM_HEAD.
 _ITEM_HEAD = struct.Struct("<IIQHHHH")
@@ -39,23 +39,23 @@ def level_of(block: bytes) -> int:
     return form.LEAF_LEVEL if form.BLOCK_HEAD_BYTES + heads + bodies + head.free_space == len(block) else 0
 
 
-def leaf_items(block: bytes) -> dict[Key, bytes]:
+def leaf_items(block: bytes) -> dict[ItemKey, bytes]:
     """The items of a leaf by key: directory, object, offset, type. The counts of entries go with those of names."""
     return {key: block[start : start + length] for key, start, length in _heads(block)}
 
 
-def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[Key, bytes]]:
+def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[ItemKey, bytes]]:
     """The items of each leaf below block ``root``, in order; as far as the tree is whole."""
     left = [_MOST_NODES]
     yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, left)
 
 
-def inodes_of(items: Mapping[Key, bytes]) -> tuple[int, ...]:
+def inodes_of(items: Mapping[ItemKey, bytes]) -> tuple[int, ...]:
     """The inodes that items are of."""
     return tuple(sorted({key[1] for key in items}))
 
 
-def blocks_of(items: Mapping[Key, bytes]) -> dict[int, list[int]]:
+def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
     """The blocks that indirect items name, by inode."""
     found: dict[int, list[int]] = {}
     for key, body in items.items():
@@ -65,7 +65,9 @@ def blocks_of(items: Mapping[Key, bytes]) -> dict[int, list[int]]:
     return found
 
 
-def notes(before: Mapping[Key, bytes], changed: Mapping[Key, bytes], gone: Mapping[Key, bytes]) -> tuple[str, ...]:
+def notes(
+    before: Mapping[ItemKey, bytes], changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]
+) -> tuple[str, ...]:
     """What a leaf changes: names, and data that lies in the leaf itself. ``before`` has what ``changed`` replaces."""
     old = _names({**before, **gone})
     new = _names(changed)
@@ -75,7 +77,7 @@ def notes(before: Mapping[Key, bytes], changed: Mapping[Key, bytes], gone: Mappi
     return (f"tail of {told}", *found) if told else tuple(found)
 
 
-def _names(items: Mapping[Key, bytes]) -> set[bytes]:
+def _names(items: Mapping[ItemKey, bytes]) -> set[bytes]:
     """The names in directory items; "." and ".." do not count."""
     found = set()
     for key, body in items.items():
@@ -96,7 +98,7 @@ def _names(items: Mapping[Key, bytes]) -> set[bytes]:
     return found
 
 
-def _heads(block: bytes) -> Iterator[tuple[Key, int, int]]:
+def _heads(block: bytes) -> Iterator[tuple[ItemKey, int, int]]:
     """Key, place and length of each item of a leaf."""
     count = int.from_bytes(block[2:4], "little")
     for number in range(min(count, (len(block) - form.BLOCK_HEAD_BYTES) // _ITEM_HEAD.size)):
@@ -109,7 +111,7 @@ def _heads(block: bytes) -> Iterator[tuple[Key, int, int]]:
         yield (directory, inode, offset, sort), start, length
 
 
-def _leaves(read: Callable[[int], bytes], block: int, above: int, left: list[int]) -> Iterator[dict[Key, bytes]]:
+def _leaves(read: Callable[[int], bytes], block: int, above: int, left: list[int]) -> Iterator[dict[ItemKey, bytes]]:
     data = read(block)
     level = level_of(data)
     left[0] -= 1

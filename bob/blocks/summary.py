@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 from bob.blocks.data import told as told_operations
-from bob.blocks.owners import Owner
-from bob.blocks.parts import Kind, Part, owned
+from bob.blocks.owners import BlockOwner
+from bob.blocks.parts import BlockKind, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 LONGEST = 90
@@ -30,18 +30,18 @@ _LEAST_NOTES = 20
 _OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an unknown type|copy of|data)\b"
 """What the blocks of a transaction are called in a journal (ext3, ext4, reiserfs)."""
 
-Owned = Callable[[int, str | None], Owner | None]
+Owned = Callable[[int, str | None], BlockOwner | None]
 """Who owns a place, in a role if one is given."""
 
 
-def summary(parts: Sequence[Part], owner_of: Owned, paths: Mapping[int, str]) -> tuple[Kind, str]:
+def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str]) -> tuple[BlockKind, str]:
     """The kind of a write and the line about it: of what it has most of, where it has several sorts."""
     if not parts:
-        return Kind.UNKNOWN, "unknown"
+        return BlockKind.UNKNOWN, "unknown"
     owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
     parts = [part if part.place is None else owned(part, owners[part.place, part.role]) for part in parts]
 
-    def same(part: Part) -> tuple[Kind, str, int | None]:
+    def same(part: WritePart) -> tuple[BlockKind, str, int | None]:
         owner = None if part.place is None else owners[part.place, part.role]
         return part.kind, part.what, part.of if owner is None else owner.inode
 
@@ -57,33 +57,33 @@ def summary(parts: Sequence[Part], owner_of: Owned, paths: Mapping[int, str]) ->
     return kind, shortened(lines[first], LONGEST - len(more)) + more
 
 
-def sort(parts: Sequence[Part], owner_of: Owned) -> str:
+def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
     """What sort of block a write is, in words that are the same for all of that sort: those of the last part of the
     kind that it has most of, without numbers, names and what changes. "data" for a file's data, "unknown" where bob has
     no name for it."""
     if not parts:
-        return Kind.UNKNOWN.value
+        return BlockKind.UNKNOWN.value
     known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]
     kind = _most(known)
     return sort_of(kind, next(part.what for part in reversed(known) if part.kind is kind))
 
 
-def sort_of(kind: Kind, what: str) -> str:
+def sort_of(kind: BlockKind, what: str) -> str:
     """``what`` a part of a ``kind`` is, without all that differs from one block of its sort to the next. All blocks of
     a transaction in a journal are of one sort: whichever is lost, recovery takes nothing of it."""
-    if kind in (Kind.DATA, Kind.UNKNOWN):
+    if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
-    if kind is Kind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
+    if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
         return "journal transaction"
     if " tree blocks of " in what:  # of several trees: only a log is always written by itself
-        return "log tree" if kind is Kind.JOURNAL else "tree blocks"
+        return "log tree" if kind is BlockKind.JOURNAL else "tree blocks"
     head = re.split("[,(:;]", what)[0]
     head = re.sub(r"(?:\b(?:of|at|in) (?:(?:transaction|group|block|inode) )?)?\b\d[\d/]*", "", head)
     head = re.sub(r"(\w+ tree) (?:leaf|node)$", r"\1", " ".join(head.split()))
     return f"{head} with a log tree" if what.endswith("with a log tree") else head
 
 
-def _most(parts: Sequence[Part]) -> Kind:
+def _most(parts: Sequence[WritePart]) -> BlockKind:
     """The kind that most of the blocks are of; of several, the one that comes first."""
     return max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
 
@@ -119,18 +119,18 @@ def numbers(values: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def _blocks(parts: Iterable[Part]) -> int:
+def _blocks(parts: Iterable[WritePart]) -> int:
     return sum(part.blocks for part in parts)
 
 
-def _line(group: Sequence[Part], owner: int | None, paths: Mapping[int, str]) -> str:
+def _line(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str]) -> str:
     """The line about parts of one sort."""
     if any(part.runs for part in group):
         return _data(group, owner, paths)
     inodes = sorted({inode for part in group for inode in part.inodes})
     notes = list(dict.fromkeys(note for part in group for note in _notes(part, len(inodes), paths)))
     text = group[0].what
-    if len(group) > 1 and group[0].kind is not Kind.UNKNOWN and not inodes:
+    if len(group) > 1 and group[0].kind is not BlockKind.UNKNOWN and not inodes:
         text += f" ({_blocks(group)} blocks)"
     if owner is not None:
         text += f" of {_path(owner, paths)}"
@@ -144,7 +144,7 @@ def _line(group: Sequence[Part], owner: int | None, paths: Mapping[int, str]) ->
     return text + noted
 
 
-def _notes(part: Part, inodes: int, paths: Mapping[int, str]) -> Sequence[str]:
+def _notes(part: WritePart, inodes: int, paths: Mapping[int, str]) -> Sequence[str]:
     """What is noted on a part; of its one inode, where there are those of others beside it."""
     if len(part.inodes) == 1 and inodes > 1:
         return [f"{_path(part.inodes[0], paths)} {note}" for note in part.notes]
@@ -167,7 +167,7 @@ def _inodes(inodes: Sequence[int], paths: Mapping[int, str], room: int) -> str:
     return f" ({count})"
 
 
-def _data(group: Sequence[Part], owner: int | None, paths: Mapping[int, str]) -> str:
+def _data(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str]) -> str:
     """Parts with a workload's data: "data of operation 3 in /d/a (sectors 0-7)"."""
     spans: dict[int, list[int]] = {}
     for operation, first, last in (run for part in group for run in part.runs):

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bob.blocks import xfs_format as form
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import Owners
-from bob.blocks.parts import UNKNOWN, Part, Piece
+from bob.blocks.parts import UNKNOWN, BlockPiece, WritePart
 from bob.blocks.xfs_blocks import block_part, changed_inodes, sector_part
-from bob.blocks.xfs_geometry import ForkReader, Geometry
-from bob.blocks.xfs_log import LogReader
+from bob.blocks.xfs_geometry import ForkReader, XfsGeometry
+from bob.blocks.xfs_log import XfsLogReader
 
 
 class Xfs:
     """One file system of xfs."""
 
-    def __init__(self, medium: Medium, geometry: Geometry) -> None:
+    def __init__(self, medium: OverlayMedium, geometry: XfsGeometry) -> None:
         self.owners = Owners()
         self._medium = medium
         self._geometry = geometry
-        self._log = LogReader()
+        self._log = XfsLogReader()
         self._forks = ForkReader(geometry, self._block)
         self._changed: dict[int, bytes] = {}
         for inode in geometry.inodes(medium):
             self._learn(-1, inode, medium.read(geometry.inode_place(inode), geometry.inode_bytes))
 
     @classmethod
-    def of(cls, medium: Medium) -> Xfs | None:
+    def of(cls, medium: OverlayMedium) -> Xfs | None:
         """The file system on ``medium``; None if there is none."""
-        geometry = Geometry.of(medium)
+        geometry = XfsGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[Part]:
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         """What write ``index`` consists of."""
         self._changed = {}
         log = self._geometry.log
@@ -53,7 +53,7 @@ class Xfs:
         for inode, raw in self._changed.items():
             self._learn(index, inode, raw)
 
-    def _pieces(self, at: int, data: bytes) -> Iterator[Piece]:
+    def _pieces(self, at: int, data: bytes) -> Iterator[BlockPiece]:
         """The blocks of a write; the first one of a group in sectors, as they are of different sorts."""
         geometry = self._geometry
         position = 0
@@ -62,10 +62,12 @@ class Xfs:
             count = min(geometry.block_bytes - skip, len(data) - position)
             unit = geometry.sector_bytes if block % geometry.group_blocks == 0 else geometry.block_bytes
             for piece in self._medium.pieces(at + position, data[position : position + count], unit):
-                yield Piece(block, position // 512 + piece.sector, piece.before, piece.after, piece.skip, piece.length)
+                yield BlockPiece(
+                    block, position // 512 + piece.sector, piece.before, piece.after, piece.skip, piece.length
+                )
             position += count
 
-    def _part(self, index: int, piece: Piece) -> Part:
+    def _part(self, index: int, piece: BlockPiece) -> WritePart:
         block, geometry = piece.block, self._geometry
         if len(piece.after) < geometry.block_bytes or block % geometry.group_blocks == 0:
             return sector_part(geometry, piece, geometry.group_of(block)) or UNKNOWN

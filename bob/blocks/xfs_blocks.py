@@ -7,9 +7,9 @@ from typing import Any
 from bob.blocks import xfs_format as form
 from bob.blocks.data import data_part, rest_part
 from bob.blocks.ext_directories import changes
-from bob.blocks.owners import Owner
-from bob.blocks.parts import Kind, Part, Piece, owned, unknown
-from bob.blocks.xfs_geometry import Geometry
+from bob.blocks.owners import BlockOwner
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned, unknown
+from bob.blocks.xfs_geometry import XfsGeometry
 
 _GROUP_HEADERS = {b"XAGF": "agf", b"XAGI": "agi", b"XAFL": "agfl"}
 
@@ -46,22 +46,22 @@ _DA = {
 _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
-def sector_part(geometry: Geometry, piece: Piece, group: int) -> Part | None:
+def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
     """What one of the sectors is that an allocation group begins with."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
-        return Part(Kind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
+        return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
     if magic in _GROUP_HEADERS:
-        return Part(Kind.METADATA, f"{_GROUP_HEADERS[magic]} of group {group}")
+        return WritePart(BlockKind.METADATA, f"{_GROUP_HEADERS[magic]} of group {group}")
     return None
 
 
-def block_part(geometry: Geometry, piece: Piece, owner: Owner | None) -> Part:
+def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
     """What a block is that belongs to ``owner`` as far as is known: by content, then by owner."""
     return data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or _owned(piece, owner)
 
 
-def inodes_in(geometry: Geometry, block: bytes) -> dict[int, bytes]:
+def inodes_in(geometry: XfsGeometry, block: bytes) -> dict[int, bytes]:
     """The inodes in a block of them, by their slot; empty if it is none."""
     if block[:2] != form.INODE_MAGIC:
         return {}
@@ -73,7 +73,7 @@ def inodes_in(geometry: Geometry, block: bytes) -> dict[int, bytes]:
     }
 
 
-def changed_inodes(geometry: Geometry, piece: Piece) -> dict[int, bytes]:
+def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
     """The inodes, by number, that are not what they were before; of new ones only those in use."""
     size = geometry.inode_bytes
     found = {}
@@ -85,15 +85,17 @@ def changed_inodes(geometry: Geometry, piece: Piece) -> dict[int, bytes]:
     return found
 
 
-def _recognised(geometry: Geometry, piece: Piece) -> Part | None:
+def _recognised(geometry: XfsGeometry, piece: BlockPiece) -> WritePart | None:
     data, magic = piece.after, piece.after[:4]
     if magic[:2] == form.INODE_MAGIC:
         changed = changed_inodes(geometry, piece)
-        return Part(Kind.METADATA, "inode cluster", inodes=tuple(changed), notes=_inode_changes(piece, changed))
+        return WritePart(
+            BlockKind.METADATA, "inode cluster", inodes=tuple(changed), notes=_inode_changes(piece, changed)
+        )
     if magic in _GROUP_BTREES:
         level = form.BTREE.parse(data).level
         where = f" of group {geometry.group_of(piece.block)}"
-        return Part(Kind.METADATA, _GROUP_BTREES[magic] + where + (f", level {level}" if level else ""))
+        return WritePart(BlockKind.METADATA, _GROUP_BTREES[magic] + where + (f", level {level}" if level else ""))
     if magic in _OF_INODES:
         what, at = _OF_INODES[magic]
         notes: tuple[str, ...] = ()
@@ -105,15 +107,15 @@ def _recognised(geometry: Geometry, piece: Piece) -> Part | None:
         owner = int.from_bytes(data[form.DA_OWNER_AT : form.DA_OWNER_AT + 8], "big")
         return _of_inode(_DA[data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2]], owner, ())
     if magic[:2] == b"DQ":
-        return Part(Kind.METADATA, "quota block")
+        return WritePart(BlockKind.METADATA, "quota block")
     return None
 
 
-def _of_inode(what: str, inode: int, notes: tuple[str, ...]) -> Part:
-    return Part(Kind.METADATA, what, of=inode, notes=notes)
+def _of_inode(what: str, inode: int, notes: tuple[str, ...]) -> WritePart:
+    return WritePart(BlockKind.METADATA, what, of=inode, notes=notes)
 
 
-def _inode_changes(piece: Piece, changed: dict[int, bytes]) -> tuple[str, ...]:
+def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, ...]:
     """What happens to the one inode that changed."""
     if len(changed) != 1:
         return ()
@@ -129,7 +131,7 @@ def _inode_changes(piece: Piece, changed: dict[int, bytes]) -> tuple[str, ...]:
     return (*notes, f"links {old.nlink} to {new.nlink}") if old.nlink != new.nlink else tuple(notes)
 
 
-def directory_entries(block: bytes, geometry: Geometry) -> dict[bytes, int]:
+def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:
     """The names in the first block of a directory's data, with their inodes; as far as they can be read."""
     found: dict[bytes, int] = {}
     stop = len(block)
@@ -150,7 +152,7 @@ def directory_entries(block: bytes, geometry: Geometry) -> dict[bytes, int]:
     return found
 
 
-def _owned(piece: Piece, owner: Owner | None) -> Part:
+def _owned(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
     """A block without recognisable content, by the file that it belongs to."""
     if owner is not None and owner.role == "data":
         return rest_part(piece.written, piece.block)

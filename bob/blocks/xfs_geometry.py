@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bob.blocks import xfs_format as form
-from bob.blocks.medium import Medium
+from bob.blocks.medium import OverlayMedium
 from bob.blocks.owners import MOST_BLOCKS
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
@@ -18,7 +18,7 @@ _DEEPEST = 9
 _MOST_RECORDS = 1 << 14
 
 
-class Geometry:
+class XfsGeometry:
     """One file system. Lengths are bytes; *blocks* here are counted from the start of the device, one after the other,
     unlike those that xfs writes down, which have the group in their upper bits."""
 
@@ -37,7 +37,7 @@ class Geometry:
             self.log = range(0)
 
     @staticmethod
-    def of(medium: Medium) -> Geometry | None:
+    def of(medium: OverlayMedium) -> XfsGeometry | None:
         """The geometry of what is on ``medium``; None if that makes no sense."""
         data = medium.read(0, 512)
         if data[:4] != form.SUPERBLOCK_MAGIC:
@@ -48,7 +48,7 @@ class Geometry:
             return None
         if not superblock.agblocks or superblock.agblklog > 31 or superblock.inopblog > 8 or superblock.dirblklog > 7:
             return None
-        return Geometry(superblock)
+        return XfsGeometry(superblock)
 
     def block(self, number: int) -> int:
         """The block of xfs's ``number``, counted from the start of the device."""
@@ -69,7 +69,7 @@ class Geometry:
         """The allocation group of ``block``."""
         return block // self.group_blocks
 
-    def inodes(self, medium: Medium) -> Iterator[int]:
+    def inodes(self, medium: OverlayMedium) -> Iterator[int]:
         """The inodes in use, by the inode btree of each group."""
         for group in range(min(self.groups, 1 << 12)):
             first = group * self.group_blocks
@@ -77,7 +77,7 @@ class Geometry:
             if agi.magicnum == b"XAGI":
                 yield from self._inode_records(medium, first, agi.root, _DEEPEST)
 
-    def _inode_records(self, medium: Medium, first: int, block: int, deepest: int) -> Iterator[int]:
+    def _inode_records(self, medium: OverlayMedium, first: int, block: int, deepest: int) -> Iterator[int]:
         data = medium.read((first + block) * self.block_bytes, self.block_bytes)
         if data[:4] not in (b"IAB3", b"FIB3") or not deepest:
             return
@@ -100,7 +100,7 @@ class Geometry:
 class ForkReader:
     """Reads which blocks the forks of an inode have."""
 
-    def __init__(self, geometry: Geometry, read: Callable[[int], bytes]) -> None:
+    def __init__(self, geometry: XfsGeometry, read: Callable[[int], bytes]) -> None:
         self._geometry = geometry
         self._read = read
 
@@ -166,7 +166,7 @@ def log_area(form: str, base: Base) -> range:
     log); an empty range where no log is found: it is outside of the device, or the superblock makes no sense."""
     if form != "xfs":
         return range(0)
-    geometry = Geometry.of(Medium(base.length, base.sector))
+    geometry = XfsGeometry.of(OverlayMedium(base.length, base.sector))
     if geometry is None:
         return range(0)
     first, stop = (min(end, base.length) // SECTOR_BYTES for end in (geometry.log.start, geometry.log.stop))

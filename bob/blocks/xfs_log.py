@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bob.blocks import xfs_format as form
-from bob.blocks.parts import Kind, Part
+from bob.blocks.parts import BlockKind, WritePart
 
 _SECTOR = 512
 
@@ -49,7 +49,7 @@ _ITEMS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LoggedItems:
     """What a record logs: inode numbers, other things by name, and the extents that it gives inodes (on-disk form)."""
 
     inodes: tuple[int, ...] = ()
@@ -59,7 +59,7 @@ class Logged:
 
 
 @dataclass(slots=True)
-class LogReader:
+class XfsLogReader:
     """Reads log writes one after the other. An item may begin in one record and go on in the next."""
 
     _regions: int = 0
@@ -68,21 +68,21 @@ class LogReader:
     _extents_of: tuple[int, int] | None = None
     """Inode whose extents are due, and how many regions before."""
 
-    _known: dict[int, list[tuple[Part, Logged]]] = field(default_factory=dict)
+    _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 
-    def read(self, index: int, start: int, data: bytes) -> list[tuple[Part, Logged]]:
+    def read(self, index: int, start: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
         """What write ``index``, at byte ``start`` of the log, is, record by record; asked again, the same."""
         if index not in self._known:
             self._known[index] = list(self._records(start, data))
         return self._known[index]
 
-    def _records(self, start: int, data: bytes) -> Iterator[tuple[Part, Logged]]:
+    def _records(self, start: int, data: bytes) -> Iterator[tuple[WritePart, LoggedItems]]:
         at = 0
         while at < len(data):
             header = _header(data, at)
             if header is None:
                 stop = _next_header(data, at)
-                yield _part("log record, continued" if any(data[at:stop]) else "log, zeros"), Logged()
+                yield _part("log record, continued" if any(data[at:stop]) else "log, zeros"), LoggedItems()
                 at = stop
                 continue
             if not header.len:
@@ -90,16 +90,19 @@ class LogReader:
                 while data[stop : stop + 4] == form.LOG_MAGIC and not any(data[stop + 12 : stop + 16]):
                     stop += _SECTOR
                 count = (stop - at) // _SECTOR
-                yield _part(f"log, {count} stale block{'s' * (count != 1)} cleared"), Logged()
+                yield _part(f"log, {count} stale block{'s' * (count != 1)} cleared"), LoggedItems()
                 at = stop
                 continue
             logged = self._logged(header, data[at : at + (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR])
             what = "log unmount record" if logged.unmount else "log record"
             place = f"at {header.lsn >> 32}/{header.lsn & 0xFFFFFFFF}"
-            yield Part(Kind.JOURNAL, f"{what} {place}", inodes=logged.inodes, notes=_counted(logged.things)), logged
+            yield (
+                WritePart(BlockKind.JOURNAL, f"{what} {place}", inodes=logged.inodes, notes=_counted(logged.things)),
+                logged,
+            )
             at += (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR
 
-    def _logged(self, header: Any, record: bytes) -> Logged:
+    def _logged(self, header: Any, record: bytes) -> LoggedItems:
         inodes: list[int] = []
         things: list[str] = []
         extents: list[tuple[int, bytes]] = []
@@ -132,7 +135,7 @@ class LogReader:
             else:
                 continue
             self._regions = max(item.size - 1, 0)
-        return Logged(tuple(sorted(set(inodes))), tuple(things), tuple(extents), unmount)
+        return LoggedItems(tuple(sorted(set(inodes))), tuple(things), tuple(extents), unmount)
 
 
 def _operations(header: Any, record: bytes) -> Iterator[tuple[int, bytes]]:
@@ -187,5 +190,5 @@ def _counted(things: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(thing if count == 1 else f"{count} {thing}s" for thing, count in counts.items())
 
 
-def _part(what: str) -> Part:
-    return Part(Kind.JOURNAL, what)
+def _part(what: str) -> WritePart:
+    return WritePart(BlockKind.JOURNAL, what)

@@ -12,7 +12,7 @@ from bob.program.answer import CheckerAnswer
 from bob.program.program import Program, ProgramDocument
 from bob.schema import decode, encode
 from bob.story.decisive import decisive
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 
 
@@ -54,7 +54,7 @@ class Checked:
     def kept(self, view: View, context: Context) -> bool:
         return self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del context, found
         return f"{decisive(line)}, and the checker of {self.program.name} refuses what is left."
 

@@ -20,7 +20,7 @@ from bob.observe.observation import Observation
 from bob.observe.observed import Words
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Workload
 
@@ -148,7 +148,7 @@ class Claim(Protocol):
     def kept(self, view: View, context: Context) -> bool:
         """Whether ``view`` is known to keep it: where the view cannot tell, it is neither kept nor broken."""
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         """What happened up to a crash that breaks it, in one sentence; ``found`` is what was there then, where that is
         known."""
 

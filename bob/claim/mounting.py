@@ -12,7 +12,7 @@ from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Observation
 from bob.story.decisive import decisive
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 
 
@@ -55,7 +55,7 @@ class Mountable:
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(None, state)
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del context, found
         return f"{decisive(line)}, and the file system could not be mounted."
 

@@ -12,7 +12,7 @@ from bob.claim.property.declaration import PropertyDocument
 from bob.observe.observation import Observation
 from bob.schema import encode
 from bob.story.decisive import decisive
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 
 
@@ -39,7 +39,7 @@ class Idempotent:
     def kept(self, view: View, context: Context) -> bool:
         return view.observation.mounted and self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del context, found
         return f"{decisive(line)} as recovery was under way, and the next recovery did not come to the same."
 

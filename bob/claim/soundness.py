@@ -10,7 +10,7 @@ from bob.claim.claim import Context, Known, Refusal, View
 from bob.observe.observation import Observation
 from bob.observe.observed import TroubleKind
 from bob.story.decisive import decisive
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 
 
@@ -54,7 +54,7 @@ class Sound:
     def kept(self, view: View, context: Context) -> bool:
         return view.observation.mounted and self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del context, found
         return f"{decisive(line)}, and the crash state {self.trouble.said}."
 

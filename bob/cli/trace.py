@@ -19,12 +19,12 @@ from bob.errors import UsageError
 from bob.options import Range, option
 from bob.run.option_values import EXISTING_FILE, OUTPUT
 from bob.trace.log import LogEntry, LogReader
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 
 DUMP_BYTES = 16
 """How much of an entry's data ``--data`` shows."""
 
-_STYLES = {Flags.MARK: "cyan", Flags.FLUSH: "yellow", Flags.FUA: "red", Flags.DISCARD: "dim"}
+_STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
 
 LOG: Path = option("LOG", "", EXISTING_FILE)
@@ -119,13 +119,13 @@ def _summarize(entries: Iterable[LogEntry], counted: int) -> _Summary:
         total.entries += 1
         total.beyond_count += entry.index >= counted
         total.bytes += entry.data_bytes
-        total.discards += Flags.DISCARD in entry.flags
-        total.marks += Flags.MARK in entry.flags
-        total.flushes += Flags.FLUSH in entry.flags
+        total.discards += EntryFlags.DISCARD in entry.flags
+        total.marks += EntryFlags.MARK in entry.flags
+        total.flushes += EntryFlags.FLUSH in entry.flags
         if entry.data_bytes:
             total.writes += 1
-            total.fua += Flags.FUA in entry.flags
-            total.metadata += Flags.METADATA in entry.flags
+            total.fua += EntryFlags.FUA in entry.flags
+            total.metadata += EntryFlags.METADATA in entry.flags
     return total
 
 
@@ -137,7 +137,7 @@ def _opened(log: Path, *, past_count: bool) -> LogReader:
 
 
 def _row(entry: LogEntry, *, data: bool) -> str:
-    what = repr(entry.mark) if entry.flags & Flags.MARK else _words(entry)
+    what = repr(entry.mark) if entry.flags & EntryFlags.MARK else _words(entry)
     row = f"{entry.index:>8} {entry.offset:>13} {entry.sector:>11} {entry.nr_sectors:>8}  {what}"
     return f"{row:<62} {_dump(entry)}" if data and entry.data_bytes else row
 
@@ -148,7 +148,7 @@ def _words(entry: LogEntry) -> str:
 
 
 def _flag_names(entry: LogEntry) -> list[str]:
-    return [str(flag.name).lower() for flag in Flags if flag in entry.flags]
+    return [str(flag.name).lower() for flag in EntryFlags if flag in entry.flags]
 
 
 def _dump(entry: LogEntry) -> str:

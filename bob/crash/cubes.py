@@ -32,7 +32,7 @@ class Cube:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class GrowthMasks:
     """A growth point: the writes that are durable, pending, and become durable there (bit masks)."""
 
     durable: int
@@ -44,7 +44,7 @@ class LegalStates:
     """The legal states of whole writes at ``points``; ``state`` makes one of the number of a point and the writes that
     are on the medium."""
 
-    def __init__(self, points: Sequence[Point], state: Callable[[int, int], CrashState]) -> None:
+    def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
         self._state = state
 
@@ -94,7 +94,7 @@ class LegalStates:
     def _counts(self, cube: Cube) -> list[int]:
         return [self._count(point, cube) for point in self._points]
 
-    def _count(self, point: Point, cube: Cube) -> int:
+    def _count(self, point: GrowthMasks, cube: Cube) -> int:
         """The states of ``cube`` at this point, less those that come again at the next (as in ``bob.crash.legal``)."""
         if cube.kept & ~(point.durable | point.pending) or cube.lost & (point.durable | cube.kept):
             return 0

@@ -11,7 +11,7 @@ from bob.crash.caches import CACHES, VOLATILE, WriteCache
 from bob.errors import UsageError
 from bob.schema import Document, adapt, field, older
 from bob.trace.completion import Completion
-from bob.trace.model import SECTOR_BYTES, Write
+from bob.trace.model import SECTOR_BYTES, DeviceWrite
 
 SMALLEST_ATOMIC_BYTES = 8
 """The smallest atomic unit, in bytes: an aligned store on byte-addressable memory."""
@@ -49,13 +49,13 @@ class DeviceModel:
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"
 
-    def units(self, write: Write) -> int:
+    def units(self, write: DeviceWrite) -> int:
         """The number of atomic units that ``write`` covers, whole or in part."""
         first = write.sector * SECTOR_BYTES // self.atomic_write_bytes
         last = (write.sector * SECTOR_BYTES + len(write.data) - 1) // self.atomic_write_bytes
         return last - first + 1
 
-    def byte_range(self, write: Write, first: int, stop: int) -> tuple[int, int]:
+    def byte_range(self, write: DeviceWrite, first: int, stop: int) -> tuple[int, int]:
         """Where the units ``first`` up to, not including, ``stop`` lie in ``write.data``: ``start, stop`` in bytes."""
         begin = write.sector * SECTOR_BYTES
         aligned = begin - begin % self.atomic_write_bytes

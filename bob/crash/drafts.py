@@ -15,7 +15,7 @@ from itertools import accumulate, chain, islice
 from operator import or_
 from typing import NamedTuple, TypeVar
 
-from bob.crash.cubes import LegalStates, Point
+from bob.crash.cubes import GrowthMasks, LegalStates
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState, Torn
@@ -44,7 +44,7 @@ class Draft(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SearchPoint:
     """A growth point as the search sees it.
 
     ``durable`` and ``pending`` are bit masks over write indexes. ``writes`` are the pending ones, in submission order,
@@ -58,18 +58,18 @@ class View:
     becoming: tuple[int, ...]
 
 
-def view(number: int, point: GrowthPoint) -> View:
+def view(number: int, point: GrowthPoint) -> SearchPoint:
     """The view of growth point ``number``."""
-    return View(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
+    return SearchPoint(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
 
 
-def legal_states(views: Sequence[View]) -> LegalStates:
+def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
     """The legal states of whole writes at the growth points ``views``."""
-    points = [Point(point.durable, point.pending, mask(point.becoming)) for point in views]
+    points = [GrowthMasks(point.durable, point.pending, mask(point.becoming)) for point in views]
     return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
 
 
-def settled(points: Sequence[View], medium: int, torn: Torn = (), legal_at: int = 0) -> CrashState:
+def settled(points: Sequence[SearchPoint], medium: int, torn: Torn = (), legal_at: int = 0) -> CrashState:
     """The state with whole writes ``medium``, at the last point where it is legal, given one where it is or before."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
@@ -86,26 +86,26 @@ def mask(indexes: Sequence[int] | frozenset[int]) -> int:
     return sum(1 << index for index in set(indexes))
 
 
-def prefixes(point: View) -> Iterator[Draft]:
+def prefixes(point: SearchPoint) -> Iterator[Draft]:
     """Every clean prefix: the durable writes and the first k pending ones, for each k."""
     kept = list(accumulate((1 << index for index in point.writes), or_, initial=0))
     for k in spread(len(kept)):
         yield Draft(point.point, kept[k])
 
 
-def single_lost(point: View) -> Iterator[Draft]:
+def single_lost(point: SearchPoint) -> Iterator[Draft]:
     """Each pending write lost, all others kept."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, point.pending & ~(1 << point.writes[k]))
 
 
-def single_kept(point: View) -> Iterator[Draft]:
+def single_kept(point: SearchPoint) -> Iterator[Draft]:
     """Each pending write alone on top of the durable ones."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, 1 << point.writes[k])
 
 
-def parts_lost(point: View, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
+def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
     """Parts of what operations wrote lost, all others kept: whole operations first, then parts of each one."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
@@ -113,7 +113,7 @@ def parts_lost(point: View, groups: Sequence[frozenset[int]]) -> Iterator[Draft]
         yield Draft(point.point, point.pending & ~lost)
 
 
-def torn_once(point: View, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
+def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
     """Each pending write torn at each boundary: its head or its tail there, with all others kept and with none."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
@@ -176,7 +176,7 @@ def interleave(sources: Iterable[Iterator[T]]) -> Iterator[T]:
             break
 
 
-def _tears(point: View, index: int, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
+def _tears(point: SearchPoint, index: int, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
     units = model.units(trace.writes[index])
     cuts = boundaries(trace, model, index)
     others = point.pending & ~(1 << index)

@@ -23,7 +23,7 @@ from bob.crash.payload import DIGEST_BYTES, Payload, digest
 from bob.crash.state import CrashState, effective, replay
 from bob.trace.model import SECTOR_BYTES, Trace
 
-Run = tuple[int, int, int]
+ByteRun = tuple[int, int, int]
 """``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
 
 
@@ -36,7 +36,7 @@ class LandedSector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Durable:
+class _DurableImage:
     """A growth point prepared for composing.
 
     ``vector`` is the state with nothing pending kept. ``entries`` bounds the entries of the pending writes; ``visible``
@@ -70,7 +70,7 @@ class Composer:
         self._points = points
         self._base_sector = base_sector
         self._payload = Payload()
-        self._durable: dict[int, _Durable] = {}
+        self._durable: dict[int, _DurableImage] = {}
         self._address = [trace.address(write) for write in trace.writes]
         self._floor: dict[int, int] = {}  # sector -> payload sector
         self._lay_floor()
@@ -141,13 +141,13 @@ class Composer:
                 layers[place] += (LandedSector(*layer),)
         return layers
 
-    def delta(self, state: CrashState) -> tuple[Run, ...]:
+    def delta(self, state: CrashState) -> tuple[ByteRun, ...]:
         """What turns the ground (the base with ``floor_delta`` on it) into ``state``; sectors ascend, none twice."""
         vector = self._compose(state)
         changed = np.flatnonzero(vector)
         return _runs(self._sectors[changed], vector[changed] - 1)
 
-    def floor_delta(self) -> tuple[Run, ...]:
+    def floor_delta(self) -> tuple[ByteRun, ...]:
         """What turns the base into the ground: the writes that are durable in every state of the window."""
         sectors = sorted(self._floor)
         return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
@@ -242,13 +242,13 @@ class Composer:
         for place, (sector, content) in zip(places, contents.items(), strict=True):
             vector[place] = 0 if content == self._ground(sector) else self._payload.place(bytes(content)) + 1
 
-    def _durable_at(self, number: int) -> _Durable:
+    def _durable_at(self, number: int) -> _DurableImage:
         """Growth point ``number``, prepared when it is first asked for."""
         if number not in self._durable:
             self._durable[number] = self._prepare(self._points[number])
         return self._durable[number]
 
-    def _prepare(self, point: GrowthPoint) -> _Durable:
+    def _prepare(self, point: GrowthPoint) -> _DurableImage:
         durable = np.zeros(len(self._trace.writes), dtype=np.bool_)
         durable[list(point.durable)] = True
         landed = np.flatnonzero(durable[self._writer])
@@ -260,10 +260,10 @@ class Composer:
         if point.pending:
             entries = slice(int(self._first_entry[point.pending[0]]), int(self._first_entry[point.pending[-1] + 1]))
         visible = last_writer[self._place[entries]] <= self._writer[entries]
-        return _Durable(vector, entries, None if visible.all() else visible)
+        return _DurableImage(vector, entries, None if visible.all() else visible)
 
 
-def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[Run, ...]:
+def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[ByteRun, ...]:
     """Ascending sectors and what belongs there, as runs in which both go up by one."""
     if not len(sectors):
         return ()

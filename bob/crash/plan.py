@@ -10,9 +10,9 @@ from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.search import Search, search
+from bob.crash.search import StateSearch, search
 from bob.crash.state import CrashState
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.crash.window import after_return
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
@@ -34,7 +34,7 @@ class Plan:
         self.points = growth_points(trace, model)
         views = [view(number, point) for number, point in enumerate(self.points)]
         self.legal = legal_states(views)
-        self.parts = Parts(trace, self.points, model)
+        self.parts = WriteUnits(trace, self.points, model)
         self.composer = Composer(trace, self.points, model, base.sector)
 
     @property
@@ -59,7 +59,7 @@ class Plan:
         """A state of this plan as one of the whole trace's."""
         return replace(state, point=state.point + self.earlier)
 
-    def search(self, budget: int, seed: int, *, torn: bool | None = None) -> Search:
+    def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
         """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""
         return search(self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn)
 

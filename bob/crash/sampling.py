@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from random import Random
 
-from bob.crash.drafts import Draft, View
+from bob.crash.drafts import Draft, SearchPoint
 from bob.crash.state import Ranges
 
 MOST_TORN_AT_ONCE = 3
 """A random state tears up to this many writes: more at once would explain no more."""
 
 
-def every_state(points: Sequence[View], units: Sequence[int], rng: Random) -> Iterator[Draft]:
+def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
     """Every legal state once, in a random order; ``units[i]`` are the parts into which write i can be torn (1: none).
 
     Their number is ``count_writes`` with all units 1, ``count_sectors`` with those of the device model. Keeps a list
@@ -31,7 +31,7 @@ def every_state(points: Sequence[View], units: Sequence[int], rng: Random) -> It
         yield _state(points[at], units, number - (ends[at - 1] if at else 0))
 
 
-def random_subsets(points: Sequence[View], rng: Random) -> Iterator[Draft]:
+def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
     """Random subsets of the pending writes, without end; sparse, dense and even ones equally often.
 
     A growth point's turn comes in proportion to its pending writes: those with few have few states, soon all known.
@@ -42,7 +42,7 @@ def random_subsets(points: Sequence[View], rng: Random) -> Iterator[Draft]:
         yield Draft(point.point, _subset(point, rng))
 
 
-def random_tears(points: Sequence[View], units: Sequence[int], rng: Random) -> Iterator[Draft]:
+def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
     """Random subsets with one to three writes torn at random, without end; nothing if no write can be torn."""
     tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
     weights = list(accumulate(len(writes) for _, writes in tearable))
@@ -68,7 +68,7 @@ def ranges(bits: int) -> Ranges:
     return tuple(found)
 
 
-def _subset(point: View, rng: Random) -> int:
+def _subset(point: SearchPoint, rng: Random) -> int:
     density = rng.random()
     return sum(1 << index for index in point.writes if rng.random() < density)
 
@@ -83,14 +83,14 @@ def _tear(units: int, rng: Random) -> int:
     return inside if inside != every else 1 << rng.randrange(units)
 
 
-def _new_states(point: View, units: Sequence[int]) -> int:
+def _new_states(point: SearchPoint, units: Sequence[int]) -> int:
     """The states of this growth point that do not come again at the next one (as in ``bob.crash.legal``)."""
     becoming = sum(units[index] for index in point.becoming)
     rest = sum(units[index] for index in point.writes) - becoming
     return (max((1 << becoming) - 1, 1)) << rest
 
 
-def _state(point: View, units: Sequence[int], number: int) -> Draft:
+def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
     """Number ``number`` of those states: the becoming writes' units are its low digit, which is never all ones."""
     becoming = sum(units[index] for index in point.becoming)
     high, low = divmod(number, max((1 << becoming) - 1, 1))

@@ -21,7 +21,7 @@ from typing import Literal
 
 from bob.crash.drafts import (
     Draft,
-    View,
+    SearchPoint,
     interleave,
     parts_lost,
     prefixes,
@@ -93,7 +93,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stage:
+class _StateKind:
     """One kind of state. It hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
 
     name: str
@@ -112,17 +112,17 @@ def search(
     seed: int,
     focus: Sequence[frozenset[int]] = (),
     torn: bool | None = None,
-) -> Search:
+) -> StateSearch:
     """The search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
 
     ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation that a
     property asks about, the indexes of the writes that carry its data. With ``torn`` only states that have torn
     writes are tried, with False only states that have none. The same arguments give the same candidates.
     """
-    return Search(trace, points, composer, budget=budget, seed=seed, focus=focus, torn=torn)
+    return StateSearch(trace, points, composer, budget=budget, seed=seed, focus=focus, torn=torn)
 
 
-class Search(Iterator[Candidate]):
+class StateSearch(Iterator[Candidate]):
     """A search under way; made by :func:`search`."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Search(Iterator[Candidate]):
             legal_sectors=self._legal_sectors,
         )
 
-    def _all_stages(self, trace: Trace, seed: int, focus: Sequence[frozenset[int]]) -> list[_Stage]:
+    def _all_stages(self, trace: Trace, seed: int, focus: Sequence[frozenset[int]]) -> list[_StateKind]:
         model = self._composer.model
         units = [model.units(write) for write in trace.writes]
         enumerable = max(ENUMERABLE_STATES, self._budget)
@@ -171,21 +171,21 @@ class Search(Iterator[Candidate]):
         ones = [1] * len(units)
         subsets, tears = Random(f"{seed} subsets"), Random(f"{seed} tears")
 
-        def around(drafts: Callable[[View], Iterator[Draft]]) -> Iterator[Draft]:
+        def around(drafts: Callable[[SearchPoint], Iterator[Draft]]) -> Iterator[Draft]:
             return interleave(drafts(self._views[number]) for number in spread(len(self._views)))
 
         return [
-            _Stage("prefix", 4, around(prefixes)),
-            _Stage("lost", 2, around(single_lost)),
-            _Stage("alone", 2, around(single_kept)),
-            _Stage("torn", 4, around(lambda point: torn_once(point, trace, model)), tears=True),
-            _Stage("focus", 4, around(lambda point: parts_lost(point, focus))),
-            _Stage("subset", 2, every_state(self._views, ones, subsets))
+            _StateKind("prefix", 4, around(prefixes)),
+            _StateKind("lost", 2, around(single_lost)),
+            _StateKind("alone", 2, around(single_kept)),
+            _StateKind("torn", 4, around(lambda point: torn_once(point, trace, model)), tears=True),
+            _StateKind("focus", 4, around(lambda point: parts_lost(point, focus))),
+            _StateKind("subset", 2, every_state(self._views, ones, subsets))
             if few_writes
-            else _Stage("subset", 2, random_subsets(self._views, subsets), endless=True),
-            _Stage("tears", 2, every_state(self._views, units, tears), tears=True)
+            else _StateKind("subset", 2, random_subsets(self._views, subsets), endless=True),
+            _StateKind("tears", 2, every_state(self._views, units, tears), tears=True)
             if few_sectors
-            else _Stage("tears", 2, random_tears(self._views, units, tears), tears=True, endless=True),
+            else _StateKind("tears", 2, random_tears(self._views, units, tears), tears=True, endless=True),
         ]
 
     def _run(self) -> Iterator[Candidate]:
@@ -194,7 +194,7 @@ class Search(Iterator[Candidate]):
                 if stage in self._stages:
                     yield from self._turn(stage)
 
-    def _turn(self, stage: _Stage) -> Iterator[Candidate]:
+    def _turn(self, stage: _StateKind) -> Iterator[Candidate]:
         """The next new states of ``stage``, which is struck off if it is over."""
         new = known = 0
         while new < stage.turn and not (stage.tears and self._set_aside()):

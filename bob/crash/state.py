@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.errors import MalformedError
-from bob.trace.model import SECTOR_BYTES, Trace, Write
+from bob.trace.model import SECTOR_BYTES, DeviceWrite, Trace
 
 Ranges = tuple[tuple[int, int], ...]
 """Units ``(first, stop)`` of one write, ``stop`` not included: ascending and apart, so each set has one spelling."""
@@ -35,15 +35,17 @@ class CrashState:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WritePiece:
     """The bytes ``start`` up to, not including, ``stop`` of ``write.data``."""
 
-    write: Write
+    write: DeviceWrite
     start: int
     stop: int
 
 
-def effective(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> tuple[Piece, ...]:
+def effective(
+    trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
+) -> tuple[WritePiece, ...]:
     """What is on the medium on top of the base, durable writes included, in the order in which it landed."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
@@ -51,9 +53,9 @@ def effective(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], s
     for index in sorted({*whole, *torn}):
         write = trace.writes[index]
         if index in whole:
-            pieces.append(Piece(write, 0, len(write.data)))
+            pieces.append(WritePiece(write, 0, len(write.data)))
         else:
-            pieces += [Piece(write, *model.byte_range(write, *units)) for units in torn[index]]
+            pieces += [WritePiece(write, *model.byte_range(write, *units)) for units in torn[index]]
     return tuple(pieces)
 
 
@@ -81,7 +83,7 @@ def departure(state: CrashState) -> tuple[int, int]:
     return len(state.torn), runs
 
 
-def replay(trace: Trace, pieces: Sequence[Piece], image: bytearray | memoryview) -> None:
+def replay(trace: Trace, pieces: Sequence[WritePiece], image: bytearray | memoryview) -> None:
     """Write ``pieces`` into ``image``, the devices of the trace laid end to end, in the given order."""
     for piece in pieces:
         begin = trace.address(piece.write) * SECTOR_BYTES

@@ -14,7 +14,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from bob.crash.cubes import Cube, LegalStates, Point
+from bob.crash.cubes import Cube, GrowthMasks, LegalStates
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.crash.sampling import ranges
@@ -22,7 +22,7 @@ from bob.crash.state import CrashState
 from bob.trace.model import SECTOR_BYTES, Trace
 
 
-class Parts:
+class WriteUnits:
     """The parts of a trace's writes, numbered one after the other: bit n of a mask stands for part n.
 
     ``legal`` are the legal states torn between parts, those of whole writes among them.
@@ -37,7 +37,7 @@ class Parts:
         self._first = [0, *accumulate(self._count)]
         self.legal = LegalStates(
             [
-                Point(self._mask(point.durable), self._mask(point.pending), self._mask(point.becomes_durable))
+                GrowthMasks(self._mask(point.durable), self._mask(point.pending), self._mask(point.becomes_durable))
                 for point in points
             ],
             self._state,

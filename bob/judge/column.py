@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.agent.loss import Loss
-from bob.blocks.naming import Name
+from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
@@ -241,7 +241,7 @@ class Column:
         path = self._keep("unmountable", self._witness(first))
         return Unmountable(self._unmountable.states, path, first.evidence)
 
-    def _witness(self, showing: Showing, writes: Sequence[Name] | None = None) -> dict[str, Any]:
+    def _witness(self, showing: Showing, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
 
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from bob.blocks.naming import Kind, Name
+from bob.blocks.naming import BlockKind, BlockName
 from bob.claim.property.bench import Bench, Judged
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property, Rule
@@ -37,7 +37,7 @@ from bob.workload.operations import At
 
 Keep = Callable[[str, Mapping[str, Any]], str]
 """Keeps a witness under a name; answers with its path in the run directory."""
-Write = Callable[[Showing, Sequence[Name]], dict[str, Any]]
+Write = Callable[[Showing, Sequence[BlockName]], dict[str, Any]]
 """Makes the document of a witness, of what each write is, too."""
 
 
@@ -88,7 +88,7 @@ class Findings:
         self._write = write
         self._found: dict[Cause, _Found] = {}
         self._case: Case | None = None
-        self._names: tuple[Name, ...] = ()
+        self._names: tuple[BlockName, ...] = ()
 
     def add(self, case: Case, bench: Bench, prop: Property, judged: Judged) -> None:
         """Take in that the workload of ``case`` breaks ``prop``."""
@@ -127,7 +127,7 @@ class Findings:
             for number, (finding, document) in enumerate(made, start=1)
         )
 
-    def _named(self, case: Case) -> Sequence[Name]:
+    def _named(self, case: Case) -> Sequence[BlockName]:
         """What the writes of ``case`` are: told once, for all that its workload breaks."""
         if self._case is not case:
             self._case, self._names = case, witness.named(case)
@@ -186,7 +186,7 @@ class Losses:
 
 
 def cause_of(
-    losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[Name]]
+    losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
     """The cause by which ``state``, the smallest loss, breaks ``prop``; ``kinds`` are the kinds of change that are not
     there, ``named`` says what each write is."""
@@ -198,7 +198,7 @@ def cause_of(
     fate = Fate.TORN if any(torn == index for torn, _units in state.torn) else Fate.LOST
     block = named()[index].sort
     cause = Cause(prop.rule.value, block, fate.value, losses.flushing(index, state).value)
-    return replace(cause, call=call, kinds=apart) if block == Kind.UNKNOWN else cause
+    return replace(cause, call=call, kinds=apart) if block == BlockKind.UNKNOWN else cause
 
 
 def _all_lost(case: Case, bench: Bench, prop: Property, judged: Judged) -> bool | None:
@@ -215,9 +215,9 @@ def in_words(cause: Cause) -> str:
     """A cause in one line."""
     said = "nothing that the disk had been sent was lost"
     if cause.fate:
-        block = "a block that bob has no name for" if cause.block == Kind.UNKNOWN else cause.block
+        block = "a block that bob has no name for" if cause.block == BlockKind.UNKNOWN else cause.block
         said = f"{block} was {cause.fate}: {Flushing(cause.flush).words}"
-        if cause.block != Kind.UNKNOWN:
+        if cause.block != BlockKind.UNKNOWN:
             return said
     if cause.rule == Rule.COLLATERAL:
         beside = f", beside {', '.join(cause.kinds)}" if cause.kinds else ""

@@ -12,7 +12,7 @@ from bob.judge.reliance import ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
-from bob.story.timeline import Fate, Timeline
+from bob.story.timeline import CrashTimeline, Fate
 
 
 def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
     return causes(looked.case.plan.points, state, fine.__contains__)
 
 
-def with_its_write(found: Vulnerability, line: Timeline) -> Vulnerability:
+def with_its_write(found: Vulnerability, line: CrashTimeline) -> Vulnerability:
     """The same; where no reason is of calls alone, with the write that decides, as the time line of its witness has
     it; or that the disk had not been sent what is missing."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)

@@ -35,7 +35,7 @@ from bob.protocol.located import locate
 from bob.protocol.presence import cleared, presence, signs_of
 from bob.protocol.protocol import protocol
 from bob.protocol.untold import Untold, untold
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 
 MOST_TREES = 200
 """Of the trees with one consequence, so many are explained; of those that are accepted after one output, twice as many
@@ -257,7 +257,7 @@ class Reliances:
         ordered = sorted(found.items(), key=lambda one: (-one[1], one[0].missing, one[0].there))
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
-    def calls_up_to(self, place: int, outcome: int, offset: float) -> list[Asked]:
+    def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
         """The calls of the program, with how much of each the tree of an ``outcome`` has. ``offset`` is what is to be
         added to their clock (seconds)."""
         effects = self._effects
@@ -310,16 +310,18 @@ def calls_with_effects(
     effects: Effects,
     tree: Mapping[str, Node],
     offset: float,
-) -> list[Asked]:
+) -> list[ProgramCallEvent]:
     """The ``calls`` of a program that have ``effects``, with how much of each a ``tree`` has. ``offset`` (seconds) is
     added to their clock."""
     return asked_for(calls, effects, presence(effects, tree), offset)
 
 
-def asked_for(calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float) -> list[Asked]:
+def asked_for(
+    calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
+) -> list[ProgramCallEvent]:
     """The same where it is known how much of each is ``there``."""
     return [
-        Asked(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
+        ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
     ]
 

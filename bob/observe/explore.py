@@ -11,7 +11,7 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.blocks.xfs_geometry import log_area
 from bob.crash.plan import Plan
-from bob.crash.search import Search
+from bob.crash.search import StateSearch
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.effort import Effort
@@ -73,7 +73,7 @@ class _Done:
     rounds: Rounds | None = None
     counts: Counts | None = None
     is_complete: bool = False
-    search: Search | None = None
+    search: StateSearch | None = None
     closer: Examined = NOT_EXAMINED
 
 

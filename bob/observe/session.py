@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bob.agent.client import Agent, AgentBroken
-from bob.crash.image import Run
+from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
@@ -56,7 +56,7 @@ class Checking:
     """A crash state that a program's checker is to look at, what was ``told`` before the crash, and what spoils the
     state first (empty: nothing does)."""
 
-    delta: Sequence[Run]
+    delta: Sequence[ByteRun]
     told: bytes
     spoiler: str = ""
 
@@ -76,7 +76,7 @@ class Session:
         agent: Agent,
         subject: Subject,
         base: Base,
-        floor: Sequence[Run],
+        floor: Sequence[ByteRun],
         payload: bytes,
         *,
         watched: Sequence[int] | None = None,
@@ -109,14 +109,14 @@ class Session:
         )
         self._decoder = Decoder(prepared["events"])
 
-    def observe(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[int]:
+    def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
         """The outcome of each state; ``payload`` is all of it, of which the guest is sent what it does not have.
 
         Raises GuestLost when the guest does not come back with all of them.
         """
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
-    def mount(self, deltas: Sequence[Sequence[Run]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
         """As :meth:`observe`, with what each state's device was read and written.
 
         Without ``audit`` the scratch image is not compared with its base at the end, which costs as much as some
@@ -163,7 +163,7 @@ class Session:
             for outcome, trace, behind, complaint in zip(outcomes, traced, left, complaints, strict=True)
         ]
 
-    def examine(self, deltas: Sequence[Sequence[Run]], payload: bytes) -> list[list[Complaint]]:
+    def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
         """What the file system's checker, and the removal of all that is there, find wrong with each of these states.
 
         Raises as :meth:`mount` does.
@@ -234,5 +234,5 @@ def _exempt(stretches: Stretches | None) -> list[int] | None:
     return [stretches.exempt.start, len(stretches.exempt)] if stretches.exempt else []
 
 
-def _flat(runs: Sequence[Run]) -> list[int]:
+def _flat(runs: Sequence[ByteRun]) -> list[int]:
     return [number for run in runs for number in run]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bob.crash.cubes import Cube
 from bob.crash.image import Composer, LandedSector
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.observe.courses import Course
 from bob.observe.predict import Known, Node, Places
 
@@ -29,7 +29,7 @@ known, none wrongly."""
 class TornCourses:
     """Finds the known courses among all states of ``parts``."""
 
-    def __init__(self, parts: Parts, composer: Composer) -> None:
+    def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
         layers_by_place = composer.layers
         # For places that one write touches: the part that shows there, and the number of its content. Others: -1.

@@ -17,7 +17,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import RecordedDisk, Recording, Status
+from bob.trace.recording import InodeStatus, RecordedDisk, Recording
 from bob.workload.operations import Workload
 
 RECORD_TIMEOUT = 300.0
@@ -188,5 +188,5 @@ def _inodes(told: Mapping[str, list[int]]) -> dict[str, int]:
     return {path: number for path, (number, *_status) in told.items()}
 
 
-def _statuses(told: Mapping[str, list[int]]) -> dict[str, Status]:
-    return {path: Status(*status) for path, (_number, *status) in told.items()}
+def _statuses(told: Mapping[str, list[int]]) -> dict[str, InodeStatus]:
+    return {path: InodeStatus(*status) for path, (_number, *status) in told.items()}

@@ -16,7 +16,7 @@ from bob.report.counts import plural
 from bob.report.escape import clean
 from bob.report.story import at, called, words
 from bob.story.decisive import sealing
-from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
@@ -56,7 +56,7 @@ def nothing(_number: int) -> str:
 
 
 def svg(
-    line: Timeline, operations: Sequence[Operation], role: Role = nothing, found: str = "", *, legend: bool = True
+    line: CrashTimeline, operations: Sequence[Operation], role: Role = nothing, found: str = "", *, legend: bool = True
 ) -> str:
     """The picture as an ``<svg>`` element. Operations are framed of which ``role`` says something, by their numbers;
     ``found`` is what was found after the crash. A page of several pictures has one ``legend`` for them all.
@@ -113,22 +113,24 @@ def mark(fate: Fate) -> str:
     return Xml.tostring(root, encoding="unicode")
 
 
-def _row(root: Xml.Element, event: Event, operations: Sequence[Operation], role: Role, y: int, *, seals: bool) -> int:
+def _row(
+    root: Xml.Element, event: StoryEvent, operations: Sequence[Operation], role: Role, y: int, *, seals: bool
+) -> int:
     """Draw ``event`` at ``y``, which ``seals`` what is there, or does not; the height of its row."""
     put_text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
-        case Called():
+        case CallEvent():
             return _call(root, event.number, operations, role, y)
-        case Asked():
+        case ProgramCallEvent():
             style = "strong" if event.there in ("missing", "partly") else ""
             said = f"{event.words}{called(event)}"
             return ROW + LINE * (put_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
-        case Flushed():
+        case FlushEvent():
             put_rule(root, DISK - 18, y, WIDTH - 8, y, colour=COLOURS[Fate.DURABLE] if seals else "#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
             put_text(root, DISK - 26, y + 4, until, "strong" if seals else "quiet", anchor="end")
             return ROW
-        case Written():
+        case WriteEvent():
             put_rule(root, DISK - 18, y, DISK - 6, y)
             _mark(root, event.fate, DISK, y)
             is_strong = seals or event.decides or event.fate in (Fate.TORN, Fate.LOST) or event.operations

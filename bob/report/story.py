@@ -15,7 +15,7 @@ from rich.text import Text
 from bob.crash.caches import WriteCache
 from bob.report.counts import plural, size
 from bob.report.lines import Trimmed, print_indented
-from bob.story.timeline import Asked, Called, Event, Fate, Flushed, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
 from bob.workload.language import write_one
@@ -59,7 +59,7 @@ def _print_operations(console: Console, witness: Witness) -> None:
     console.print()
 
 
-def _print_timeline(console: Console, line: Timeline, cache: WriteCache) -> None:
+def _print_timeline(console: Console, line: CrashTimeline, cache: WriteCache) -> None:
     console.print(Text("what the disk was sent, and what the crash made of it", "bob.heading"))
     if line.left_out:
         print_indented(
@@ -73,21 +73,21 @@ def _print_timeline(console: Console, line: Timeline, cache: WriteCache) -> None
     console.print()
 
 
-def _print_event(console: Console, event: Event) -> None:
+def _print_event(console: Console, event: StoryEvent) -> None:
     match event:
-        case Called():
+        case CallEvent():
             ended = "" if event.end is not None else ", still under way at the crash"
             print_indented(
                 console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2
             )
-        case Asked():
+        case ProgramCallEvent():
             said = Text.assemble((event.words, "bob.title"), (called(event), "bob.fails"))
             print_indented(console, Text.assemble(f"{at(event.seconds):>11}  ", said), 2)
-        case Flushed():
+        case FlushEvent():
             done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
             bar = Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim")
             console.print(Trimmed(Padding(bar, (0, 0, 0, 2))))
-        case Written():
+        case WriteEvent():
             row = Table.grid(padding=(0, 2, 0, 0))
             row.add_column(width=11, justify="right")
             row.add_column(width=9)
@@ -96,12 +96,12 @@ def _print_event(console: Console, event: Event) -> None:
             console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
 
 
-def called(event: Asked) -> str:
+def called(event: ProgramCallEvent) -> str:
     """What is said behind a system call of which not all is there."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
-def words(event: Written) -> str:
+def words(event: WriteEvent) -> str:
     """A write as people are told of it: "journal commit block, 4 KiB at sector 96 (jbd2/dm-0-8, FUA)"."""
     by = ", ".join(word for word in (event.task, "FUA" if event.fua else "") if word)
     what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"

@@ -23,7 +23,7 @@ from bob.run.agents import agent_in
 from bob.run.witness_image import by_image
 from bob.story.timeline import alike
 from bob.trace.differences import by_sector
-from bob.trace.replay_log import CRASH, Step, steps
+from bob.trace.replay_log import CRASH, ReplayStep, steps
 from bob.witness.document import Witness, read, told
 
 ATTEMPTS = 5
@@ -51,7 +51,7 @@ class Exported:
     """The log of a ``witness``'s workload, and where its crash is; None: the recording came out otherwise this time."""
 
     witness: Witness
-    steps: tuple[Step, ...]
+    steps: tuple[ReplayStep, ...]
     crash: Crash | None
 
 

@@ -37,7 +37,7 @@ from bob.run.pool import each_in_a_guest
 from bob.schema import encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 from bob.subject import Subject
 from bob.subject.subject import ConfigurationDocument
 from bob.trace.base import Base
@@ -191,10 +191,10 @@ def case_of(
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
-def tellings(transcript: Transcript, start: float) -> list[Asked]:
+def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
     """What a program told, and when, on a clock that was 0 at ``start`` (seconds)."""
     return [
-        Asked(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
+        ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs
     ]
 

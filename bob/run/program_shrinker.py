@@ -33,7 +33,7 @@ from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
 from bob.report.counts import plural
 from bob.run.program_recording import case_of, framed, framed_if_any, session_of, tellings
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 from bob.witness.document import Showing, Witness
 
 BATCH = 10
@@ -54,7 +54,7 @@ class ProgramShrinker:
         self._agent, self._found, self._claim = agent, found, claim
         self._budget = budget
 
-    def shrunk(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
+    def shrunk(self, progress: Progress) -> tuple[Showing | None, Sequence[ProgramCallEvent]]:
         """What departs least of all that shows the same, with the program's calls up to the crash; None where nothing
         that was looked at shows it, in several recordings."""
         put_program(self._agent, self._claim.program)
@@ -68,7 +68,7 @@ class ProgramShrinker:
                 return smaller, calls
         return None, ()
 
-    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[Asked]]:
+    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[ProgramCallEvent]]:
         """The same, of one recording."""
         found, program = self._found, self._claim.program
         try:
@@ -110,7 +110,7 @@ class ProgramShrinker:
         again: ProgramCase,
         ends: Sequence[dict[str, Node] | None],
         progress: Progress,
-    ) -> tuple[Showing, Sequence[Asked]]:
+    ) -> tuple[Showing, Sequence[ProgramCallEvent]]:
         """The same with the writes that it hangs on, whose neighbours are looked at, and with the program's calls."""
         points, start = best.case.plan.points, best.case.plan.trace.start.seconds
         near = [state for group in Neighbours(points).groups(best.state) for _write, state in group]

@@ -53,7 +53,7 @@ from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 from bob.timings import TimedWork, timed
 from bob.version import __version__
 from bob.witness import document as witness
@@ -329,7 +329,7 @@ def _with_witnesses(
     return replace(result, vulnerabilities=tuple(shown))
 
 
-def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestState) -> list[Asked]:
+def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestState) -> list[ProgramCallEvent]:
     """What the program did, and told, on the clock of the time line of ``case``."""
     if said.offset is None:
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bob.agent.client import Agent
-from bob.crash.image import Run
+from bob.crash.image import ByteRun
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
@@ -87,7 +87,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 class _View:
     """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
 
-    def __init__(self, agent: Agent, session: Session, delta: Sequence[Run], payload: bytes) -> None:
+    def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:
         self._agent, self._session, self._delta, self._payload = agent, session, delta, payload
         [self._mounted] = session.mount([delta], payload)
         self.observation = session.findings.observation(self._mounted.outcome)

@@ -18,7 +18,7 @@ from bob.progress import Progress
 from bob.run.program_shrinker import ProgramShrinker
 from bob.run.shrinker import Shrinker, in_words
 from bob.run.witness_image import Found, by_image, each_witness
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 from bob.witness import document as witness
 from bob.witness.document import Size
 
@@ -54,7 +54,7 @@ def shrink(
 def _shrink(agent: Agent, image: Image, each: Found, *, budget: int, progress: Progress) -> Shrunk:
     path, found = each
     before = found.shrunk_from or found.size
-    calls: Sequence[Asked] = ()
+    calls: Sequence[ProgramCallEvent] = ()
     progress.step(f"{path}: {in_words(found.size)}")
     if isinstance(found.claim, Checked):
         smaller, calls = ProgramShrinker(agent, found, found.claim, budget).shrunk(progress)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bob.story.timeline import Asked, Called, Fate, Flushed, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, WriteEvent
 from bob.trace.model import SECTOR_BYTES
 
 UNKNOWN = "unknown"
@@ -17,12 +17,12 @@ MOST_NAMED = 3
 _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
-def decisive(line: Timeline) -> str:
+def decisive(line: CrashTimeline) -> str:
     """Which write the crash hangs on, as the beginning of a sentence."""
     return _capital(in_words(line))
 
 
-def in_words(line: Timeline) -> str:
+def in_words(line: CrashTimeline) -> str:
     """Which write the crash hangs on, as far as that is known: without what became of that one, it does no harm."""
     decisive = [one for one in line.writes if one.decides]
     if len(decisive) == 1:
@@ -45,33 +45,33 @@ def in_words(line: Timeline) -> str:
     return f"of the writes that were not flushed {_and(told)} (bob cannot say which of them makes the difference)"
 
 
-def sealing(line: Timeline) -> frozenset[int]:
+def sealing(line: CrashTimeline) -> frozenset[int]:
     """What made durable what is durable of the operations: the places, among the events, of the flushes and of the FUA
     writes that were done before the crash, where something was sent after the first operation (or system call) began
     and is durable by them. By the rules of the device (docs/how-it-works.md#the-rules)."""
-    calls = (event.seconds for event in line.events if isinstance(event, Called | Asked))
+    calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
     found: set[int] = set()
     done: list[float] = []
     """When writes were done that no flush has made durable so far."""
     for place, event in enumerate(line.events):
         match event:
-            case Written(fate=Fate.DURABLE, fua=True) if event.seconds >= began:
+            case WriteEvent(fate=Fate.DURABLE, fua=True) if event.seconds >= began:
                 found.add(place)
-            case Written(fate=Fate.DURABLE, end=float() as end) if event.seconds >= began:
+            case WriteEvent(fate=Fate.DURABLE, end=float() as end) if event.seconds >= began:
                 done.append(end)
-            case Flushed(end=float()) if any(end <= event.seconds for end in done):
+            case FlushEvent(end=float()) if any(end <= event.seconds for end in done):
                 found.add(place)
                 done = [end for end in done if end > event.seconds]
     return frozenset(found)
 
 
-def _what(one: Written) -> str:
+def _what(one: WriteEvent) -> str:
     unnamed = f"write of {one.sectors * SECTOR_BYTES:,} bytes at sector {one.sector:,}"
     return f"{unnamed if one.kind == UNKNOWN else one.what} of {at(one.seconds)}"
 
 
-def _fate(one: Written) -> str:
+def _fate(one: WriteEvent) -> str:
     match one.fate:
         case Fate.TORN:
             became = f"was torn (there: {one.kept})"

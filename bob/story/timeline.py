@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.schema import Document
-from bob.trace.model import Moment, Trace, Write
+from bob.trace.model import DeviceWrite, Moment, Trace
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
@@ -39,7 +39,7 @@ class Fate(StrEnum):
     LOST = "lost"
 
 
-class Called(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
+class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
     """Operation ``number`` of the workload, from when it was called until it returned (``end``; None: it had not)."""
 
     seconds: float
@@ -47,7 +47,7 @@ class Called(Document, frozen=True, kw_only=True, tag_field="event", tag="called
     number: int
 
 
-class Asked(Document, frozen=True, tag_field="event", tag="asked"):
+class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
     """A system call of a program under test, or what it told, in ``words``. ``there`` says how much of its effect the
     crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or it cannot be told."""
 
@@ -56,7 +56,7 @@ class Asked(Document, frozen=True, tag_field="event", tag="asked"):
     there: str = ""
 
 
-class Flushed(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
+class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
     """A cache flush, from when it was sent until it was done (``end``; None: it was under way)."""
 
     seconds: float
@@ -64,7 +64,7 @@ class Flushed(Document, frozen=True, kw_only=True, tag_field="event", tag="flush
     task: str = ""
 
 
-class Written(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
+class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
     """One write, or ``count`` of them told together, sent at ``seconds`` and done at ``end`` (None: it was under way).
 
     ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
@@ -89,17 +89,17 @@ class Written(Document, frozen=True, kw_only=True, tag_field="event", tag="writt
     decides: bool = False
 
 
-Event = Called | Asked | Flushed | Written
+StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class CrashTimeline:
     """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts the writes before
     all of these that were durable and are not told of."""
 
     crash: float
     left_out: int = 0
-    events: tuple[Event, ...]
+    events: tuple[StoryEvent, ...]
 
     @property
     def causes(self) -> frozenset[int]:
@@ -107,14 +107,14 @@ class Timeline:
         return frozenset(one.first for one in self.writes if one.decides)
 
     @property
-    def calls(self) -> tuple[Asked, ...]:
+    def calls(self) -> tuple[ProgramCallEvent, ...]:
         """The system calls of a program among the events."""
-        return tuple(event for event in self.events if isinstance(event, Asked))
+        return tuple(event for event in self.events if isinstance(event, ProgramCallEvent))
 
     @property
-    def writes(self) -> tuple[Written, ...]:
+    def writes(self) -> tuple[WriteEvent, ...]:
         """The writes among the events."""
-        return tuple(event for event in self.events if isinstance(event, Written))
+        return tuple(event for event in self.events if isinstance(event, WriteEvent))
 
 
 def timeline(
@@ -123,7 +123,7 @@ def timeline(
     state: CrashState,
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
-) -> Timeline:
+) -> CrashTimeline:
     """The time line of ``state`` at its growth point; ``names`` has the kind and the name of each write, ``causes`` are
     those that decide (indexes)."""
     time, start = point.time, trace.start.seconds
@@ -132,7 +132,7 @@ def timeline(
         return _seconds(moment.seconds - start) if moment.time <= time else None
 
     torn, kept, durable = dict(state.torn), set(state.kept), set(point.durable)
-    events: list[tuple[int, Event]] = []
+    events: list[tuple[int, StoryEvent]] = []
     for write in trace.writes:
         if write.submitted.time > time:
             continue
@@ -150,7 +150,7 @@ def timeline(
         events.append(
             (
                 write.submitted.time,
-                Written(
+                WriteEvent(
                     seconds=_seconds(write.submitted.seconds - start),
                     end=ended(write.completed),
                     first=index,
@@ -171,7 +171,7 @@ def timeline(
     for flush in trace.flushes:
         if trace.start.time <= flush.submitted.time <= time:
             began = _seconds(flush.submitted.seconds - start)
-            flushed = Flushed(seconds=began, end=ended(flush.completed), task=flush.task)
+            flushed = FlushEvent(seconds=began, end=ended(flush.completed), task=flush.task)
             events.append((flush.submitted.time, flushed))
     events += _calls(trace, time)
     events.sort(key=lambda pair: pair[0])
@@ -180,10 +180,10 @@ def timeline(
     if len(few) > MOST_EVENTS:
         few = list(_by_kind(few))
     crash = _seconds(max(known, default=start) - start)
-    return Timeline(events=tuple(few), crash=crash, left_out=left_out)
+    return CrashTimeline(events=tuple(few), crash=crash, left_out=left_out)
 
 
-def with_calls(line: Timeline, calls: Iterable[Asked]) -> Timeline:
+def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
     """``line`` with the system ``calls`` of a program that began before the crash; not those that are there from before
     its first event, but the last of them."""
     first = min((event.seconds for event in line.events), default=line.crash)
@@ -194,19 +194,19 @@ def with_calls(line: Timeline, calls: Iterable[Asked]) -> Timeline:
     return dataclasses.replace(line, events=tuple(events))
 
 
-def alike(one: Timeline, other: Timeline) -> bool:
+def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
     """Whether two recordings say the same, but for the times, the tasks and the words: the same operations, flushes and
     writes in the same order, up to a crash that made the same of them."""
     return one.left_out == other.left_out and [*map(_timeless, one.events)] == [*map(_timeless, other.events)]
 
 
-def _timeless(event: Event) -> Event:
-    if isinstance(event, Asked):
+def _timeless(event: StoryEvent) -> StoryEvent:
+    if isinstance(event, ProgramCallEvent):
         return replace(event, seconds=0.0)
     end = None if event.end is None else 0.0
-    if isinstance(event, Called):
+    if isinstance(event, CallEvent):
         return replace(event, seconds=0.0, end=end)
-    if isinstance(event, Flushed):
+    if isinstance(event, FlushEvent):
         return replace(event, seconds=0.0, end=end, task="")
     return replace(event, seconds=0.0, end=end, task="", kind="", what="")
 
@@ -220,7 +220,7 @@ def _moments(trace: Trace) -> Iterator[Moment]:
         yield mark.at
 
 
-def _calls(trace: Trace, time: int) -> Iterator[tuple[int, Event]]:
+def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
     """The operations that were called by ``time``."""
     began: dict[int, tuple[int, float]] = {}
     done: dict[int, float] = {}
@@ -234,14 +234,14 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, Event]]:
             done[number] = seconds
     for number, (at, seconds) in began.items():
         if number:  # those of the finish have the number 0
-            yield at, Called(seconds=seconds, end=done.get(number), number=number)
+            yield at, CallEvent(seconds=seconds, end=done.get(number), number=number)
 
 
-def _together(events: Iterable[Event]) -> Iterator[Event]:
+def _together(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
     """``events``, with writes that follow each other told together."""
-    last: Event | None = None
+    last: StoryEvent | None = None
     for event in events:
-        if isinstance(last, Written) and isinstance(event, Written) and _belong_together(last, event):
+        if isinstance(last, WriteEvent) and isinstance(event, WriteEvent) and _belong_together(last, event):
             last = _joined(last, event)
             continue
         if last is not None:
@@ -251,7 +251,7 @@ def _together(events: Iterable[Event]) -> Iterator[Event]:
         yield last
 
 
-def _belong_together(one: Written, other: Written) -> bool:
+def _belong_together(one: WriteEvent, other: WriteEvent) -> bool:
     alike = (one.fate, one.kind, one.task, one.fua) == (other.fate, other.kind, other.task, other.fua)
     follows = one.sector + one.sectors == other.sector
     return (
@@ -264,7 +264,7 @@ def _belong_together(one: Written, other: Written) -> bool:
     )
 
 
-def _joined(one: Written, other: Written) -> Written:
+def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
     return replace(
         one,
         end=None if None in (one.end, other.end) else other.end,
@@ -274,11 +274,11 @@ def _joined(one: Written, other: Written) -> Written:
     )
 
 
-def _by_kind(events: Iterable[Event]) -> Iterator[Event]:
+def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
     """``events``, with all writes of one kind and fate told together that nothing but writes is between."""
-    kinds: dict[tuple[object, ...], Written] = {}
+    kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
-        if not isinstance(event, Written):
+        if not isinstance(event, WriteEvent):
             yield from kinds.values()
             kinds.clear()
             yield event
@@ -289,14 +289,14 @@ def _by_kind(events: Iterable[Event]) -> Iterator[Event]:
     yield from kinds.values()
 
 
-def _fewer(events: Sequence[Event]) -> tuple[Sequence[Event], int]:
+def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
     """Not more than ``MOST_EVENTS`` of them, and no durable write from before the recording; how many were left out."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
-    few: list[Event] = []
+    few: list[StoryEvent] = []
     for event in events:
-        is_durable = isinstance(event, Written) and event.fate is Fate.DURABLE
-        if isinstance(event, Written) and is_durable and (spare > 0 or event.seconds < 0):
+        is_durable = isinstance(event, WriteEvent) and event.fate is Fate.DURABLE
+        if isinstance(event, WriteEvent) and is_durable and (spare > 0 or event.seconds < 0):
             spare -= 1
             left_out += event.count
         else:
@@ -304,7 +304,7 @@ def _fewer(events: Sequence[Event]) -> tuple[Sequence[Event], int]:
     return few, left_out
 
 
-def _operations(write: Write) -> tuple[int, ...]:
+def _operations(write: DeviceWrite) -> tuple[int, ...]:
     return tuple(sorted(number for number in operations_in(write.data) if number < FIRST_SETUP_NUMBER))
 
 

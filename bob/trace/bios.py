@@ -29,7 +29,7 @@ from bob.trace.rwbs import Op
 from bob.trace.timeline import BioCompleted, BioEvent, BioQueued, BioSent, Device, Timeline
 
 
-class Key(NamedTuple):
+class WriteKey(NamedTuple):
     """What tells writes apart, in the timeline and in the log; sectors are of 512 bytes, ``meta`` is REQ_META."""
 
     sector: int
@@ -42,7 +42,7 @@ class Key(NamedTuple):
 class WriteBio:
     """One write with data: ``submitted`` is already the moment its own flush, if it had one, was over."""
 
-    key: Key
+    key: WriteKey
     submitted: Moment
     completed: Moment
     task: str
@@ -52,7 +52,7 @@ class WriteBio:
 class OpenBio:
     """One write with data, neither FUA nor PREFLUSH, that was sent to the disk and not seen to complete."""
 
-    key: Key
+    key: WriteKey
     submitted: Moment
     sent: Moment
     task: str
@@ -78,7 +78,7 @@ class Bios:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenWrite:
     """A write that is not completed yet. ``sent`` is when its data went down; ``alone`` while none looked like it."""
 
     queued: BioQueued
@@ -111,7 +111,7 @@ class _Pairing:
     """What is under way at one point of the timeline, and what is over."""
 
     def __init__(self) -> None:
-        self._writes: dict[Key, list[_Open]] = {}
+        self._writes: dict[WriteKey, list[_OpenWrite]] = {}
         self._flushes_to_send: list[BioQueued] = []
         self._flushes_sent: deque[BioQueued] = deque()
         self._done: list[WriteBio] = []
@@ -133,7 +133,7 @@ class _Pairing:
             self._flushes_to_send.append(event)
         if event.sectors:
             alike = self._writes.setdefault(_key(event, event.sector), [])
-            alike.append(_Open(event))
+            alike.append(_OpenWrite(event))
             if len(alike) > 1:
                 for bio in alike:
                     bio.alone = False
@@ -225,9 +225,9 @@ def _rank(queued: BioQueued, pid: int) -> int:
     return 0 if queued.pid == pid else 2
 
 
-def _key(event: BioEvent, sector: int) -> Key:
+def _key(event: BioEvent, sector: int) -> WriteKey:
     """PREFLUSH is no part of it: dm takes the flag off once the flush is done."""
-    return Key(sector, event.sectors, event.rwbs.fua, event.rwbs.meta)
+    return WriteKey(sector, event.sectors, event.rwbs.fua, event.rwbs.meta)
 
 
 def _name(event: BioEvent) -> str:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from bob.errors import RecordingError
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.join import Logged, join
+from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.trace.recording import Recording
@@ -26,7 +26,7 @@ def checked(recording: Recording, base: Base) -> Trace:
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
     with ExitStack() as open_:
         disks = [
-            Logged(open_.enter_context(LogReader(io.BytesIO(disk.log))), disk.device, length // SECTOR_BYTES)
+            DiskLog(open_.enter_context(LogReader(io.BytesIO(disk.log))), disk.device, length // SECTOR_BYTES)
             for disk, length in zip(recording.disks, base.disks, strict=True)
         ]
         trace = join(disks, timeline)

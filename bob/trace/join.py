@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bob.errors import RecordingError
-from bob.trace.bios import Bios, Key, WriteBio, pair_bios
+from bob.trace.bios import Bios, WriteBio, WriteKey, pair_bios
 from bob.trace.log import LogEntry
-from bob.trace.log_format import Flags
-from bob.trace.model import Mark, Moment, Trace, Write
+from bob.trace.log_format import EntryFlags
+from bob.trace.model import DeviceWrite, Mark, Moment, Trace
 from bob.trace.timeline import Device, Marker, Timeline
 
 KERNEL = "kernel "
@@ -28,7 +28,7 @@ _HINT = "record again; if it stays so, give the recorded disk one queue and the 
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class DiskLog:
     """A recorded disk: its ``log``, ``device``, (major, minor) of its log-writes target, and how many ``sectors`` (of
     512 bytes) it has."""
 
@@ -37,7 +37,7 @@ class Logged:
     sectors: int
 
 
-def join(disks: Sequence[Logged], timeline: Timeline) -> Trace:
+def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
     """The recording of ``disks``, on one clock.
 
     Each log is gone through once, then the data of its writes is read, all of it into memory. Raises RecordingError
@@ -72,7 +72,7 @@ def join(disks: Sequence[Logged], timeline: Timeline) -> Trace:
 
 def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tuple[WriteBio, LogEntry]]:
     """Every write of the timeline with its entry, in the log's order."""
-    waiting: dict[Key, deque[WriteBio]] = {}
+    waiting: dict[WriteKey, deque[WriteBio]] = {}
     for bio in bios.writes:
         waiting.setdefault(bio.key, deque()).append(bio)
     chained = {bio.key: bio for bio in bios.open}
@@ -82,7 +82,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
     youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA: of the entries so far, the last to be submitted
     for entry in log:
         if not entry.data_bytes:
-            if entry.flags & Flags.FLUSH:
+            if entry.flags & EntryFlags.FLUSH:
                 # It took what was completed when it was submitted, and is logged, in order, when it was done itself.
                 if flushes < len(bios.flushes_sent):
                     began = bios.flushes_sent[flushes]
@@ -92,7 +92,9 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
         # Of bios that look alike the one that completed first takes the first entry, see below.
-        key = Key(entry.first, entry.sectors, bool(entry.flags & Flags.FUA), bool(entry.flags & Flags.METADATA))
+        key = WriteKey(
+            entry.first, entry.sectors, bool(entry.flags & EntryFlags.FUA), bool(entry.flags & EntryFlags.METADATA)
+        )
         alike = waiting.get(key)
         if not alike and key in chained:
             # Any moment after the last flush that did not take it will do: it is durable with the next one.
@@ -153,8 +155,8 @@ def _nothing_left(bios: Sequence[WriteBio]) -> None:
         )
 
 
-def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> Write:
-    return Write(
+def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> DeviceWrite:
+    return DeviceWrite(
         index=index,
         sector=bio.key.sector,
         data=entry.data(),

@@ -18,16 +18,16 @@ from os import SEEK_END, PathLike
 from typing import BinaryIO, NoReturn, Self
 
 from bob.errors import MalformedError
-from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, Flags, check_sectorsize, longest_mark
+from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, EntryFlags, check_sectorsize, longest_mark
 from bob.trace.model import SECTOR_BYTES
 
 # A log of small writes has a header every few KiB, so the loop over headers is hot: construct takes ten times as long
 # as struct for one, and arithmetic on IntFlag as long as the rest of the loop. The fields and their order still come
 # from the one declaration, and the flags from a table of all there can be.
 _ENTRY = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in ENTRY.subcons))
-_FLAGS = tuple(Flags(bits) for bits in range(KNOWN_FLAGS + 1))
-_MARK = int(Flags.MARK)
-_DISCARD = int(Flags.DISCARD)
+_FLAGS = tuple(EntryFlags(bits) for bits in range(KNOWN_FLAGS + 1))
+_MARK = int(EntryFlags.MARK)
+_DISCARD = int(EntryFlags.DISCARD)
 
 _LONGEST_BIO = 1 << 32
 """Bytes that no bio reaches: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
@@ -54,7 +54,7 @@ class LogEntry:
     offset: int
     sector: int
     nr_sectors: int
-    flags: Flags
+    flags: EntryFlags
     data_len: int
     mark: str
     data_bytes: int
@@ -189,8 +189,10 @@ class LogReader:
         except MalformedError:
             return None
         header = self._read(offset, self.super.sectorsize)
-        text = entry.data_len if entry.flags & Flags.MARK else 0
-        says_something = entry.nr_sectors or entry.flags & (Flags.FLUSH | Flags.MARK)  # log_writes_map skips others
+        text = entry.data_len if entry.flags & EntryFlags.MARK else 0
+        says_something = entry.nr_sectors or entry.flags & (
+            EntryFlags.FLUSH | EntryFlags.MARK
+        )  # log_writes_map skips others
         padded = not any(header[_ENTRY.size + text :])  # write_metadata zeroes the rest of the sector
         return entry if says_something and padded and entry.data_bytes < _LONGEST_BIO else None
 

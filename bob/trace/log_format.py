@@ -19,7 +19,7 @@ VERSION = 1
 """The only version there is (WRITE_LOG_VERSION)."""
 
 
-class Flags(IntFlag):
+class EntryFlags(IntFlag):
     """What an entry is (LOG_*_FLAG)."""
 
     FLUSH = 1 << 0
@@ -38,7 +38,7 @@ class Flags(IntFlag):
     """The bio had REQ_META."""
 
 
-KNOWN_FLAGS = sum(Flags)
+KNOWN_FLAGS = sum(EntryFlags)
 """Every bit that has a meaning; any other bit makes a log malformed."""
 
 SUPER = Struct(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from bob.errors import UsageError
-from bob.trace.log_format import ENTRY, MAGIC, SUPER, VERSION, Flags, check_sectorsize, longest_mark
+from bob.trace.log_format import ENTRY, MAGIC, SUPER, VERSION, EntryFlags, check_sectorsize, longest_mark
 from bob.trace.model import SECTOR_BYTES
 
-_PLAIN = Flags(0)
+_PLAIN = EntryFlags(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class NewEntry:
     have none. ``mark`` is the text of a mark.
     """
 
-    flags: Flags = _PLAIN
+    flags: EntryFlags = _PLAIN
     sector: int = 0
     data: bytes = b""
     nr_sectors: int = 0
@@ -52,13 +52,13 @@ def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = 
 def _header(index: int, entry: NewEntry, sectorsize: int) -> bytes:
     """The entry's header and, for a mark, its text."""
     text = entry.mark.encode()
-    is_mark = bool(entry.flags & Flags.MARK)
-    is_discard = bool(entry.flags & Flags.DISCARD)
+    is_mark = bool(entry.flags & EntryFlags.MARK)
+    is_discard = bool(entry.flags & EntryFlags.DISCARD)
     if len(entry.data) % sectorsize:
         raise UsageError(f"log entry {index}: {len(entry.data)} bytes of data are not whole sectors of {sectorsize}")
     if entry.data and (is_mark or is_discard):
         raise UsageError(f"log entry {index}: a mark or a discard has no data")
-    if is_mark and (entry.flags != Flags.MARK or entry.nr_sectors):
+    if is_mark and (entry.flags != EntryFlags.MARK or entry.nr_sectors):
         raise UsageError(f"log entry {index}: a mark has no other flags and no sectors")
     if text and not is_mark:
         raise UsageError(f"log entry {index}: it has a text but not the flag MARK")

@@ -22,7 +22,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class DeviceWrite:
     """One write that reached the recorded device.
 
     ``index`` is its position in submission order among the trace's writes: writes to the same sector land in this
@@ -76,7 +76,7 @@ class Trace:
     effect on any crash state: the recorded disk does not carry them out.
     """
 
-    writes: tuple[Write, ...]
+    writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]
     marks: tuple[Mark, ...]
     start: Moment
@@ -84,6 +84,6 @@ class Trace:
     device_sectors: tuple[int, ...]
     discards: int = 0
 
-    def address(self, write: Write) -> int:
+    def address(self, write: DeviceWrite) -> int:
         """The sector of ``write`` in the image of the trace: its devices, laid end to end."""
         return sum(self.device_sectors[: write.device]) + write.sector

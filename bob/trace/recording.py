@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bob.trace.completion import Completion
 
 
-class Status(NamedTuple):
+class InodeStatus(NamedTuple):
     """What lstat(2) says of a name beside its kind, inode number and size: permission bits, owner, group, time of
     modification (ns since 1970; 0 if it was set since the base image was made), links."""
 
@@ -20,7 +20,7 @@ class Status(NamedTuple):
     links: int
 
 
-Statuses = Mapping[str, Status]
+Statuses = Mapping[str, InodeStatus]
 """By path."""
 
 

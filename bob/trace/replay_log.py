@@ -17,23 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry
-from bob.trace.model import Trace, Write
+from bob.trace.model import DeviceWrite, Trace
 
 CRASH = "crash"
 """The mark at the moment of a crash."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """An ``entry`` of the log; ``write`` is the index in the trace of the write that it is, if it is one."""
 
     entry: NewEntry
     write: int | None = None
 
 
-def steps(trace: Trace, crash: int | None = None) -> tuple[Step, ...]:
+def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
     """The log of ``trace``, which has one device; ``crash`` is the time (position in the trace) of a mark of its own.
 
     Sectors are of 512 bytes. Marks are bob's, without spaces: ``start``, ``op-1-begin``, ``op-1-end``, of the syncs of
@@ -41,19 +41,21 @@ def steps(trace: Trace, crash: int | None = None) -> tuple[Step, ...]:
     and after ``end``, by the unmount, is there as well. Discards are not: the disk does not carry them out.
     """
     # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
-    found: list[tuple[int, int, Step]] = []
-    found += [(at, 0, Step(NewEntry(Flags.FLUSH))) for at in (flush.completed.time for flush in trace.flushes)]
-    found += [(write.submitted.time, 1, Step(_entry(write), write.index)) for write in trace.writes]
-    found += [(at, 2, Step(NewEntry(Flags.MARK, mark=text))) for at, text in _marks(trace)]
+    found: list[tuple[int, int, ReplayStep]] = []
+    found += [
+        (at, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for at in (flush.completed.time for flush in trace.flushes)
+    ]
+    found += [(write.submitted.time, 1, ReplayStep(_entry(write), write.index)) for write in trace.writes]
+    found += [(at, 2, ReplayStep(NewEntry(EntryFlags.MARK, mark=text))) for at, text in _marks(trace)]
     if crash is not None:
-        found.append((crash, 3, Step(NewEntry(Flags.MARK, mark=CRASH))))
+        found.append((crash, 3, ReplayStep(NewEntry(EntryFlags.MARK, mark=CRASH))))
     found.sort(key=lambda step: step[:2])  # stable: writes of one time stay in the order in which they land
     return tuple(step for _at, _rank, step in found)
 
 
-def _entry(write: Write) -> NewEntry:
-    flags = Flags.FUA if write.fua else Flags(0)
-    return NewEntry(flags | Flags.METADATA if write.meta else flags, write.sector, write.data)
+def _entry(write: DeviceWrite) -> NewEntry:
+    flags = EntryFlags.FUA if write.fua else EntryFlags(0)
+    return NewEntry(flags | EntryFlags.METADATA if write.meta else flags, write.sector, write.data)
 
 
 def _marks(trace: Trace) -> Iterator[tuple[int, str]]:

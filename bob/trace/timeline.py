@@ -78,14 +78,14 @@ class CallReturned:
     result: int
 
 
-Event = BioQueued | BioSent | BioCompleted | Marker | CallReturned
+TimelineEvent = BioQueued | BioSent | BioCompleted | Marker | CallReturned
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The events of one recording, in order: ``events[i].at.time`` only grows."""
 
-    events: tuple[Event, ...]
+    events: tuple[TimelineEvent, ...]
 
 
 # trace_print_context and trace_print_lat_fmt (kernel/trace/trace_output.c). The task's name is anything up to 15
@@ -112,7 +112,7 @@ def parse_timeline(text: str) -> Timeline:
     return Timeline(tuple(_events(text)))
 
 
-def _events(text: str) -> Iterator[Event]:
+def _events(text: str) -> Iterator[TimelineEvent]:
     first_cpu = None
     seconds = 0.0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -140,7 +140,7 @@ def _events(text: str) -> Iterator[Event]:
             yield event
 
 
-def _event(line: re.Match[str], at: Moment) -> Event | None:
+def _event(line: re.Match[str], at: Moment) -> TimelineEvent | None:
     """The event of a line, or None if it is of no interest."""
     task, pid, body = line["task"], int(line["pid"]), line["body"]
     match line["event"]:

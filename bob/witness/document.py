@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bob import documents, fields
-from bob.blocks.naming import Name, names
+from bob.blocks.naming import BlockName, names
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.checking import Checked
 from bob.claim.claim import Claim, Context
@@ -31,7 +31,7 @@ from bob.observe.observation import Observation
 from bob.schema import Document, adapt, decode, encode, field, older
 from bob.store.run_documents import BaseDocument
 from bob.story import timeline
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.subject.subject import ConfigurationDocument, Subject
 from bob.trace import differences
 from bob.trace.base import Base
@@ -106,7 +106,7 @@ class Witness:
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
     statuses: tuple[Statuses, Statuses]
     state: CrashState
-    timeline: Timeline
+    timeline: CrashTimeline
     size: Size
     shrunk_from: Size | None
     all_lost: bool | None = None
@@ -143,7 +143,7 @@ class CrashDocument(Document, frozen=True):
 
     state: CrashState
     departure: int
-    timeline: Timeline
+    timeline: CrashTimeline
     all_lost: bool | None = None
 
 
@@ -173,8 +173,8 @@ def write(
     *,
     environment: Mapping[str, str],
     shrunk_from: Size | None = None,
-    calls: Sequence[timeline.Asked] = (),
-    writes: Sequence[Name] | None = None,
+    calls: Sequence[timeline.ProgramCallEvent] = (),
+    writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
     """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk,
     ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
@@ -202,7 +202,7 @@ def write(
     return {"schema": plain["schema"], "claim": plain["claim"], **showing.claim.to_json(), **plain}
 
 
-def named(case: Case) -> tuple[Name, ...]:
+def named(case: Case) -> tuple[BlockName, ...]:
     """What each write of ``case`` is, by the on-disk format of its file system."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
@@ -215,7 +215,9 @@ def named(case: Case) -> tuple[Name, ...]:
     return names(driver, case.base, case.plan.trace, paths)
 
 
-def told(case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[Name] | None = None) -> Timeline:
+def told(
+    case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
+) -> CrashTimeline:
     """The time line of ``state``, with the blocks by their names (``writes``, where they are known already), and the
     ``causes``."""
     known = named(case) if writes is None else writes

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from bob.blocks.parts import Kind
+from bob.blocks.parts import BlockKind
 from bob.claim.property.account import Account, Extent, Part
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Violation
 from bob.claim.property.subjects import Effect, subjects
 from bob.claim.property.vocabulary import Call, What
-from bob.story.timeline import Called, Fate, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, WriteEvent
 from bob.witness.document import Witness
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -71,7 +71,7 @@ MORE = "more"
 """What is missing is nothing of the operation: it did more than it was to do."""
 OTHER = "other"
 """Something is missing that these words do not tell."""
-_KINDS = frozenset(Kind)
+_KINDS = frozenset(BlockKind)
 _SORTS = frozenset({*Effect, *(how for how in How if how is not How.PLAIN), *GRAMMAR})
 WORDS: Mapping[Trait, frozenset[str]] = {
     trait: frozenset(map(str, words)) | {NOTHING}
@@ -169,21 +169,21 @@ def _calls(operations: Iterable[Operation]) -> set[str]:
     return found
 
 
-def _lost(line: Timeline, number: int | None) -> set[str]:
+def _lost(line: CrashTimeline, number: int | None) -> set[str]:
     lost = [one for one in line.writes if one.fate is Fate.LOST]
     deciding, own = [one for one in lost if one.decides], [one for one in lost if number in one.operations]
     return {one.kind for one in deciding or own or lost}
 
 
-def _sent(line: Timeline, history: History, number: int | None) -> set[str]:
+def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]:
     if number not in history.data:
         return set()
-    own = [one for one in line.writes if number in one.operations and one.kind == Kind.DATA]
+    own = [one for one in line.writes if number in one.operations and one.kind == BlockKind.DATA]
     gone = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)] or own
-    ends = [event.end for event in line.events if isinstance(event, Called) and event.number == number]
+    ends = [event.end for event in line.events if isinstance(event, CallEvent) and event.number == number]
     return {_when(one, ends) for one in gone} or {Sent.NEVER}
 
 
-def _when(one: Written, ends: Iterable[float | None]) -> str:
+def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
     """``ends`` is when the operation returned; None, or nothing at all, where it had not before the crash."""
     return Sent.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else Sent.IN_THE_CALL

@@ -20,7 +20,7 @@ from bob.claim.property.calls import call_of, makers
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
-from bob.story.timeline import Called, Fate, Flushed, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent
 from bob.subject import FileSystem
 from bob.witness.document import Witness
 from bob.witness.shell import Check, function, looks, needs, translated
@@ -76,10 +76,10 @@ def loss(witness: Witness) -> Loss:
     return Loss.ALL if is_all or witness.all_lost is True else Loss.SOME
 
 
-def _lost(line: Timeline) -> list[Written]:
+def _lost(line: CrashTimeline) -> list[WriteEvent]:
     """The writes that are lost, whole or in part. What was sent after the last call had returned, and after the last
     write that is there, is no loss: the crash may have come before it was sent."""
-    returned = (event.end for event in line.events if isinstance(event, Called) and event.end is not None)
+    returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
     return [one for one in line.writes if one.fate in (Fate.LOST, Fate.TORN) and one.seconds <= until]
@@ -105,7 +105,7 @@ def _asked(witness: Witness) -> Workload:
 
 def _remarks(witness: Witness, lost: Loss) -> Iterator[str]:
     yield _SAID[lost]
-    flushes = [event.seconds for event in witness.timeline.events if isinstance(event, Flushed)]
+    flushes = [event.seconds for event in witness.timeline.events if isinstance(event, FlushEvent)]
     gone = _lost(witness.timeline)
     if any(one.seconds <= flush and (one.end is None or flush < one.end) for one in gone for flush in flushes):
         yield _LATE

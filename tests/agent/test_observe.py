@@ -12,7 +12,7 @@ from bob.agent.client import AgentBroken
 from bob.agent.inside.devices import BASE_EPOCH
 from bob.agent.inside.medium import WHOLE_EVERY
 from bob.agent.inside.mounts import ROOT
-from bob.crash.image import Run
+from bob.crash.image import ByteRun
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Observation
@@ -38,7 +38,7 @@ def taken(recording: Inhabited) -> Taken:
     return taken_once(recording.agent, WRITES)
 
 
-def flat(runs: tuple[Run, ...]) -> list[int]:
+def flat(runs: tuple[ByteRun, ...]) -> list[int]:
     return [number for run in runs for number in run]
 
 
@@ -189,7 +189,7 @@ def test_crash_states_are_in_memory_where_the_guest_has_it_and_else_on_a_loop_de
 
 def test_a_state_that_does_not_mount_says_why_and_what_repair_left(taken: Taken, observing: Inhabited) -> None:
     looking, garbage = with_garbage(observing, taken)
-    broken: tuple[Run, ...] = ((SUPERBLOCK, garbage, 1),)
+    broken: tuple[ByteRun, ...] = ((SUPERBLOCK, garbage, 1),)
     payload = taken.plan.composer.payload_since(0) + GARBAGE
     fine = [taken.plan.composer.delta(state) for state in taken.states(8)]
     numbers = looking.observe([broken, *fine, broken, fine[0], broken], payload)
@@ -231,7 +231,7 @@ def test_a_file_system_that_has_to_be_repaired_is_looked_at_after_that(taken: Ta
 
 
 @pytest.mark.parametrize("run", [(10**9, 0, 1), (0, 10**6, 1), (2**16 - 1, 0, 2)])
-def test_sectors_that_do_not_exist_are_refused(taken: Taken, observing: Inhabited, run: Run) -> None:
+def test_sectors_that_do_not_exist_are_refused(taken: Taken, observing: Inhabited, run: ByteRun) -> None:
     looking = session(observing.agent, taken)
     with pytest.raises(AgentBroken):
         looking.observe([(run,)], taken.plan.composer.payload_since(0))

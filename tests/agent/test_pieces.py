@@ -30,7 +30,7 @@ from bob.agent.inside.frames import PREFIX, Refused, Reply, encode, serve
 from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained
 from bob.agent.inside.scratch import MOST_EMPTY_READS, Counts, counts
 from bob.trace.log import LogReader
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from wording import text_with
 
@@ -120,7 +120,7 @@ def test_a_request_that_is_cut_off_is_not_answered() -> None:
     assert answers(encode({"do": "greet", "name": "bob"}, b"abc")[:-1]) == []
 
 
-END = NewEntry(Flags.MARK, mark="dm-log-writes-end")
+END = NewEntry(EntryFlags.MARK, mark="dm-log-writes-end")
 
 
 def log(path: Path, *entries: NewEntry, sectorsize: int = 512) -> bytes:
@@ -134,8 +134,8 @@ def log(path: Path, *entries: NewEntry, sectorsize: int = 512) -> bytes:
 
 @pytest.mark.parametrize("sectorsize", [512, 4096])
 def test_a_log_is_read_up_to_its_last_entry(tmp_path: Path, sectorsize: int) -> None:
-    write, fua = NewEntry(data=b"x" * 2 * sectorsize), NewEntry(Flags.FUA, data=b"y" * sectorsize)
-    entries = [write, NewEntry(Flags.FLUSH), NewEntry(Flags.DISCARD, nr_sectors=100), fua, END]
+    write, fua = NewEntry(data=b"x" * 2 * sectorsize), NewEntry(EntryFlags.FUA, data=b"y" * sectorsize)
+    entries = [write, NewEntry(EntryFlags.FLUSH), NewEntry(EntryFlags.DISCARD, nr_sectors=100), fua, END]
     written = log(tmp_path / "log", *entries, sectorsize=sectorsize)
     whole = read_log(str(tmp_path / "log"))
     assert len(whole) % sectorsize == 0
@@ -146,7 +146,7 @@ def test_a_log_is_read_up_to_its_last_entry(tmp_path: Path, sectorsize: int) -> 
 WRITE = NewEntry(data=bytes(1024))
 
 
-@pytest.mark.parametrize("entries", [[], [WRITE], [END, WRITE], [NewEntry(Flags.MARK, mark="other")]])
+@pytest.mark.parametrize("entries", [[], [WRITE], [END, WRITE], [NewEntry(EntryFlags.MARK, mark="other")]])
 def test_a_log_without_its_end_is_refused(tmp_path: Path, entries: list[NewEntry]) -> None:
     log(tmp_path / "log", *entries)
     with pytest.raises(Refused) as refused:

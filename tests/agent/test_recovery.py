@@ -31,7 +31,7 @@ from bob.run.shrinker import Shrinker
 from bob.subject import MIB, Layer, configuration
 from bob.trace.check import checked
 from bob.trace.completion import Completion
-from bob.trace.join import Logged, join
+from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.timeline import parse_timeline
@@ -113,7 +113,7 @@ def durable_after_the_flush(inhabited: Inhabited, completion: Completion, waited
     assert told["holds"] == [1, 2]
     major, minor = told["device"]
     with LogReader(io.BytesIO(base64.b64decode(told["log"]))) as log:
-        trace = join([Logged(log, (major, minor), DEVICE_SECTORS)], parse_timeline(told["text"]))
+        trace = join([DiskLog(log, (major, minor), DEVICE_SECTORS)], parse_timeline(told["text"]))
     assert sorted(write.data[0] for write in trace.writes) == [1, 2]
     since = VOLATILE.durable_since(trace)
     ends = trace.end.time

@@ -22,7 +22,7 @@ from bob.crash.state import CrashState
 from bob.observe.observation import Observation
 from bob.request import ProbeRequest, request_to_json
 from bob.store.run_directory import RunDirectory
-from bob.story.timeline import Called
+from bob.story.timeline import CallEvent
 from bob.trace.model import Mark, Trace
 from bob.witness import document as witness
 from bob.witness.document import Witness
@@ -110,7 +110,7 @@ def test_a_refuted_clause_has_a_witness_that_its_state_breaks(
     assert claim.question == Question((lost,), returned=call)
     assert read.evidence.startswith(f"operation {call} (") and " had returned, but nothing of " in read.evidence
     assert broken(read, observation(found)) == read.evidence
-    [called] = [one for one in read.timeline.events if isinstance(one, Called) and one.number == call]
+    [called] = [one for one in read.timeline.events if isinstance(one, CallEvent) and one.number == call]
     assert called.end is not None and called.end <= read.timeline.crash
     assert " had returned" in read.sentence
     # A workload that ends with the call asks the same; only such a one is shrunk.

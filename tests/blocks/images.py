@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from bob.blocks.naming import Kind, names
+from bob.blocks.naming import BlockKind, names
 from bob.trace.base import Base
-from bob.trace.model import Moment, Trace, Write
+from bob.trace.model import DeviceWrite, Moment, Trace
 
 TREE = {"d/a": b"a" * 9000, "d/b": b"b" * 20, "e/long": b"c" * 300_000}
 
@@ -30,7 +30,8 @@ def base_of(runs: Mapping[int, bytes], length: int) -> Base:
 def trace_of(base: Base, writes: Sequence[tuple[int, bytes]]) -> Trace:
     """A trace of ``writes`` (byte, data), one after the other."""
     made = [
-        Write(index, at // 512, data, Moment(index, 0.0), Moment(index, 0.0)) for index, (at, data) in enumerate(writes)
+        DeviceWrite(index, at // 512, data, Moment(index, 0.0), Moment(index, 0.0))
+        for index, (at, data) in enumerate(writes)
     ]
     return Trace(tuple(made), (), (), Moment(0, 0.0), Moment(len(made), 0.0), (base.length // 512,))
 
@@ -42,7 +43,7 @@ def named(
     return [f"{name.kind}: {name.text}" for name in names(fs, base, trace_of(base, writes), paths or {})]
 
 
-def kinds(fs: str, base: Base, writes: Sequence[tuple[int, bytes]]) -> list[Kind]:
+def kinds(fs: str, base: Base, writes: Sequence[tuple[int, bytes]]) -> list[BlockKind]:
     return [name.kind for name in names(fs, base, trace_of(base, writes), {})]
 
 

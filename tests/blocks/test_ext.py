@@ -11,8 +11,8 @@ from inline_snapshot import snapshot
 from bob.blocks import ext_format as form
 from bob.blocks.ext import Ext
 from bob.blocks.ext_directories import entries
-from bob.blocks.ext_geometry import Geometry
-from bob.blocks.medium import Medium
+from bob.blocks.ext_geometry import ExtGeometry
+from bob.blocks.medium import OverlayMedium
 from bob.trace.base import Base
 from bob.workload.pattern import contents
 
@@ -22,8 +22,8 @@ BLOCK = 1024
 MAGIC = 0xC03B3998
 
 
-def geometry(base: Base) -> Geometry:
-    found = Geometry.of(Medium(base.length, base.sector))
+def geometry(base: Base) -> ExtGeometry:
+    found = ExtGeometry.of(OverlayMedium(base.length, base.sector))
     assert found is not None
     return found
 
@@ -31,7 +31,7 @@ def geometry(base: Base) -> Geometry:
 def paths(base: Base) -> dict[int, str]:
     """The inodes of the tree, by what its directories say."""
     found = {2: "/"}
-    ext = Ext.of(Medium(base.length, base.sector))
+    ext = Ext.of(OverlayMedium(base.length, base.sector))
     assert ext is not None
     for parent in (2, *range(11, 30)):
         for block, role in ext.owners.blocks(parent).items():
@@ -44,7 +44,7 @@ def paths(base: Base) -> dict[int, str]:
 
 
 def blocks(base: Base, inode: int, role: str) -> list[int]:
-    ext = Ext.of(Medium(base.length, base.sector))
+    ext = Ext.of(OverlayMedium(base.length, base.sector))
     assert ext is not None
     return [block for block, found in ext.owners.blocks(inode).items() if found == role]
 
@@ -115,7 +115,7 @@ def test_blocks_belong_to_files(fs: str) -> None:
 
 def journal(base: Base) -> list[int]:
     """The blocks of the journal, in order."""
-    ext = Ext.of(Medium(base.length, base.sector))
+    ext = Ext.of(OverlayMedium(base.length, base.sector))
     assert ext is not None
     inode = form.INODE.parse(read(base, geometry(base).place(8) // 512 * 512, 512)[geometry(base).place(8) % 512 :])
     return [block for block, role in ext._maps.blocks_of(inode).items() if role == "data"]

@@ -9,8 +9,8 @@ from inline_snapshot import snapshot
 
 from bob.blocks import btrfs_format
 from bob.blocks.btrfs_tree import Trees
-from bob.blocks.medium import Medium
-from bob.blocks.xfs_geometry import Geometry, log_area
+from bob.blocks.medium import OverlayMedium
+from bob.blocks.xfs_geometry import XfsGeometry, log_area
 from bob.trace.base import Base
 from bob.workload.pattern import contents
 from wording import text_with
@@ -18,8 +18,8 @@ from wording import text_with
 from .images import base_of, made, named, read
 
 
-def xfs_geometry(base: Base) -> Geometry:
-    found = Geometry.of(Medium(base.length, base.sector))
+def xfs_geometry(base: Base) -> XfsGeometry:
+    found = XfsGeometry.of(OverlayMedium(base.length, base.sector))
     assert found is not None
     return found
 
@@ -121,7 +121,7 @@ def test_xfs_log() -> None:
 def test_btrfs_tree_blocks() -> None:
     base = made("btrfs")
     superblock = btrfs_format.SUPERBLOCK.parse(read(base, 65536, 4096))
-    medium = Medium(base.length, base.sector)
+    medium = OverlayMedium(base.length, base.sector)
     trees = Trees(medium, superblock)
     fs_tree = trees.fs_tree(superblock)
     assert fs_tree is not None

@@ -9,8 +9,8 @@ from inline_snapshot import snapshot
 
 from bob.blocks.data import data_part
 from bob.blocks.naming import names
-from bob.blocks.owners import Owner, Owners
-from bob.blocks.parts import UNKNOWN, Kind, Part
+from bob.blocks.owners import BlockOwner, Owners
+from bob.blocks.parts import UNKNOWN, BlockKind, WritePart
 from bob.blocks.summary import LONGEST, listed, numbers, sort, sort_of, summary
 from bob.trace.base import Base
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
@@ -18,16 +18,16 @@ from wording import text_with
 
 from .images import base_of, made, read, trace_of
 
-TABLE = Part(Kind.METADATA, "inode table")
+TABLE = WritePart(BlockKind.METADATA, "inode table")
 PATHS = {inode: f"/d/{inode}" for inode in range(12, 44)}
 
 
-def text(*parts: Part) -> str:
+def text(*parts: WritePart) -> str:
     return summary(parts, lambda place, role: None, PATHS)[1]
 
 
-def table(*inodes: int, notes: tuple[str, ...] = ()) -> Part:
-    return Part(Kind.METADATA, "inode table", inodes=inodes, notes=notes)
+def table(*inodes: int, notes: tuple[str, ...] = ()) -> WritePart:
+    return WritePart(BlockKind.METADATA, "inode table", inodes=inodes, notes=notes)
 
 
 def test_inodes_are_told_with_their_paths() -> None:
@@ -44,18 +44,18 @@ def test_inodes_are_told_with_their_paths() -> None:
 
 
 def test_blocks_of_one_sort_are_counted_and_many_sorts_cut() -> None:
-    journal = Part(Kind.JOURNAL, "journal data")
+    journal = WritePart(BlockKind.JOURNAL, "journal data")
     assert text_with(text(*[journal] * 7), 7) == snapshot("journal data (7 blocks)")
     assert text(journal, UNKNOWN) == "journal data; unknown"
-    many = [Part(Kind.METADATA, f"some rather long name of a block, number {number}") for number in range(4)]
+    many = [WritePart(BlockKind.METADATA, f"some rather long name of a block, number {number}") for number in range(4)]
     assert text_with(text(*many), 0, 3) == snapshot("some rather long name of a block, number 0, and 3 more")
-    assert summary([], lambda place, role: None, {}) == (Kind.UNKNOWN, "unknown")
-    assert len(text(*(Part(Kind.METADATA, "x" * 300) for _ in range(3)))) <= LONGEST
+    assert summary([], lambda place, role: None, {}) == (BlockKind.UNKNOWN, "unknown")
+    assert len(text(*(WritePart(BlockKind.METADATA, "x" * 300) for _ in range(3)))) <= LONGEST
 
 
 def told(data: bytes) -> str:
     part = data_part(data, 0, 1)
-    return "" if part is None else summary([part], lambda place, role: Owner(12, "data"), PATHS)[1]
+    return "" if part is None else summary([part], lambda place, role: BlockOwner(12, "data"), PATHS)[1]
 
 
 def test_data_is_told_by_operation_and_sectors() -> None:
@@ -78,7 +78,7 @@ def test_data_is_told_by_operation_and_sectors() -> None:
     assert told(bytes(512)) == told(b"<" * 512) == ""
 
 
-JOURNAL, METADATA, SUPERBLOCK = Kind.JOURNAL, Kind.METADATA, Kind.SUPERBLOCK
+JOURNAL, METADATA, SUPERBLOCK = BlockKind.JOURNAL, BlockKind.METADATA, BlockKind.SUPERBLOCK
 
 
 @pytest.mark.parametrize(
@@ -102,19 +102,22 @@ JOURNAL, METADATA, SUPERBLOCK = Kind.JOURNAL, Kind.METADATA, Kind.SUPERBLOCK
         (METADATA, "tree node, level 2", "tree node"),
         (SUPERBLOCK, "superblock, generation 9", "superblock"),
         (SUPERBLOCK, "superblock, generation 9, with a log tree", snapshot("superblock with a log tree")),
-        (Kind.DATA, "data block", "data"),
-        (Kind.UNKNOWN, "unknown", "unknown"),
+        (BlockKind.DATA, "data block", "data"),
+        (BlockKind.UNKNOWN, "unknown", "unknown"),
     ],
 )
-def test_a_sort_of_block_has_one_name(kind: Kind, what: str, expected: str) -> None:
+def test_a_sort_of_block_has_one_name(kind: BlockKind, what: str, expected: str) -> None:
     assert sort_of(kind, what) == expected
 
 
 def test_the_sort_of_a_write_is_that_of_the_last_block_of_the_kind_that_it_has_most_of() -> None:
-    blocks = [Part(JOURNAL, f"journal {what} block of transaction 5") for what in ("descriptor", "commit")]
+    blocks = [WritePart(JOURNAL, f"journal {what} block of transaction 5") for what in ("descriptor", "commit")]
     assert sort([*blocks, TABLE], lambda place, role: None) == "journal transaction"
     assert sort([TABLE, TABLE, TABLE, *blocks], lambda place, role: None) == "inode table"
-    assert sort([Part(Kind.UNKNOWN, "unknown", place=1)], lambda place, role: Owner(12, "map")) == "block map"
+    assert (
+        sort([WritePart(BlockKind.UNKNOWN, "unknown", place=1)], lambda place, role: BlockOwner(12, "map"))
+        == "block map"
+    )
     assert sort([], lambda place, role: None) == "unknown"
 
 
@@ -130,14 +133,14 @@ def test_owners_follow_the_trace() -> None:
     owners.remap(-1, 12, {100: "data", 101: "data"})
     owners.remap(5, 12, {100: "data"})
     owners.remap(9, 13, {101: "data", 102: "map"})
-    assert [owners.owner(index, 101) for index in (0, 4)] == [Owner(12, "data")] * 2
-    assert [owners.owner(index, 101) for index in (5, 8, 9)] == [Owner(13, "data")] * 3
-    assert owners.owner(0, 102) == Owner(13, "map")
+    assert [owners.owner(index, 101) for index in (0, 4)] == [BlockOwner(12, "data")] * 2
+    assert [owners.owner(index, 101) for index in (5, 8, 9)] == [BlockOwner(13, "data")] * 3
+    assert owners.owner(0, 102) == BlockOwner(13, "map")
     assert owners.owner(0, 103) is None
     assert owners.owner(9, 101, "map") is None
-    assert owners.owner(9, 102, "map") == Owner(13, "map")
+    assert owners.owner(9, 102, "map") == BlockOwner(13, "map")
     owners.remap(11, 13, {})
-    assert owners.owner(12, 102) == Owner(13, "map"), "freed and not used again: the former owner's"
+    assert owners.owner(12, 102) == BlockOwner(13, "map"), "freed and not used again: the former owner's"
 
 
 FILE_SYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "reiserfs")
@@ -184,7 +187,7 @@ def check(fs: str, base: Base, writes: list[tuple[int, bytes]]) -> None:
     found = names(fs, base, trace_of(base, writes), {2: "/", 12: "/d/a", 128: "/"})
     assert len(found) == len(writes)
     for name in found:
-        assert name.kind in Kind
+        assert name.kind in BlockKind
         assert 0 < len(name.text) <= LONGEST
         assert name.text.isprintable()
 

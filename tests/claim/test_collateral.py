@@ -15,7 +15,7 @@ from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
-from bob.trace.recording import Status
+from bob.trace.recording import InodeStatus
 from bob.workload.history import Kind
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -431,9 +431,13 @@ def test_no_tree_that_no_set_of_operations_leaves_reads_as_whole(seed: int) -> N
         assert reading.collateral or reading.damage or Presence.PARTIAL in reading.presences, (number, one, other)
 
 
-STATUS = {"/": Status(0o755, 0, 0, 7, 4), "/d": Status(0o755, 0, 0, 7, 3), "/d/sub": Status(0o755, 0, 0, 7, 2)}
-STATUS |= {path: Status(0o644, 0, 0, 7, 1) for path in ("/d/sub/in", "/d/a", "/d/b", "/e/gone")}
-STATUS |= {"/e": Status(0o755, 0, 0, 7, 2)}
+STATUS = {
+    "/": InodeStatus(0o755, 0, 0, 7, 4),
+    "/d": InodeStatus(0o755, 0, 0, 7, 3),
+    "/d/sub": InodeStatus(0o755, 0, 0, 7, 2),
+}
+STATUS |= {path: InodeStatus(0o644, 0, 0, 7, 1) for path in ("/d/sub/in", "/d/a", "/d/b", "/e/gone")}
+STATUS |= {"/e": InodeStatus(0o755, 0, 0, 7, 2)}
 
 
 def with_status(tree: Mapping[str, Node]) -> Tree:
@@ -467,7 +471,7 @@ def test_modes_owners_times_and_links(
     operations: str, path: str, change: dict[str, int], suspects: set[int] | None
 ) -> None:
     world = world_of(operations)
-    after = {**STATUS, "/d/new": Status(0o755 if "mkdir" in operations else 0o644, 0, 0, 0, 1)}
+    after = {**STATUS, "/d/new": InodeStatus(0o755 if "mkdir" in operations else 0o644, 0, 0, 0, 1)}
     known = [{name: world.numbers[thing] for name, thing in world.history.steps[at].names.items()} for at in (0, -1)]
     oracle = Oracle(world.history, inodes_of_things(world.history, *known), (STATUS, after))
     tree = with_status(done(world))

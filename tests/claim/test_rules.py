@@ -21,7 +21,7 @@ from bob.claim.property.rules import Question, Rule, is_broken, questions, viola
 from bob.errors import MalformedError
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
@@ -77,7 +77,7 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
         assert str(refused.value) == snapshot("it asks about several operations at once")
     elif question.required or question.beside:
         assert read(document, workload, {}.get) == claim
-        assert claim.sentence(Timeline(events=(), crash=1.0), Context(workload, ({}, {}), ({}, {})), None)
+        assert claim.sentence(CrashTimeline(events=(), crash=1.0), Context(workload, ({}, {}), ({}, {})), None)
         assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
     document["question"]["whatever"] = True
     with pytest.raises(MalformedError) as refused:

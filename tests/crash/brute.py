@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from bob.crash.device import DeviceModel
-from bob.trace.model import Trace, Write
+from bob.trace.model import DeviceWrite, Trace
 
 T = TypeVar("T")
 Unit = tuple[int, int]
@@ -22,7 +22,7 @@ SPELLED_OUT = ("volatile", "none", "ordered")
 """The kinds of write cache that are spelled out here; of any other one this model knows nothing."""
 
 
-def is_durable(trace: Trace, model: DeviceModel, write: Write, time: int) -> bool:
+def is_durable(trace: Trace, model: DeviceModel, write: DeviceWrite, time: int) -> bool:
     if model.write_cache.name == "none" and write.completed.time <= time:
         return True
     if write.fua and write.completed.time <= time:
@@ -81,7 +81,7 @@ def legal_writes(trace: Trace, model: DeviceModel) -> set[frozenset[int]]:
 
 
 @lru_cache(maxsize=4096)
-def units_of(write: Write, model: DeviceModel) -> dict[Unit, list[int]]:
+def units_of(write: DeviceWrite, model: DeviceModel) -> dict[Unit, list[int]]:
     """The byte offsets in ``write.data`` of each of its atomic units."""
     units: dict[Unit, list[int]] = {}
     for offset in range(len(write.data)):

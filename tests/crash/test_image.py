@@ -19,7 +19,7 @@ from bob.crash.legal import GrowthPoint, growth_points
 from bob.crash.sampling import random_subsets, random_tears, ranges
 from bob.crash.search import search
 from bob.crash.state import CrashState, Torn, check_state
-from bob.trace.model import Trace, Write
+from bob.trace.model import DeviceWrite, Trace
 
 from .brute import Medium, Unit, legal_units, subsets, units_of, units_of_all
 from .traces import Case, at, cases, content, journal, patched, trace_of
@@ -126,8 +126,8 @@ def test_keys_do_not_depend_on_what_was_asked_before(case: Case, random: Random)
 
 def small(base: bytes = bytes(9 * 512), atomic: int = 512) -> tuple[Case, tuple[GrowthPoint, ...], Composer]:
     writes = [
-        Write(0, 0, content("aaaaaaaa"), at(1), at(2)),
-        Write(1, 2, content("bbbb"), at(3), at(4)),
+        DeviceWrite(0, 0, content("aaaaaaaa"), at(1), at(2)),
+        DeviceWrite(1, 2, content("bbbb"), at(3), at(4)),
     ]
     case = Case(trace_of(writes, [], 0, 9), DeviceModel(atomic_write_bytes=atomic), base)
     points = growth_points(case.trace, case.model)
@@ -146,9 +146,9 @@ def test_a_write_is_one_run() -> None:
 def test_an_older_write_stays_below_a_newer_durable_one(start: int) -> None:
     """dm-log-writes logs the FUA write first (facts.md, pitfall 4), and here it may be durable before the window."""
     writes = [
-        Write(0, 0, content("aaaa"), at(1), at(20)),
-        Write(1, 1, content("bbbb"), at(3), at(5), fua=True),
-        Write(2, 2, content("cc"), at(6), at(21)),
+        DeviceWrite(0, 0, content("aaaa"), at(1), at(20)),
+        DeviceWrite(1, 1, content("bbbb"), at(3), at(5), fua=True),
+        DeviceWrite(2, 2, content("cc"), at(6), at(21)),
     ]
     case = Case(trace_of(writes, [], start, 10), DeviceModel(), bytes(9 * 512))
     points = growth_points(case.trace, case.model)
@@ -196,7 +196,7 @@ def test_a_sector_torn_inside_adds_to_the_payload() -> None:
 
 def test_the_payload_grows_as_long_as_states_are_torn_inside() -> None:
     data = Random(0).randbytes(20 * 512)
-    trace = trace_of([Write(0, 0, data, at(1), at(2))], [], 0, 9, (20,))
+    trace = trace_of([DeviceWrite(0, 0, data, at(1), at(2))], [], 0, 9, (20,))
     model = DeviceModel(atomic_write_bytes=8)
     points = growth_points(trace, model)
     composer = Composer(trace, points, model, lambda sector: bytes(512))
@@ -207,7 +207,7 @@ def test_the_payload_grows_as_long_as_states_are_torn_inside() -> None:
 
 
 def test_equal_data_is_in_the_payload_once() -> None:
-    writes = [Write(k, k, content("aa"), at(2 * k), at(2 * k + 1)) for k in range(4)]
+    writes = [DeviceWrite(k, k, content("aa"), at(2 * k), at(2 * k + 1)) for k in range(4)]
     trace = trace_of(writes, [], 0, 9)
     points = growth_points(trace, DeviceModel())
     assert len(Composer(trace, points, DeviceModel(), lambda sector: bytes(512)).payload_since(0)) == 512
@@ -247,7 +247,7 @@ def states_to_time(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoin
 
 def one_epoch() -> Trace:
     rng = Random(0)
-    writes = [Write(k, 8 * k, rng.randbytes(4096), at(2 * k), at(2 * k + 1)) for k in range(300)]
+    writes = [DeviceWrite(k, 8 * k, rng.randbytes(4096), at(2 * k), at(2 * k + 1)) for k in range(300)]
     return trace_of(writes, [], 0, 1000, (1 << 20,))
 
 
@@ -256,10 +256,10 @@ def append(bio_sectors: int) -> Trace:
     rng = Random(0)
     count = 8192 // bio_sectors
     writes = [
-        Write(k, 4096 + bio_sectors * k, rng.randbytes(512 * bio_sectors), at(2 * k), at(2 * k + 1))
+        DeviceWrite(k, 4096 + bio_sectors * k, rng.randbytes(512 * bio_sectors), at(2 * k), at(2 * k + 1))
         for k in range(count)
     ]
-    writes += [Write(count + k, 8 * k, rng.randbytes(4096), at(9000 + k), at(9001 + k)) for k in range(12)]
+    writes += [DeviceWrite(count + k, 8 * k, rng.randbytes(4096), at(9000 + k), at(9001 + k)) for k in range(12)]
     return trace_of(writes, [], 0, 10_000, (1 << 20,))
 
 

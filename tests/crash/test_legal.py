@@ -13,14 +13,14 @@ from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.errors import MalformedError, UsageError
-from bob.trace.model import Flush, Trace, Write
+from bob.trace.model import DeviceWrite, Flush, Trace
 
 from . import brute
 from .traces import Case, at, cases, content, journal, trace_of
 
 
-def write(index: int, submitted: int, completed: int, *, sector: int = 0, fua: bool = False) -> Write:
-    return Write(index, sector, content("aa"), at(submitted), at(completed), fua)
+def write(index: int, submitted: int, completed: int, *, sector: int = 0, fua: bool = False) -> DeviceWrite:
+    return DeviceWrite(index, sector, content("aa"), at(submitted), at(completed), fua)
 
 
 @settings(max_examples=300, deadline=None)

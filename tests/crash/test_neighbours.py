@@ -21,8 +21,8 @@ from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.neighbours import MOST, Neighbours, causes, departures
 from bob.crash.sampling import MOST_TORN_AT_ONCE, every_state, random_subsets, random_tears, ranges
 from bob.crash.state import CrashState, check_state
-from bob.crash.units import Parts
-from bob.trace.model import Write
+from bob.crash.units import WriteUnits
+from bob.trace.model import DeviceWrite
 
 from .brute import legal_writes
 from .traces import Case, at, cases, content, journal, trace_of
@@ -42,7 +42,7 @@ def by_hand(pending: tuple[int, ...], state: CrashState) -> list[set[int]]:
 @given(cases(), st.integers())
 def test_the_departures_are_those_from_any_nearest_prefix(case: Case, seed: int) -> None:
     points = growth_points(case.trace, case.model)
-    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    state = WriteUnits(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
     pending = points[state.point].pending
     assert departures(pending, state) == sorted(set().union(*by_hand(pending, state)))
 
@@ -57,7 +57,7 @@ def on_the_medium(case: Case, state: CrashState) -> dict[int, object]:
 @given(cases(), st.integers())
 def test_a_neighbour_is_legal_and_differs_in_the_write_that_it_takes_back(case: Case, seed: int) -> None:
     points = growth_points(case.trace, case.model)
-    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    state = WriteUnits(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
     pending = points[state.point].pending
     before = on_the_medium(case, state)
     taken: list[int] = []
@@ -76,7 +76,7 @@ def test_a_neighbour_is_legal_and_differs_in_the_write_that_it_takes_back(case: 
 @given(cases(), st.integers(), st.integers(0, 9))
 def test_a_cause_is_a_write_without_which_the_state_does_no_harm(case: Case, seed: int, culprit: int) -> None:
     points = growth_points(case.trace, case.model)
-    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    state = WriteUnits(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
     before = on_the_medium(case, state)
 
     def is_fine(other: CrashState) -> bool:
@@ -199,7 +199,7 @@ def test_every_state_of_a_cube_is_sampled(case: Case) -> None:
 
 def two_points() -> tuple[Case, set[int]]:
     """Three writes, two of them durable from the second growth point on: what is legal there is legal before, too."""
-    writes = [Write(number, number, content("ab"), at(1 + number), at(6), fua=number < 2) for number in range(3)]
+    writes = [DeviceWrite(number, number, content("ab"), at(1 + number), at(6), fua=number < 2) for number in range(3)]
     case = Case(trace_of(writes, [], 0, 9), DeviceModel(), bytes(9 * 512))
     return case, legal_of(case)[1]
 
@@ -272,7 +272,7 @@ def test_a_division_has_no_rest_and_one_content_in_each_part(
 @given(cases(), st.integers(0, 2**40 - 1), st.integers(0, 2**40 - 1))
 def test_whole_states_in_a_cube_of_parts_are_counted_exactly(case: Case, kept: int, lost: int) -> None:
     points = growth_points(case.trace, case.model)
-    parts = Parts(case.trace, points, case.model)
+    parts = WriteUnits(case.trace, points, case.model)
     states, legal = legal_of(case)
     cube = Cube(kept & (1 << parts.total) - 1, lost & (1 << parts.total) - 1)
     owner = {

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from bob.crash.device import DeviceModel
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.search import Search, search
+from bob.crash.search import StateSearch, search
 from bob.crash.state import CrashState, check_state
-from bob.trace.model import Flush, Trace, Write
+from bob.trace.model import DeviceWrite, Flush, Trace
 
 from .brute import Medium, legal_units, legal_writes, units_of_all
 from .traces import Case, at, cases, content, journal, trace_of
 
 
-def start(case: Case, budget: int, seed: int = 0, focus: Sequence[frozenset[int]] = ()) -> tuple[Search, Composer]:
+def start(case: Case, budget: int, seed: int = 0, focus: Sequence[frozenset[int]] = ()) -> tuple[StateSearch, Composer]:
     points = growth_points(case.trace, case.model)
     composer = Composer(case.trace, points, case.model, case.base_sector)
     return search(case.trace, points, composer, budget=budget, seed=seed, focus=focus), composer
@@ -41,7 +41,9 @@ def focuses() -> st.SearchStrategy[list[frozenset[int]]]:
 
 def flat(count: int, sectors: int = 1) -> Trace:
     """So many writes, all in flight to the end, with contents of their own."""
-    writes = [Write(k, k * sectors, content(chr(65 + k) * 2 * sectors), at(k), at(1000 + k)) for k in range(count)]
+    writes = [
+        DeviceWrite(k, k * sectors, content(chr(65 + k) * 2 * sectors), at(k), at(1000 + k)) for k in range(count)
+    ]
     return trace_of(writes, [], 0, 500, (4096,))
 
 
@@ -175,7 +177,7 @@ def test_operations_may_name_writes_that_no_state_has() -> None:
 
 def test_a_state_that_keeps_what_becomes_durable_is_not_repeated() -> None:
     trace = trace_of(
-        [Write(k, k, content("ab"), at(10 * k), at(10 * k + 5), fua=True) for k in range(20)], [], 0, 500, (64,)
+        [DeviceWrite(k, k, content("ab"), at(10 * k), at(10 * k + 5), fua=True) for k in range(20)], [], 0, 500, (64,)
     )
     case = case_of(trace)
     found, _ = start(case, 1000)
@@ -186,7 +188,7 @@ def test_a_state_that_keeps_what_becomes_durable_is_not_repeated() -> None:
 
 
 def test_states_with_equal_contents_are_explored_together() -> None:
-    writes = [Write(k, 0, content("aa"), at(k), at(100 + k)) for k in range(12)]
+    writes = [DeviceWrite(k, 0, content("aa"), at(k), at(100 + k)) for k in range(12)]
     case = case_of(trace_of(writes, [], 0, 50, (64,)))
     found, _ = start(case, 2)
     assert len(list(found)) == 2
@@ -195,7 +197,7 @@ def test_states_with_equal_contents_are_explored_together() -> None:
 
 
 def test_after_the_budget_the_rest_may_turn_out_to_be_explored() -> None:
-    writes = [Write(k, 0, content("aabb"), at(k), at(100 + k)) for k in range(10)]
+    writes = [DeviceWrite(k, 0, content("aabb"), at(k), at(100 + k)) for k in range(10)]
     found, _ = start(case_of(trace_of(writes, [], 0, 50, (64,))), 2)
     assert {candidate.state.torn for candidate in found} == {()}
     assert found.coverage.exhaustive == "writes"
@@ -226,7 +228,7 @@ def test_a_search_that_is_broken_off_claims_what_it_handed_out() -> None:
 
 
 def test_endless_stages_end() -> None:
-    writes = [Write(k, 0, content("aa" if k % 2 else "bb"), at(k), at(100 + k)) for k in range(60)]
+    writes = [DeviceWrite(k, 0, content("aa" if k % 2 else "bb"), at(k), at(100 + k)) for k in range(60)]
     found, _ = start(case_of(trace_of(writes, [], 0, 90, (64,))), 50)
     assert len(list(found)) == 3
     assert found.coverage.exhaustive is None

@@ -15,7 +15,7 @@ from bob.crash.legal import growth_points
 from bob.crash.state import CrashState, check_state, effective
 from bob.errors import MalformedError, UsageError
 from bob.schema import ShapeError, decode, encode
-from bob.trace.model import Write
+from bob.trace.model import DeviceWrite
 
 from .brute import Medium, units_of_all
 from .traces import Case, at, cases, content, replay_all, trace_of
@@ -77,9 +77,9 @@ def test_what_is_no_state_is_refused(document: object) -> None:
 )
 def test_what_is_not_legal_is_refused(state: CrashState) -> None:
     writes = [
-        Write(0, 0, content("aa"), at(1), at(2), fua=True),
-        Write(1, 0, content("bbbbbb"), at(3), at(4)),
-        Write(2, 2, content("cccc"), at(5), at(6)),
+        DeviceWrite(0, 0, content("aa"), at(1), at(2), fua=True),
+        DeviceWrite(1, 0, content("bbbbbb"), at(3), at(4)),
+        DeviceWrite(2, 2, content("cccc"), at(5), at(6)),
     ]
     trace, model = trace_of(writes, [], 0, 10), DeviceModel()
     points = growth_points(trace, model)
@@ -92,9 +92,9 @@ def test_what_is_not_legal_is_refused(state: CrashState) -> None:
 
 def test_pieces_land_in_submission_order() -> None:
     writes = [
-        Write(0, 0, content("aaaa"), at(1), at(20)),
-        Write(1, 1, content("bbbb"), at(3), at(4), fua=True),
-        Write(2, 2, content("cccccc"), at(5), at(6)),
+        DeviceWrite(0, 0, content("aaaa"), at(1), at(20)),
+        DeviceWrite(1, 1, content("bbbb"), at(3), at(4), fua=True),
+        DeviceWrite(2, 2, content("cccccc"), at(5), at(6)),
     ]
     trace, model = trace_of(writes, [], 0, 10), DeviceModel()
     state = CrashState(1, (0,), ((2, ((0, 1), (2, 3))),))
@@ -103,7 +103,7 @@ def test_pieces_land_in_submission_order() -> None:
 
 
 def test_the_later_of_two_writes_wins_whatever_their_numbers() -> None:
-    writes = [Write(k, 0, content(chr(97 + k) * 2), at(k + 1), at(90 + k)) for k in range(20)]
+    writes = [DeviceWrite(k, 0, content(chr(97 + k) * 2), at(k + 1), at(90 + k)) for k in range(20)]
     trace, model = trace_of(writes, [], 0, 50), DeviceModel()
     points = growth_points(trace, model)
     for first in range(20):
@@ -124,8 +124,8 @@ def test_replaying_all_is_what_the_device_holds(case: Case) -> None:
 # The device model
 
 
-def write(sector: int, sectors: int) -> Write:
-    return Write(0, sector, bytes(512 * sectors), at(0), at(1))
+def write(sector: int, sectors: int) -> DeviceWrite:
+    return DeviceWrite(0, sector, bytes(512 * sectors), at(0), at(1))
 
 
 @pytest.mark.parametrize("size", [8, 64, 512, 4096, 16384])

@@ -23,11 +23,11 @@ from bob.crash.legal import GrowthPoint, count_sectors, count_writes, growth_poi
 from bob.crash.plan import Plan
 from bob.crash.search import search
 from bob.crash.state import CrashState, check_state
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.crash.window import after_return
 from bob.errors import RecordingError
 from bob.trace.base import Base
-from bob.trace.join import Logged, join
+from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
 from bob.trace.model import Mark, Trace
 from bob.trace.timeline import parse_timeline
@@ -149,7 +149,7 @@ def test_a_real_recording() -> None:
     log, base, final, text = (
         lzma.decompress((RECORDED / f"{name}.xz").read_bytes()) for name in ("log", "base", "final", "timeline")
     )
-    trace = join([Logged(LogReader(io.BytesIO(log)), (253, 0), len(base) // 512)], parse_timeline(text.decode()))
+    trace = join([DiskLog(LogReader(io.BytesIO(log)), (253, 0), len(base) // 512)], parse_timeline(text.decode()))
     image = bytearray(base)
     replay_all(trace, image)
     assert image == final
@@ -189,7 +189,7 @@ def by_hand(pending: tuple[int, ...], state: CrashState) -> int:
 @given(cases(), st.integers())
 def test_the_distance(case: Case, seed: int) -> None:
     points = growth_points(case.trace, case.model)
-    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    state = WriteUnits(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
     pending = points[state.point].pending
     assert distance(pending, state) == by_hand(pending, state)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
-from bob.crash.image import Run
-from bob.crash.state import Piece, replay
-from bob.trace.model import Flush, Moment, Trace, Write
+from bob.crash.image import ByteRun
+from bob.crash.state import WritePiece, replay
+from bob.trace.model import DeviceWrite, Flush, Moment, Trace
 
 DEVICE_SECTORS = (6, 3)
 MOST_UNITS = 9
@@ -38,7 +38,11 @@ def content(letters: str) -> bytes:
 
 
 def trace_of(
-    writes: list[Write], flushes: list[Flush], start: int, end: int, device_sectors: tuple[int, ...] = DEVICE_SECTORS
+    writes: list[DeviceWrite],
+    flushes: list[Flush],
+    start: int,
+    end: int,
+    device_sectors: tuple[int, ...] = DEVICE_SECTORS,
 ) -> Trace:
     return Trace(
         writes=tuple(writes),
@@ -50,7 +54,7 @@ def trace_of(
     )
 
 
-def patched(base: bytes, runs: Sequence[Run], payload: bytes) -> bytes:
+def patched(base: bytes, runs: Sequence[ByteRun], payload: bytes) -> bytes:
     """``base`` with the runs of a delta on it."""
     image = bytearray(base)
     for sector, source, count in runs:
@@ -89,10 +93,10 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
         if draw(st.booleans()):  # PREFLUSH and data: a flush, then the write
             add_write(completed, device, fua=draw(st.sampled_from([True, True, False])))
 
-    writes: list[Write] = []
+    writes: list[DeviceWrite] = []
     units = 0
     for submitted, duration, device, sector, letters, fua in sorted(drafts, key=lambda draft: draft[0]):
-        write = Write(
+        write = DeviceWrite(
             len(writes), sector, content(letters), at(submitted), at(submitted + duration), fua, device=device
         )
         units += model.units(write)
@@ -109,14 +113,14 @@ def cases(draw: st.DrawFn, models: list[DeviceModel] = MODELS) -> Case:
 def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare: int = 4) -> Trace:
     """Like ext4: in each epoch some data blocks in flight, journal blocks, a flush, a FUA commit block."""
     rng = Random(seed)
-    writes: list[Write] = []
+    writes: list[DeviceWrite] = []
     flushes = []
     time = 0
 
     def add_write(sector: int, fua: bool = False, lasts: int = 1) -> None:
         nonlocal time
         data = b"".join(rng.randbytes(512) for _ in range(sectors))
-        writes.append(Write(len(writes), sector, data, at(time), at(time + lasts), fua))
+        writes.append(DeviceWrite(len(writes), sector, data, at(time), at(time + lasts), fua))
         time += 2
 
     for commit in range(commits):
@@ -132,4 +136,4 @@ def journal(commits: int, blocks: int, *, seed: int = 0, sectors: int = 8, spare
 
 def replay_all(trace: Trace, image: bytearray | memoryview) -> None:
     """Write every write of the trace into ``image`` in submission order: what the device holds after the recording."""
-    replay(trace, [Piece(write, 0, len(write.data)) for write in trace.writes], image)
+    replay(trace, [WritePiece(write, 0, len(write.data)) for write in trace.writes], image)

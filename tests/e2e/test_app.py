@@ -43,7 +43,7 @@ from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink
 from bob.schema import encode
-from bob.story.timeline import Asked
+from bob.story.timeline import ProgramCallEvent
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.witness import document as witness
@@ -87,7 +87,7 @@ def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: st
         assert (shown.confirmed, shown.times) == (2, 2)
         assert one.evidence.partition(":")[0] in shown.evidence
         line = witness.read(tmp_path / one.witness).timeline
-        assert any(event.there == "missing" for event in line.events if isinstance(event, Asked))
+        assert any(event.there == "missing" for event in line.events if isinstance(event, ProgramCallEvent))
 
 
 @pytest.mark.parametrize(

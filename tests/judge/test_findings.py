@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
-from bob.blocks.naming import Kind, Name
+from bob.blocks.naming import BlockKind, BlockName
 from bob.catalogue.durability import properties
 from bob.claim.property.bench import Bench, Judged
 from bob.claim.property.rules import Property
@@ -98,7 +98,7 @@ def judged(bench: Bench, prop: Property) -> Judged:
     return found
 
 
-def written(showing: Showing, _writes: Sequence[Name]) -> dict[str, Any]:
+def written(showing: Showing, _writes: Sequence[BlockName]) -> dict[str, Any]:
     return {"of": showing.claim.name, "workload": showing.case.workload.name, "showing": showing}
 
 
@@ -107,7 +107,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the writes are."""
     sorts = list(NAMES)
     monkeypatch.setattr(
-        findings.witness, "named", lambda _case: tuple(Name(Kind.METADATA, "x", sort) for sort in sorts)
+        findings.witness, "named", lambda _case: tuple(BlockName(BlockKind.METADATA, "x", sort) for sort in sorts)
     )
     return sorts
 

@@ -14,7 +14,7 @@ import pytest
 
 from bob.crash.cubes import Cube
 from bob.crash.device import DeviceModel
-from bob.crash.image import Run
+from bob.crash.image import ByteRun
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.observe import controls, torn_courses
@@ -28,7 +28,7 @@ from bob.observe.samples import LEAST, Applied, Reservoir, Samples
 from bob.observe.session import Mounted
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
-from bob.trace.model import Flush, Write
+from bob.trace.model import DeviceWrite, Flush
 from crash.traces import at, trace_of
 from samples_of_runs import packed
 
@@ -44,7 +44,7 @@ Recovery = Callable[[Device], tuple[list[int], int]]
 def plan(model: DeviceModel = DeviceModel()) -> Plan:  # noqa: B008
     places = [(A, 1), (B, 1), (C, 1), (D, 1), (LONG.start, len(LONG))]
     writes = [
-        Write(number, sector, b"new!" * 128 * count, at(2 + number), at(10 + number))
+        DeviceWrite(number, sector, b"new!" * 128 * count, at(2 + number), at(10 + number))
         for number, (sector, count) in enumerate(places)
     ]
     base = Base("b", SECTORS * 512, packed([(0, bytes(SECTORS * 512))]), "", "")
@@ -65,11 +65,11 @@ class MadeUp:
         self._numbers: dict[str, int] = {}
         self._repaired: set[int] = set()
 
-    def mount(self, deltas: Sequence[Sequence[Run]], _payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], _payload: bytes, *, audit: bool = True) -> list[Mounted]:
         del audit
         return [self._mount(delta) for delta in deltas]
 
-    def _mount(self, delta: Sequence[Run]) -> Mounted:
+    def _mount(self, delta: Sequence[ByteRun]) -> Mounted:
         new = {sector + offset for sector, _source, count in delta for offset in range(count)}
         device = {sector: sector in new for sector in range(SECTORS)}
         self.mounts.append(device)
@@ -245,8 +245,8 @@ def test_all_that_is_predicted_is_mounted_where_that_is_asked() -> None:
 
 def with_a_commit() -> Plan:
     """A, B and C are flushed, then D becomes durable alone, as a journal's commit block does."""
-    writes = [Write(n, sector, b"new!" * 128, at(2 + n), at(10 + n)) for n, sector in enumerate((A, B, C))]
-    writes.append(Write(3, D, b"new!" * 128, at(22), at(24), fua=True))
+    writes = [DeviceWrite(n, sector, b"new!" * 128, at(2 + n), at(10 + n)) for n, sector in enumerate((A, B, C))]
+    writes.append(DeviceWrite(3, D, b"new!" * 128, at(22), at(24), fua=True))
     base = Base("b", SECTORS * 512, packed([(0, bytes(SECTORS * 512))]), "", "")
     return Plan(trace_of(writes, [Flush(at(20), at(21))], 1, 30, (SECTORS,)), base, DeviceModel())
 

@@ -21,7 +21,7 @@ from bob.crash.image import Composer
 from bob.crash.legal import growth_points
 from bob.crash.sampling import ranges
 from bob.crash.state import CrashState, check_state
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
 from bob.observe.courses import Courses
 from bob.observe.predict import Contents, Gap, Known, places_read
@@ -134,7 +134,7 @@ def test_torn_states_are_known_by_what_was_read(
 ) -> None:
     explorer = Explorer(case, program, steps)
     explorer.run(most_mounts, 3, 20)
-    parts = Parts(case.trace, explorer.points, case.model)
+    parts = WriteUnits(case.trace, explorer.points, case.model)
     torn = TornCourses(parts, explorer.composer)
     known = explorer.known
     told: Counter[int] = Counter()
@@ -157,7 +157,7 @@ def test_torn_states_are_known_by_what_was_read(
 
 @given(cases([DeviceModel(atomic_write_bytes=size) for size in (256, 512, 1024, 4096)]))
 def test_a_part_is_the_atomic_unit_that_a_sector_is_in(case: Case) -> None:
-    parts = Parts(case.trace, growth_points(case.trace, case.model), case.model)
+    parts = WriteUnits(case.trace, growth_points(case.trace, case.model), case.model)
     model, first = replace(case.model, atomic_write_bytes=max(512, case.model.atomic_write_bytes)), 0
     for write in case.trace.writes:
         units = list(units_of(write, model).values())
@@ -171,7 +171,7 @@ def test_a_part_is_the_atomic_unit_that_a_sector_is_in(case: Case) -> None:
 def test_contents_that_no_write_leaves_are_in_no_torn_course() -> None:
     trace = journal(1, 2)
     explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
-    torn = TornCourses(Parts(trace, explorer.points, DeviceModel()), explorer.composer)
+    torn = TornCourses(WriteUnits(trace, explorer.points, DeviceModel()), explorer.composer)
     [alone] = [place for place, layers in enumerate(explorer.composer.layers) if len(layers) == 1][:1]
     for content, courses in [(0, 1), (explorer.composer.layers[alone][0].content, 1), (10**6, 0)]:
         known, contents = Known(), np.zeros(len(explorer.composer.sectors), dtype=np.int32)
@@ -193,7 +193,7 @@ def test_torn_courses_are_found_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
     trace = journal(3, 40)
     explorer = Explorer(Case(trace, DeviceModel(), bytes(trace.device_sectors[0] * 512)), 1, 6)
     explorer.run(10**6, 50, 1000)
-    courses = TornCourses(Parts(trace, explorer.points, DeviceModel()), explorer.composer).known(explorer.known)
+    courses = TornCourses(WriteUnits(trace, explorer.points, DeviceModel()), explorer.composer).known(explorer.known)
     next(courses)
     first = len(asked)
     more = len(list(courses))

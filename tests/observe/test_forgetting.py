@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import mask, settled
 from bob.crash.state import CrashState
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
 from bob.observe.left_behind import LONGEST, Left, Stretches
 from bob.observe.predict import Contents, Contradiction, Gap, Known, Places, places_read
 from bob.observe.torn_courses import TornCourses
-from bob.trace.model import Write
+from bob.trace.model import DeviceWrite
 from crash.brute import legal_writes
 from crash.traces import Case, at, cases, journal, trace_of
 from observe.test_courses import Explorer
@@ -119,7 +119,7 @@ def test_what_cannot_be_looked_at_is_not_forgotten() -> None:
 def test_long_stretches_are_left_alone() -> None:
     sizes = [LONGEST + 1, LONGEST]
     writes = [
-        Write(number, 100 * number, b"new!" * 128 * size, at(2 + number), at(6 + number))
+        DeviceWrite(number, 100 * number, b"new!" * 128 * size, at(2 + number), at(6 + number))
         for number, size in enumerate(sizes)
     ]
     case = Case(trace_of(writes, [], 1, 20, (200,)), DeviceModel(), bytes(200 * 512))
@@ -142,7 +142,7 @@ def test_long_stretches_are_left_alone() -> None:
 def test_a_part_of_the_log_is_not_forgotten(exempt: range, forgettable: str) -> None:
     """The header of a log record and its body: a body of before makes no difference without the header, and all with
     it. (On xfs: `write; fdatasync` of a file with an attribute; what was seen without the header was held of all.)"""
-    writes = [Write(n, 100 * (n + 1), b"new!" * 128 * 4, at(2 + n), at(6 + n)) for n in (0, 1)]
+    writes = [DeviceWrite(n, 100 * (n + 1), b"new!" * 128 * 4, at(2 + n), at(6 + n)) for n in (0, 1)]
     case = Case(trace_of(writes, [], 1, 20, (400,)), DeviceModel(), bytes(400 * 512))
     stretches = Stretches(Explorer(case, 0, 0).composer, exempt)
     assert stretches.forgettable.tolist() == [one == "1" for one in forgettable for _sector in range(4)]
@@ -203,7 +203,7 @@ def test_every_state_is_settled_where_recovery_forgets(case: Case, most_open: in
     for course in explorer.courses.settled:
         told[course.outcome] += course.states
     assert told == outcomes
-    parts = Parts(case.trace, explorer.points, case.model)
+    parts = WriteUnits(case.trace, explorer.points, case.model)
     for course in TornCourses(parts, explorer.composer).known(explorer.known):
         assert explorer.outcome(parts.legal.sample(course.cube, Random(0)))[0] == course.outcome
 
@@ -256,7 +256,8 @@ class ThreeSectors:
 
     def __init__(self) -> None:
         writes = [
-            Write(number, sector, b"new!" * 128, at(2 + number), at(6 + number)) for number, sector in enumerate(SPREAD)
+            DeviceWrite(number, sector, b"new!" * 128, at(2 + number), at(6 + number))
+            for number, sector in enumerate(SPREAD)
         ]
         trace = trace_of(writes, [], 1, 20, (64,))
         self.explorer = Explorer(Case(trace, DeviceModel(), bytes(64 * 512)), 0, 0)

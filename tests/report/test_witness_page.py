@@ -24,7 +24,7 @@ from bob.report.drawing import LINE as HIGH
 from bob.report.meanings import meanings
 from bob.report.story import MARKS, words
 from bob.report.witness_page import to_html
-from bob.story.timeline import Called, Fate, Flushed, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent
 from bob.witness.document import Witness
 from bob.workload.language import parse as operations
 from bob.workload.operations import Finish, Workload
@@ -120,7 +120,7 @@ def nasty(found: Witness, text: str) -> Witness:
     workload = Workload(
         text, operations(f"create {name}"), operations(f"write {name} 0 9; create /n"), Finish(text, operations("sync"))
     )
-    event = Written(
+    event = WriteEvent(
         seconds=0.1,
         end=None,
         first=0,
@@ -144,7 +144,7 @@ def nasty(found: Witness, text: str) -> Witness:
         configuration=replace(found.configuration, name=text, mkfs_options=text, mount_options=text),
         work=workload,
         base=replace(found.base, effective_options=text),
-        timeline=Timeline(events=(event,), crash=2.0),
+        timeline=CrashTimeline(events=(event,), crash=2.0),
     )
 
 
@@ -247,10 +247,10 @@ def test_it_can_be_printed_and_read_in_the_dark(tmp_path: Path) -> None:
 # The picture of a time line: each event has its row, nothing needs colours, and text is escaped
 
 OPERATIONS = operations("write /a 0 4096; rename /a /b")
-LINE = Timeline(
+LINE = CrashTimeline(
     events=(
-        Called(seconds=0.0001, end=0.2, number=1),
-        Written(
+        CallEvent(seconds=0.0001, end=0.2, number=1),
+        WriteEvent(
             seconds=0.3,
             end=0.4,
             first=4,
@@ -264,9 +264,9 @@ LINE = Timeline(
             what="journal commit block",
             operations=(),
         ),
-        Flushed(seconds=0.5, end=None, task="jbd2"),
+        FlushEvent(seconds=0.5, end=None, task="jbd2"),
         *(
-            Written(
+            WriteEvent(
                 seconds=1.0,
                 end=None,
                 first=5,
@@ -302,8 +302,8 @@ def test_every_event_is_there() -> None:
 
 
 def test_a_time_in_which_nothing_comes_is_seen() -> None:
-    def write(seconds: float, *, decides: bool = False) -> Written:
-        return Written(
+    def write(seconds: float, *, decides: bool = False) -> WriteEvent:
+        return WriteEvent(
             seconds=seconds,
             end=None,
             first=0,
@@ -320,7 +320,7 @@ def test_a_time_in_which_nothing_comes_is_seen() -> None:
             decides=decides,
         )
 
-    line = Timeline(events=(write(0.1), write(1.0), write(31.5, decides=True)), crash=32.4)
+    line = CrashTimeline(events=(write(0.1), write(1.0), write(31.5, decides=True)), crash=32.4)
     root = Xml.fromstring(svg(line, ()))
     said = [(text.text or "", text.get("class")) for text in root.iter(f"{SVG}text")]
     assert [text for text, _style in said if text.startswith("nothing for")] == snapshot(["nothing for 30.5 s"])
@@ -328,7 +328,7 @@ def test_a_time_in_which_nothing_comes_is_seen() -> None:
     assert bold == ["at 31.5"], "what decides is bold, whatever became of it"
 
 
-def bold(line: Timeline) -> list[str]:
+def bold(line: CrashTimeline) -> list[str]:
     """What of the disk is in bold: the places of writes, by their sectors, and the flushes."""
     texts = [(text.text or "", text.get("class")) for text in Xml.fromstring(svg(line, OPERATIONS)).iter(f"{SVG}text")]
     strong = [text for text, style in texts if style == "strong" and ("sector" in text or "flush," in text)]
@@ -341,8 +341,8 @@ def test_what_made_durable_what_is_there_is_as_bold_as_what_was_lost() -> None:
 
     def write(
         seconds: float, sector: int, end: float | None, fate: Fate = Fate.DURABLE, *, fua: bool = False
-    ) -> Written:
-        return Written(
+    ) -> WriteEvent:
+        return WriteEvent(
             seconds=seconds,
             end=end,
             first=0,
@@ -357,23 +357,23 @@ def test_what_made_durable_what_is_there_is_as_bold_as_what_was_lost() -> None:
             operations=(),
         )
 
-    line = Timeline(
+    line = CrashTimeline(
         events=(
             write(0.1, 1, 0.15, fua=True),
-            Flushed(seconds=0.2, end=0.21, task=""),
-            Called(seconds=1.0, end=1.1, number=1),
-            Flushed(seconds=1.2, end=1.21, task=""),
+            FlushEvent(seconds=0.2, end=0.21, task=""),
+            CallEvent(seconds=1.0, end=1.1, number=1),
+            FlushEvent(seconds=1.2, end=1.21, task=""),
             write(1.3, 2, 1.4),
-            Flushed(seconds=1.35, end=1.36, task=""),
-            Flushed(seconds=1.4, end=1.5, task=""),
+            FlushEvent(seconds=1.35, end=1.36, task=""),
+            FlushEvent(seconds=1.4, end=1.5, task=""),
             write(1.6, 3, 1.7, fua=True),
             write(1.8, 4, None, Fate.LOST),
             write(1.9, 5, 1.91, Fate.KEPT),
-            Flushed(seconds=1.95, end=None, task=""),
+            FlushEvent(seconds=1.95, end=None, task=""),
         ),
         crash=2.0,
     )
-    called = replace(line, events=tuple(one for one in line.events if not isinstance(one, Called)))
+    called = replace(line, events=tuple(one for one in line.events if not isinstance(one, CallEvent)))
     assert bold(line) == snapshot(["flush, done at 1.500 s", "3", "4"])
     assert bold(called)[:1] == ["1"], "without an operation, all of the recording counts"
 
@@ -388,9 +388,9 @@ def test_without_a_legend_there_is_none() -> None:
 def test_marks_differ_in_shape() -> None:
     shapes = {}
     for fate in Fate:
-        line = Timeline(
+        line = CrashTimeline(
             events=(
-                Written(
+                WriteEvent(
                     seconds=1.0,
                     end=None,
                     first=0,
@@ -415,9 +415,9 @@ def test_marks_differ_in_shape() -> None:
 
 def drawn(what: str) -> Xml.Element:
     """The picture of one write of ``what``."""
-    line = Timeline(
+    line = CrashTimeline(
         events=(
-            Written(
+            WriteEvent(
                 seconds=1.0,
                 end=None,
                 first=0,

@@ -23,23 +23,23 @@ from bob.claim.soundness import Sound
 from bob.crash.cubes import Cube
 from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
-from bob.crash.units import Parts
+from bob.crash.units import WriteUnits
 from bob.observe.observation import Observation
 from bob.observe.observed import TroubleKind
 from bob.schema import ShapeError, decode, encode
 from bob.story.timeline import (
     MOST_EVENTS,
-    Asked,
-    Called,
-    Event,
+    CallEvent,
+    CrashTimeline,
     Fate,
-    Flushed,
-    Timeline,
-    Written,
+    FlushEvent,
+    ProgramCallEvent,
+    StoryEvent,
+    WriteEvent,
     timeline,
     with_calls,
 )
-from bob.trace.model import Mark, Write
+from bob.trace.model import DeviceWrite, Mark
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import contents
@@ -55,8 +55,8 @@ FIRST = "«write /a 0 512», issued before it,"
 COMMIT = "journal commit block of transaction 5"
 
 
-def written(seconds: float, fate: Fate, what: str, kind: str, *operations: int, kept: str = "") -> Written:
-    return Written(
+def written(seconds: float, fate: Fate, what: str, kind: str, *operations: int, kept: str = "") -> WriteEvent:
+    return WriteEvent(
         seconds=seconds,
         end=seconds + 0.001,
         first=0,
@@ -74,18 +74,18 @@ def written(seconds: float, fate: Fate, what: str, kind: str, *operations: int, 
 
 
 def told(
-    *events: Event,
+    *events: StoryEvent,
     question: Question = ORDERED,
     claim: Claim | None = None,
     context: Context = CONTEXT,
     found: Observation | None = None,
 ) -> str:
-    calls = (Called(seconds=0.001, end=0.002, number=1), Called(seconds=0.003, end=0.004, number=2))
+    calls = (CallEvent(seconds=0.001, end=0.002, number=1), CallEvent(seconds=0.003, end=0.004, number=2))
     asked = claim or OfProperty("mine", question)
-    return asked.sentence(Timeline(events=(*calls, *events), crash=40.0), context, found)
+    return asked.sentence(CrashTimeline(events=(*calls, *events), crash=40.0), context, found)
 
 
-def data(seconds: float, fate: Fate, kept: str = "") -> Written:
+def data(seconds: float, fate: Fate, kept: str = "") -> WriteEvent:
     return written(seconds, fate, "data of operation 1 in /a", "data", 1, kept=kept)
 
 
@@ -115,7 +115,7 @@ COMMITTED = written(6.2, Fate.DURABLE, COMMIT, "journal")
         ),
     ],
 )  # fmt: skip
-def test_an_order_that_was_broken(events: list[Event], words: str) -> None:
+def test_an_order_that_was_broken(events: list[StoryEvent], words: str) -> None:
     assert text_with(told(*events), FIRST) == words
 
 
@@ -155,7 +155,7 @@ def test_what_does_not_mount_and_what_recovery_does() -> None:
     )
 
 
-def decisive(one: Written) -> Written:
+def decisive(one: WriteEvent) -> WriteEvent:
     return structs.replace(one, decides=True)
 
 
@@ -165,7 +165,7 @@ TABLE = "inode table (inode 12: /d/n)"
 def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
     """Once: "The superblock of 30.8 s was lost"."""
     superblock = written(30.8, Fate.LOST, "superblock", "superblock")
-    line = Timeline(events=(superblock, decisive(data(30.9, Fate.LOST))), crash=40.0)
+    line = CrashTimeline(events=(superblock, decisive(data(30.9, Fate.LOST))), crash=40.0)
     assert Expected("exists  /a").sentence(line, CONTEXT, None) == (
         "The data of operation 1 in /a of 30.9 s was lost, and «exists /a» does not hold."
     )
@@ -268,7 +268,7 @@ TRACE = replace(samples.TRACE, marks=MARKS)
 @given(cases(), st.integers())
 def test_each_write_before_the_crash_is_told_with_its_fate(case: Case, seed: int) -> None:
     points = growth_points(case.trace, case.model)
-    parts = Parts(case.trace, points, case.model)
+    parts = WriteUnits(case.trace, points, case.model)
     state = parts.legal.sample(Cube(), Random(seed))
     point = points[state.point]
     line = timeline(case.trace, point, state, NAMES)
@@ -283,33 +283,45 @@ def test_each_write_before_the_crash_is_told_with_its_fate(case: Case, seed: int
             assert (one.fate is Fate.KEPT) == (index in state.kept)
             assert (one.fate is Fate.TORN) == (index in dict(state.torn))
     assert [event.seconds for event in line.events] == sorted(event.seconds for event in line.events)
-    assert decode(Timeline, json.loads(json.dumps(encode(line)))) == line
+    assert decode(CrashTimeline, json.loads(json.dumps(encode(line)))) == line
 
 
 def test_operations_and_flushes_are_told_too() -> None:
     point = samples.plan().points[-1]
     line = timeline(TRACE, point, CrashState(len(samples.plan().points) - 1, point.pending), NAMES)
-    assert [type(event) for event in line.events] == [Called, Written, Written, Called, Flushed, Written]
-    called = [event for event in line.events if isinstance(event, Called)]
+    assert [type(event) for event in line.events] == [
+        CallEvent,
+        WriteEvent,
+        WriteEvent,
+        CallEvent,
+        FlushEvent,
+        WriteEvent,
+    ]
+    called = [event for event in line.events if isinstance(event, CallEvent)]
     assert [(event.number, event.seconds, event.end) for event in called] == [(1, 0.25, 0.75), (2, 1.25, None)]
 
 
 def test_the_calls_of_a_program_are_told_up_to_the_crash() -> None:
     point = samples.plan().points[-1]
     line = timeline(TRACE, point, CrashState(len(samples.plan().points) - 1, point.pending), NAMES)
-    early = [Asked(-100 + number / 1000, f"early {number}", "there") for number in range(30)]
-    calls = [*early, Asked(-99, "lost", "missing"), Asked(1.3, "late", ""), Asked(line.crash + 1, "after", "")]
+    early = [ProgramCallEvent(-100 + number / 1000, f"early {number}", "there") for number in range(30)]
+    calls = [
+        *early,
+        ProgramCallEvent(-99, "lost", "missing"),
+        ProgramCallEvent(1.3, "late", ""),
+        ProgramCallEvent(line.crash + 1, "after", ""),
+    ]
     told = with_calls(line, calls)
-    said = [event.words for event in told.events if isinstance(event, Asked)]
+    said = [event.words for event in told.events if isinstance(event, ProgramCallEvent)]
     assert said == [*(f"early {number}" for number in range(20, 30)), "lost", "late"]
     assert [event.seconds for event in told.events] == sorted(event.seconds for event in told.events)
-    assert [event for event in told.events if not isinstance(event, Asked)] == list(line.events)
-    assert decode(Timeline, json.loads(json.dumps(encode(told)))) == told
+    assert [event for event in told.events if not isinstance(event, ProgramCallEvent)] == list(line.events)
+    assert decode(CrashTimeline, json.loads(json.dumps(encode(told)))) == told
 
 
 def test_many_events_are_not_all_told_and_none_that_was_pending_is_left_out() -> None:
     writes = tuple(
-        Write(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(2 + 2 * number))
+        DeviceWrite(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(2 + 2 * number))
         for number in range(400)
     )
     trace = replace(
@@ -333,7 +345,7 @@ def test_many_events_are_not_all_told_and_none_that_was_pending_is_left_out() ->
 
 def test_data_that_follow_each_other_are_told_together() -> None:
     writes = [
-        Write(number, 8 * number, contents(1, 4096 * number, 4096), samples.at(11 + number), samples.at(25))
+        DeviceWrite(number, 8 * number, contents(1, 4096 * number, 4096), samples.at(11 + number), samples.at(25))
         for number in range(5)
     ]
     trace = replace(TRACE, writes=tuple(writes), flushes=(), marks=())
@@ -347,19 +359,20 @@ def test_data_that_follow_each_other_are_told_together() -> None:
 @given(cases(), st.integers(), st.sets(st.integers(0, 9)))
 def test_writes_that_decide_are_told_by_themselves(case: Case, seed: int, wanted: set[int]) -> None:
     points = growth_points(case.trace, case.model)
-    state = Parts(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
+    state = WriteUnits(case.trace, points, case.model).legal.sample(Cube(), Random(seed))
     causes = wanted & set(points[state.point].pending)
     line = timeline(case.trace, points[state.point], state, NAMES, causes)
     assert line.causes == causes
     assert all(one.count == 1 for one in line.writes if one.decides)
     document = encode(line)
-    assert decode(Timeline, json.loads(json.dumps(document))) == line
+    assert decode(CrashTimeline, json.loads(json.dumps(document))) == line
     assert sum("decides" in event for event in document["events"]) == len(causes)
 
 
 def test_of_many_writes_of_one_kind_those_that_decide_stand_alone() -> None:
     writes = tuple(
-        Write(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(900)) for number in range(400)
+        DeviceWrite(number, 2 * number, bytes(512), samples.at(1 + 2 * number), samples.at(900))
+        for number in range(400)
     )
     trace = replace(
         samples.TRACE,
@@ -381,7 +394,7 @@ def test_of_many_writes_of_one_kind_those_that_decide_stand_alone() -> None:
 )
 def test_damage(damaged: object) -> None:
     with pytest.raises(ShapeError):
-        decode(Timeline, damaged)
+        decode(CrashTimeline, damaged)
 
 
 def test_a_sentence_says_no_more_than_what_was_found() -> None:

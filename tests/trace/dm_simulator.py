@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bob.trace.log import LogReader
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.trace.timeline import Timeline, parse_timeline
 
@@ -151,9 +151,9 @@ class Simulator:
             case 3:
                 self._line(pid, f"block_bio_queue: {_dev(self.device)} DS 0 + 64 [fstrim]")
                 unit = self.sectorsize // 512
-                self.unflushed.append(NewEntry(Flags.DISCARD, nr_sectors=64 // unit))
+                self.unflushed.append(NewEntry(EntryFlags.DISCARD, nr_sectors=64 // unit))
             case 4:
-                self.logged.append(NewEntry(Flags.MARK, mark="a-mark"))  # jumps the queue
+                self.logged.append(NewEntry(EntryFlags.MARK, mark="a-mark"))  # jumps the queue
 
     def _next(self, bio: Bio) -> None:
         """One step of a bio's life, if it can be taken now."""
@@ -191,7 +191,11 @@ class Simulator:
     def _complete_flush(self) -> None:
         bio = self.flushes_down.pop(0)
         bio.flush_done = True
-        flags = Flags.FLUSH | (Flags.FUA if bio.fua else Flags(0)) | (Flags.METADATA if bio.meta else Flags(0))
+        flags = (
+            EntryFlags.FLUSH
+            | (EntryFlags.FUA if bio.fua else EntryFlags(0))
+            | (EntryFlags.METADATA if bio.meta else EntryFlags(0))
+        )
         self.flushes_logged.append(bio.queued)
         self.logged += [*bio.taken, NewEntry(flags, bio.sector * 512 // self.sectorsize)]
         if not bio.sectors:
@@ -201,7 +205,7 @@ class Simulator:
 
     def _complete(self, bio: Bio) -> None:
         self.open.remove(bio)
-        flags = (Flags.FUA if bio.fua else Flags(0)) | (Flags.METADATA if bio.meta else Flags(0))
+        flags = (EntryFlags.FUA if bio.fua else EntryFlags(0)) | (EntryFlags.METADATA if bio.meta else EntryFlags(0))
         entry = NewEntry(flags, bio.sector * 512 // self.sectorsize, bio.data)
         (self.logged if bio.fua else self.unflushed).append(entry)
         if self.chained and not (bio.fua or bio.preflush) and self.random.random() < 0.5:

@@ -24,7 +24,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.check import checked, disagreeing
 from bob.trace.differences import BLANK, RUN
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.trace.model import SECTOR_BYTES
 from crash.traces import Case, cases, replay_all
@@ -140,11 +140,11 @@ def test_it_is_as_if_both_were_applied(packed: bytes, over: list[tuple[int, byte
 # bob trace show and bob trace verify
 
 ENTRIES = [
-    NewEntry(Flags.FUA | Flags.METADATA, 2, b"superblock".ljust(1024, b"\0")),
-    NewEntry(Flags.MARK, mark="before"),
-    NewEntry(Flags.FLUSH),
-    NewEntry(Flags.DISCARD, 100, nr_sectors=8),
-    NewEntry(Flags(0), 7, b"\xff" * 512),
+    NewEntry(EntryFlags.FUA | EntryFlags.METADATA, 2, b"superblock".ljust(1024, b"\0")),
+    NewEntry(EntryFlags.MARK, mark="before"),
+    NewEntry(EntryFlags.FLUSH),
+    NewEntry(EntryFlags.DISCARD, 100, nr_sectors=8),
+    NewEntry(EntryFlags(0), 7, b"\xff" * 512),
 ]
 
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bob.trace.join import Logged, join
+from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import write_log
-from bob.trace.model import Flush, Mark, Moment, Trace, Write
-from bob.trace.replay_log import Step, steps
+from bob.trace.model import DeviceWrite, Flush, Mark, Moment, Trace
+from bob.trace.replay_log import ReplayStep, steps
 from strict_replay import replay
 
 from .dm_simulator import DEVICE, Simulator
@@ -29,10 +29,10 @@ def traces(draw: st.DrawFn) -> Trace:
         draw(st.integers(0)), twins=draw(st.booleans()), sectorsize=draw(st.sampled_from([512, 4096]))
     )
     simulator.run(draw(st.integers(0, 120)))
-    return join([Logged(simulator.log(), DEVICE, SECTORS)], simulator.timeline())
+    return join([DiskLog(simulator.log(), DEVICE, SECTORS)], simulator.timeline())
 
 
-def written(log: tuple[Step, ...]) -> bytes:
+def written(log: tuple[ReplayStep, ...]) -> bytes:
     file = io.BytesIO()
     assert write_log(file, (step.entry for step in log)) == len(log)
     return file.getvalue()
@@ -65,8 +65,8 @@ def test_nothing_is_lost_and_nothing_is_added(trace: Trace) -> None:
     assert [step.write for step in log] == [write.index for write in trace.writes]
     for step, write in zip(log, trace.writes, strict=True):
         assert (step.entry.sector, step.entry.data) == (write.sector, write.data)
-        assert (Flags.FUA in step.entry.flags, Flags.METADATA in step.entry.flags) == (write.fua, write.meta)
-    flushes = [step for step in steps(trace) if step.entry.flags == Flags.FLUSH]
+        assert (EntryFlags.FUA in step.entry.flags, EntryFlags.METADATA in step.entry.flags) == (write.fua, write.meta)
+    flushes = [step for step in steps(trace) if step.entry.flags == EntryFlags.FLUSH]
     assert len(flushes) == len(trace.flushes)
 
 
@@ -88,7 +88,7 @@ def test_a_flush_has_before_it_what_it_made_durable(trace: Trace) -> None:
     flushes = iter(sorted(trace.flushes, key=lambda flush: flush.completed.time))
     for step in steps(trace):
         before.add(step.write)
-        if step.entry.flags == Flags.FLUSH:
+        if step.entry.flags == EntryFlags.FLUSH:
             sent = next(flushes).submitted.time
             assert before >= {write.index for write in trace.writes if write.completed.time <= sent}
 
@@ -100,7 +100,10 @@ def at(time: int) -> Moment:
 def test_a_flush_comes_before_the_data_that_waited_for_it() -> None:
     """PREFLUSH and FUA: one bio, whose data is submitted the moment its flush is over."""
     trace = Trace(
-        writes=(Write(0, 8, b"a" * 512, at(2), at(3)), Write(1, 0, b"c" * 512, at(6), at(8), fua=True, meta=True)),
+        writes=(
+            DeviceWrite(0, 8, b"a" * 512, at(2), at(3)),
+            DeviceWrite(1, 0, b"c" * 512, at(6), at(8), fua=True, meta=True),
+        ),
         flushes=(Flush(at(4), at(6)),),
         marks=(Mark(at(1), "start"), Mark(at(9), "end")),
         start=at(1),
@@ -110,9 +113,9 @@ def test_a_flush_comes_before_the_data_that_waited_for_it() -> None:
     log = steps(trace, crash=6)
     assert [step.entry.mark or step.entry.flags for step in log] == [
         "start",
-        Flags(0),
-        Flags.FLUSH,
-        Flags.FUA | Flags.METADATA,
+        EntryFlags(0),
+        EntryFlags.FLUSH,
+        EntryFlags.FUA | EntryFlags.METADATA,
         "crash",
         "end",
     ]
@@ -150,7 +153,7 @@ def test_no_two_marks_are_alike() -> None:
 )  # fmt: skip
 def test_the_strict_replay_is_strict(damage: object) -> None:
     """What the tests here rest on refuses a log that is cut off, too long, of another kind, miscounted or unpadded."""
-    trace = Trace((Write(0, 1, b"a" * 512, at(2), at(3)),), (Flush(at(0), at(1)),), (), at(0), at(4), (SECTORS,))
+    trace = Trace((DeviceWrite(0, 1, b"a" * 512, at(2), at(3)),), (Flush(at(0), at(1)),), (), at(0), at(4), (SECTORS,))
     log = written(steps(trace))
     replay(log, bytearray(SECTORS * 512))
     assert callable(damage)

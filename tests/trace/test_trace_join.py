@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.errors import RecordingError
-from bob.trace.join import Logged, join
+from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
-from bob.trace.log_format import Flags
+from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.trace.model import Trace
 from bob.trace.timeline import parse_timeline
@@ -26,7 +26,7 @@ from .dm_simulator import DEVICE, Simulator, run_together
 
 REAL = Path(__file__).parent / "data" / "ext4-linux-6.1"
 A, B, C = (letter * 4096 for letter in (b"A", b"B", b"C"))
-NONE = Flags(0)
+NONE = EntryFlags(0)
 WRITE = ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8"]
 FLUSH = ["a-2 Q FWS 0 + 0", "a-2 S FWS 0 + 0", "irq-9 C FWS 0 + 0"]
 UNHURRIED = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,7 +55,7 @@ def joined(events: list[str], entries: list[NewEntry], *, device_sectors: int = 
         events = ["bob-1 M start", *events, "bob-1 M end"]
     file = io.BytesIO()
     write_log(file, entries)
-    return join([Logged(LogReader(file), DEVICE, device_sectors)], parse_timeline(timeline_text(*events)))
+    return join([DiskLog(LogReader(file), DEVICE, device_sectors)], parse_timeline(timeline_text(*events)))
 
 
 def as_seen(trace: Trace) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -68,13 +68,13 @@ def as_seen(trace: Trace) -> tuple[list[tuple[object, ...]], list[tuple[object, 
 def test_recovers_what_happened(seed: int, steps: int, sectorsize: int) -> None:
     simulator = Simulator(seed, sectorsize=sectorsize)
     simulator.run(steps)
-    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
+    trace = join([DiskLog(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
     writes, flushes = as_seen(trace)
     assert writes == sorted(simulator.writes, key=lambda write: write[4])
     assert flushes == simulator.flushes
     assert [write.index for write in trace.writes] == list(range(len(writes)))
     assert (trace.start.time, trace.end.time) == (3, len(simulator.lines))
-    assert trace.discards == sum(Flags.DISCARD in entry.flags for entry in simulator.logged)
+    assert trace.discards == sum(EntryFlags.DISCARD in entry.flags for entry in simulator.logged)
 
 
 @UNHURRIED
@@ -83,7 +83,7 @@ def test_several_disks_are_joined_each_with_its_own_log(seed: int, count: int, s
     first = Simulator(seed)
     disks = [first, *(Simulator(seed + n, device=(253, n), lines=first.lines) for n in range(1, count))]
     run_together(disks, steps)
-    logged = [Logged(disk.log(), disk.device, 1 << (20 + n)) for n, disk in enumerate(disks)]
+    logged = [DiskLog(disk.log(), disk.device, 1 << (20 + n)) for n, disk in enumerate(disks)]
     trace = join(logged, first.timeline())
     assert trace.device_sectors == tuple(1 << (20 + n) for n in range(count))
     assert [write.index for write in trace.writes] == list(range(len(trace.writes)))
@@ -104,7 +104,7 @@ def test_the_log_of_another_disk_is_refused() -> None:
     disks = [first, Simulator(4, device=(253, 1), lines=first.lines)]
     run_together(disks, 60)
     with pytest.raises(RecordingError):
-        join([Logged(disks[1].log(), (253, 0), 1 << 20), Logged(first.log(), (253, 1), 1 << 20)], first.timeline())
+        join([DiskLog(disks[1].log(), (253, 0), 1 << 20), DiskLog(first.log(), (253, 1), 1 << 20)], first.timeline())
 
 
 @UNHURRIED
@@ -113,7 +113,7 @@ def test_never_claims_too_early_a_submission_of_twins(seed: int, steps: int) -> 
     """Writes that look alike and are in flight together: which is which is unknown, and no crash state is invented."""
     simulator = Simulator(seed, twins=True)
     simulator.run(steps)
-    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
+    trace = join([DiskLog(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
     truth = {data: (submitted, completed) for _, data, _, _, submitted, completed, _ in simulator.writes}
     assert {write.data for write in trace.writes} == set(truth)
     for write in trace.writes:
@@ -128,7 +128,7 @@ def test_a_damaged_recording_is_refused(seed: int, data: st.DataObject) -> None:
     """Any one entry or any one bio event less, and there is no trace."""
     simulator = Simulator(seed)
     simulator.run(40)
-    counted = [n for n, e in enumerate(simulator.logged) if e.data or Flags.FLUSH in e.flags]
+    counted = [n for n, e in enumerate(simulator.logged) if e.data or EntryFlags.FLUSH in e.flags]
     events = [n for n, line in enumerate(simulator.lines) if " + " in line and " D" not in line and " R" not in line]
     events = [n for n in events if "8,16" not in simulator.lines[n]]
     if counted and data.draw(st.booleans()):
@@ -138,14 +138,14 @@ def test_a_damaged_recording_is_refused(seed: int, data: st.DataObject) -> None:
     else:
         return
     with pytest.raises(RecordingError):
-        join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
+        join([DiskLog(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
 
 
 def test_a_real_recording() -> None:
     """ext4 data=ordered on Linux 6.1, two threads with fsync, O_DSYNC, sync and rename: replay gives the device."""
     log, base, final = (lzma.decompress((REAL / f"{name}.xz").read_bytes()) for name in ("log", "base", "final"))
     timeline = parse_timeline(lzma.decompress((REAL / "timeline.xz").read_bytes()).decode())
-    trace = join([Logged(LogReader(io.BytesIO(log)), DEVICE, len(base) // 512)], timeline)
+    trace = join([DiskLog(LogReader(io.BytesIO(log)), DEVICE, len(base) // 512)], timeline)
     image = bytearray(base)
     for write in trace.writes:
         image[write.sector * 512 : (write.sector + write.sectors) * 512] = write.data
@@ -169,8 +169,8 @@ def test_commit_block() -> None:
         ],
         [
             NewEntry(NONE, 0, A),
-            NewEntry(Flags.FLUSH | Flags.FUA | Flags.METADATA, 8),
-            NewEntry(Flags.FUA | Flags.METADATA, 8, B),
+            NewEntry(EntryFlags.FLUSH | EntryFlags.FUA | EntryFlags.METADATA, 8),
+            NewEntry(EntryFlags.FUA | EntryFlags.METADATA, 8, B),
         ],
     )
     writes, flushes = as_seen(trace)
@@ -183,7 +183,7 @@ def test_flushes_complete_in_the_order_they_were_sent() -> None:
     """Task b overtakes task a between queueing and sending; both flushes are empty and look alike."""
     trace = joined(
         ["a-2 Q FWS 0 + 0", "b-3 Q FWS 0 + 0", "b-3 S FWS 0 + 0", "a-2 S FWS 0 + 0", *["irq-9 C FWS 0 + 0"] * 2],
-        [NewEntry(Flags.FLUSH), NewEntry(Flags.FLUSH)],
+        [NewEntry(EntryFlags.FLUSH), NewEntry(EntryFlags.FLUSH)],
     )
     assert as_seen(trace)[1] == [(3, 6, "b"), (2, 7, "a")]
 
@@ -192,7 +192,7 @@ def test_fua_logged_ahead() -> None:
     """Pitfalls 2 and 4: the FUA write comes first in the log, yet was submitted after the write it overtakes."""
     trace = joined(
         ["a-2 Q W 0 + 8", "a-2 S W 0 + 8", "irq-9 C W 0 + 8", "a-2 Q WF 0 + 8", "a-2 S WF 0 + 8", "irq-9 C WF 0 + 8"],
-        [NewEntry(Flags.FUA, 0, B), NewEntry(NONE, 0, A)],
+        [NewEntry(EntryFlags.FUA, 0, B), NewEntry(NONE, 0, A)],
     )
     assert [(write.data, write.fua, write.log_entry) for write in trace.writes] == [(A, False, 1), (B, True, 0)]
 
@@ -215,7 +215,7 @@ def test_a_twin_with_preflush_is_told_by_who_sends_its_data() -> None:
     """Task a is held up between queueing and sending; meanwhile dm's worker sends the data of its twin."""
     trace = joined(
         ["a-2 Q W 0 + 8", "b-3 Q FW 0 + 8", "b-3 S FW 0 + 0", "dm-5 S W 0 + 8", "q-9 C W 0 + 8", *WRITE[1:]],
-        [NewEntry(Flags.FLUSH), NewEntry(NONE, 0, B), NewEntry(NONE, 0, A)],
+        [NewEntry(EntryFlags.FLUSH), NewEntry(NONE, 0, B), NewEntry(NONE, 0, A)],
     )
     assert as_seen(trace)[1] == [(3, 5, "b")]
     assert [(w.data, w.submitted.time, w.completed.time) for w in trace.writes] == [(B, 5, 6), (A, 7, 8)]
@@ -232,7 +232,7 @@ def test_chained_bios_complete_together() -> None:
             "irq-9 C WM 0 + 8",
             "irq-9 C WM 8 + 8",
         ],
-        [NewEntry(Flags.METADATA, 8, B), NewEntry(Flags.METADATA, 0, A)],
+        [NewEntry(EntryFlags.METADATA, 8, B), NewEntry(EntryFlags.METADATA, 0, A)],
     )
     assert [write.data for write in trace.writes] == [A, B]
 
@@ -245,8 +245,8 @@ def test_events_of_other_devices_are_ignored() -> None:
     ]
     text = "\n".join([timeline_text("bob-1 M start", "bob-1 M end"), *(f"x-1 [000] 2.0: {other}" for other in others)])
     file = io.BytesIO()
-    write_log(file, [NewEntry(Flags.MARK, mark="dm-log-writes-end")])
-    trace = join([Logged(LogReader(file), DEVICE, 8)], parse_timeline(text))
+    write_log(file, [NewEntry(EntryFlags.MARK, mark="dm-log-writes-end")])
+    trace = join([DiskLog(LogReader(file), DEVICE, 8)], parse_timeline(text))
     assert (trace.writes, trace.flushes, trace.device_sectors) == ((), (), (8,))
 
 
@@ -261,7 +261,7 @@ def test_events_of_other_devices_are_ignored() -> None:
         ),
         (
             WRITE,
-            [NewEntry(Flags.FUA, 0, A)],
+            [NewEntry(EntryFlags.FUA, 0, A)],
             snapshot("log entry 0 at byte 512 (0 + 8, <Flags.FUA: 2>) is no completed write of the timeline"),
         ),
         (
@@ -280,10 +280,14 @@ def test_events_of_other_devices_are_ignored() -> None:
         ),
         (
             [FLUSH[0], FLUSH[2]],
-            [NewEntry(Flags.FLUSH)],
+            [NewEntry(EntryFlags.FLUSH)],
             snapshot("timeline line 3: bio FWS 0 + 0 of irq was never seen sent down"),
         ),
-        (FLUSH[1:], [NewEntry(Flags.FLUSH)], snapshot("timeline line 2: bio FWS 0 + 0 of a was never seen queued")),
+        (
+            FLUSH[1:],
+            [NewEntry(EntryFlags.FLUSH)],
+            snapshot("timeline line 2: bio FWS 0 + 0 of a was never seen queued"),
+        ),
         (FLUSH, [], snapshot("the log has 0 flushes, the timeline 1")),
         (
             ["a-2 Q N 0 + 8"],
@@ -346,7 +350,7 @@ def test_a_log_is_refused_just_where_of_a_kind_one_was_over_before_another_was_s
         events += [f"irq-9 C {bio}"] if number in begun else [f"a-2 Q {bio}", f"a-2 S {bio}"]
         (over if number in begun else begun)[number] = time
     order = data.draw(st.permutations(numbers))
-    entries = [NewEntry(Flags.FUA if fua[number] else NONE, 8 * number, A) for number in order]
+    entries = [NewEntry(EntryFlags.FUA if fua[number] else NONE, 8 * number, A) for number in order]
     misplaced = any(
         fua[one] == fua[other] and over[other] < begun[one]
         for place, one in enumerate(order)
@@ -361,7 +365,7 @@ def test_a_failed_write_is_refused() -> None:
     file = io.BytesIO()
     write_log(file, [NewEntry(NONE, 0, A)])
     with pytest.raises(RecordingError) as refused:
-        join([Logged(LogReader(file), DEVICE, 8)], parse_timeline(text))
+        join([DiskLog(LogReader(file), DEVICE, 8)], parse_timeline(text))
     assert text_with(str(refused.value), "-28") == snapshot("timeline line 4: bio W 0 + 8 of irq failed with error -28")
 
 
@@ -409,7 +413,7 @@ def flushed(number: int) -> list[str]:
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_a_chained_write_is_durable_with_the_flush_that_took_it(epoch: int) -> None:
     """The log says which flush that was: it is between the flushes there."""
-    entries = [NewEntry(Flags.FLUSH), NewEntry(Flags.FLUSH)]
+    entries = [NewEntry(EntryFlags.FLUSH), NewEntry(EntryFlags.FLUSH)]
     entries.insert(epoch, NewEntry(NONE, 64, D))
     trace = joined([OLD, *CHAINED, *flushed(7), *flushed(8)], entries)
     [write] = trace.writes
@@ -433,10 +437,10 @@ def test_a_chained_write_is_durable_with_each_flush_that_came_after_it(seed: int
     simulator = Simulator(seed, chained=True)
     simulator.mark("kernel 5.10.0-46-amd64")
     simulator.run(steps)
-    trace = join([Logged(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
+    trace = join([DiskLog(simulator.log(), DEVICE, 1 << 20)], simulator.timeline())
     truth = {data: (submitted, done) for _, data, _, _, submitted, done, _ in simulator.writes}
-    logged = [b"" if Flags.FLUSH in entry.flags else entry.data for entry in simulator.logged]
-    flushes = [place for place, entry in enumerate(simulator.logged) if Flags.FLUSH in entry.flags]
+    logged = [b"" if EntryFlags.FLUSH in entry.flags else entry.data for entry in simulator.logged]
+    flushes = [place for place, entry in enumerate(simulator.logged) if EntryFlags.FLUSH in entry.flags]
     assert {write.data for write in trace.writes} == truth.keys()
     for write in trace.writes:
         submitted, done = truth[write.data]
@@ -474,7 +478,7 @@ def test_a_chained_write_is_durable_with_each_flush_that_came_after_it(seed: int
         ),
         (
             [OLD, "x-5 Q WFS 64 + 8", "x-5 S WFS 64 + 8"],
-            [NewEntry(Flags.FUA, 64, D)],
+            [NewEntry(EntryFlags.FUA, 64, D)],
             snapshot("timeline line 3: bio WFS 64 + 8 of x never completed, nor did 0 more"),
         ),
     ],

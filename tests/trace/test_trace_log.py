@@ -15,13 +15,13 @@ from inline_snapshot import snapshot
 
 from bob.errors import MalformedError, UsageError
 from bob.trace.log import LogEntry, LogReader
-from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, Flags, longest_mark
+from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, EntryFlags, longest_mark
 from bob.trace.log_writer import NewEntry, write_log
 from wording import text_with
 
 SECTORS = st.integers(0, 2**64 - 1)
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the machine may be busy
-PLAIN = st.sampled_from([Flags(0), Flags.FUA, Flags.METADATA, Flags.FUA | Flags.METADATA])
+PLAIN = st.sampled_from([EntryFlags(0), EntryFlags.FUA, EntryFlags.METADATA, EntryFlags.FUA | EntryFlags.METADATA])
 
 
 @st.composite
@@ -31,12 +31,12 @@ def new_entries(draw: st.DrawFn, sectorsize: int) -> NewEntry:
             data = draw(st.binary(min_size=1, max_size=16)) * sectorsize
             return NewEntry(draw(PLAIN), draw(SECTORS), data)
         case "flush":
-            return NewEntry(Flags.FLUSH | draw(PLAIN), draw(SECTORS))
+            return NewEntry(EntryFlags.FLUSH | draw(PLAIN), draw(SECTORS))
         case "discard":
-            return NewEntry(Flags.DISCARD, draw(SECTORS), nr_sectors=draw(SECTORS))
+            return NewEntry(EntryFlags.DISCARD, draw(SECTORS), nr_sectors=draw(SECTORS))
         case _:
             text = draw(st.text(max_size=longest_mark(512) // 4))
-            return NewEntry(Flags.MARK, mark=text)
+            return NewEntry(EntryFlags.MARK, mark=text)
 
 
 @st.composite
@@ -56,7 +56,7 @@ def reader(log: bytes | bytearray, *, past_count: bool = False) -> LogReader:
 
 
 def as_new(entry: LogEntry) -> NewEntry:
-    nr_sectors = entry.nr_sectors if Flags.DISCARD in entry.flags else 0
+    nr_sectors = entry.nr_sectors if EntryFlags.DISCARD in entry.flags else 0
     return NewEntry(entry.flags, entry.sector, entry.data(), nr_sectors, entry.mark)
 
 
@@ -72,7 +72,7 @@ def test_round_trip(log: tuple[int, list[NewEntry]]) -> None:
 
 def test_bytes_are_the_kernels() -> None:
     """Against the layout of struct log_write_super and struct log_write_entry, spelt out."""
-    log = log_bytes([NewEntry(Flags.FUA, 7, b"x" * 512), NewEntry(Flags.MARK, mark="here")])
+    log = log_bytes([NewEntry(EntryFlags.FUA, 7, b"x" * 512), NewEntry(EntryFlags.MARK, mark="here")])
     assert log[:28] == struct.pack("<QQQI", 0x6A736677736872, 1, 2, 512)
     assert log[512:544] == struct.pack("<QQQQ", 7, 1, 2, 0)
     assert log[1024:1536] == b"x" * 512
@@ -84,7 +84,7 @@ def test_bytes_are_the_kernels() -> None:
 def test_units() -> None:
     """A log in sectors of 4096 bytes says so; bob's unit is 512."""
     (entry, discard) = reader(
-        log_bytes([NewEntry(sector=3, data=bytes(8192)), NewEntry(Flags.DISCARD, 1, nr_sectors=2)], 4096)
+        log_bytes([NewEntry(sector=3, data=bytes(8192)), NewEntry(EntryFlags.DISCARD, 1, nr_sectors=2)], 4096)
     )
     assert (entry.offset, entry.sector, entry.nr_sectors, entry.data_bytes) == (4096, 3, 2, 8192)
     assert (entry.first, entry.sectors) == (24, 16)
@@ -92,7 +92,11 @@ def test_units() -> None:
     assert discard.data() == b""
 
 
-THREE = [NewEntry(Flags.FUA, 0, b"a" * 1024), NewEntry(Flags.MARK, mark="one"), NewEntry(Flags(0), 8, b"b" * 512)]
+THREE = [
+    NewEntry(EntryFlags.FUA, 0, b"a" * 1024),
+    NewEntry(EntryFlags.MARK, mark="one"),
+    NewEntry(EntryFlags(0), 8, b"b" * 512),
+]
 SECOND, THIRD = 2048, 2560  # byte offsets of the mark and of the last write
 
 
@@ -227,7 +231,7 @@ def test_past_the_count(log: tuple[int, list[NewEntry]], data: st.DataObject, sp
 
 def first_empty(entries: list[NewEntry]) -> int:
     """Discards of nothing are not plausible: the target does not log them."""
-    empty = [n for n, entry in enumerate(entries) if entry.flags == Flags.DISCARD and not entry.nr_sectors]
+    empty = [n for n, entry in enumerate(entries) if entry.flags == EntryFlags.DISCARD and not entry.nr_sectors]
     return empty[0] if empty else len(entries)
 
 
@@ -296,15 +300,18 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     ("entry", "message"),
     [
         (NewEntry(data=b"x"), snapshot("log entry 0: 1 bytes of data are not whole sectors of 512")),
-        (NewEntry(Flags.DISCARD, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
-        (NewEntry(Flags.MARK, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
-        (NewEntry(Flags.MARK | Flags.FUA, mark="x"), snapshot("log entry 0: a mark has no other flags and no sectors")),
+        (NewEntry(EntryFlags.DISCARD, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
+        (NewEntry(EntryFlags.MARK, data=bytes(512)), snapshot("log entry 0: a mark or a discard has no data")),
+        (
+            NewEntry(EntryFlags.MARK | EntryFlags.FUA, mark="x"),
+            snapshot("log entry 0: a mark has no other flags and no sectors"),
+        ),
         (NewEntry(mark="x"), snapshot("log entry 0: it has a text but not the flag MARK")),
         (
             NewEntry(nr_sectors=1),
             snapshot("log entry 0: only a discard says nr_sectors; a write has as many as its data"),
         ),
-        (NewEntry(Flags.MARK, mark="x" * 480), snapshot("log entry 0: a mark of 480 bytes, longer than 479")),
+        (NewEntry(EntryFlags.MARK, mark="x" * 480), snapshot("log entry 0: a mark of 480 bytes, longer than 479")),
     ],
 )
 def test_what_cannot_be_written(entry: NewEntry, message: str) -> None:

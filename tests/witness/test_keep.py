@@ -21,7 +21,7 @@ from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, questions
 from bob.errors import StoreError, UsageError
-from bob.story.timeline import Called, Fate
+from bob.story.timeline import CallEvent, Fate
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
@@ -376,7 +376,7 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
                 [event for event in line.writes if event.fate is not Fate.DURABLE], fates, strict=False
             )
         )
-        returned = Called(seconds=0.0, end=9.0, number=1)
+        returned = CallEvent(seconds=0.0, end=9.0, number=1)
         return replace(made, timeline=replace(line, events=(returned, *events)), **more)
 
     assert loss(with_fates(Fate.KEPT, Fate.DURABLE)) is Loss.NOTHING
@@ -386,7 +386,7 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
     assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=True)) is Loss.ALL
     assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=False)) is Loss.SOME
     writes = with_fates(Fate.LOST, Fate.LOST).timeline.writes
-    sent_later = replace(line, events=(Called(seconds=0.0, end=0.1, number=1), *writes))
+    sent_later = replace(line, events=(CallEvent(seconds=0.0, end=0.1, number=1), *writes))
     assert loss(replace(made, timeline=sent_later)) is Loss.NOTHING, "the disk was sent nothing before the return"
 
 

@@ -29,7 +29,7 @@ from bob.observe.observation import Observation
 from bob.observe.observed import Troubled, TroubleKind
 from bob.run.replay import lines
 from bob.schema import decode
-from bob.story.timeline import Fate, Timeline
+from bob.story.timeline import CrashTimeline, Fate
 from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
 from bob.witness import document as witness
@@ -132,7 +132,7 @@ class Kept:
     def kept(self, view: View, context: Context) -> bool:
         return self.broken(view, context) is None
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del found
         return f"{len(line.events)} events, {len(context.workload.operations)} operations."
 
@@ -244,7 +244,7 @@ def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
 
 
 def test_what_people_read_in_it() -> None:
-    line = decode(Timeline, document()["crash"]["timeline"])
+    line = decode(CrashTimeline, document()["crash"]["timeline"])
     assert [(one.first, one.fate, one.operations) for one in line.writes if one.fate is not Fate.DURABLE] == [
         (1, Fate.KEPT, (1,)),
         (2, Fate.TORN, ()),

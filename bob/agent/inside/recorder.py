@@ -121,7 +121,7 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Path -> inode number, and what :class:`bob.trace.recording.Status` has, for those that are there (lstat only:
+    """Path -> inode number, and what :class:`bob.trace.recording.InodeStatus` has, for those that are there (lstat only:
     listing a directory would dirty its atime)."""
     found = {}
     for path in paths:

@@ -11,7 +11,7 @@ from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
 from bob.observe.observation import Observation
 from bob.story.decisive import decisive
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
@@ -50,7 +50,7 @@ class Expected:
         history = simulate(context.workload)[0]
         return holds(parse(self.text).test, view.observation, history) is True
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del context, found
         return f"{decisive(line)}, and «{' '.join(self.text.split())}» does not hold."
 

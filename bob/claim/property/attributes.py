@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from bob.observe.observation import Node
-from bob.trace.recording import Status, Statuses
+from bob.trace.recording import InodeStatus, Statuses
 from bob.workload.history import MODE, OWNER, TIME, History, Kind, Step, attribute_set_by
 
 _OWN_LINKS = 2
@@ -25,7 +25,7 @@ class Attributes:
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]
         self._before = _of_things(history.steps[0], before)
-        self._expected: Mapping[int, Status] = {**_of_things(history.steps[-1], after), **self._before}
+        self._expected: Mapping[int, InodeStatus] = {**_of_things(history.steps[-1], after), **self._before}
         folders = {path: thing for path, thing in history.steps[0].names.items() if path in before and path != "/"}
         directories = {path for path, thing in folders.items() if history.things[thing].kind is Kind.DIRECTORY}
         counts = {path: sum(inner.rpartition("/")[0] == path for inner in directories) for path in directories}
@@ -71,7 +71,7 @@ class Attributes:
         return f"{node.links} links instead of {expected}, with {directories} directories in it"
 
 
-def _of_things(step: Step, statuses: Statuses) -> dict[int, Status]:
+def _of_things(step: Step, statuses: Statuses) -> dict[int, InodeStatus]:
     return {thing: statuses[path] for path, thing in sorted(step.names.items()) if path in statuses}
 
 

@@ -17,7 +17,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
 from bob.observe.observation import Observation
 from bob.schema import Document, adapt, decode, encode
-from bob.story.timeline import Timeline
+from bob.story.timeline import CrashTimeline
 from bob.workload.history import History
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
@@ -97,7 +97,7 @@ class OfProperty:
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(self.resolved, state)
 
-    def sentence(self, line: Timeline, context: Context, found: Observation | None) -> str:
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         extents = {}
         if found is not None and found.mounted:
             _history, oracle = _oracle(context)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from bob.claim.property.account import Extent
 from bob.claim.property.rules import Question
 from bob.story.decisive import at, decisive, in_words
-from bob.story.timeline import Called, Fate, Timeline, Written
+from bob.story.timeline import CallEvent, CrashTimeline, Fate, WriteEvent
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
@@ -21,7 +21,7 @@ JOURNAL, METADATA = "journal", "metadata"
 
 
 def of_question(
-    line: Timeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, Extent]
+    line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, Extent]
 ) -> str:
     """What happened, in one sentence; ``question`` is the one that is answered wrongly. ``extents`` say how much of its
     operations is there, where that is known."""
@@ -70,9 +70,9 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
     return f"{'' if is_nothing_there else 'a part of '}{_name(operations, number)}, issued before it,"
 
 
-def _how(line: Timeline, number: int) -> tuple[str, float | None]:
+def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
     """How operation ``number`` came to be on the medium, and when that was sent there (seconds)."""
-    called = next((event for event in line.events if isinstance(event, Called) and event.number == number), None)
+    called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
     commits = [one for one in there if one.kind == JOURNAL and "commit" in one.what]
@@ -87,19 +87,19 @@ def _how(line: Timeline, number: int) -> tuple[str, float | None]:
     return "was already there", None
 
 
-def _short(one: Written) -> str:
+def _short(one: WriteEvent) -> str:
     """The name of a write without the list of what a record of the log has in it, which is in the time line."""
     return re.split(r" \(|: ", one.what, maxsplit=1)[0] if one.kind == JOURNAL else one.what
 
 
-def _sent(line: Timeline, number: int) -> Written | None:
+def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
     """A write with data of operation ``number`` that is not there as it should be: one that decides, or the first where
     none is known to decide."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 
 
-def _still(line: Timeline, number: int) -> str:
+def _still(line: CrashTimeline, number: int) -> str:
     """Where the data of operation ``number``, or what it changed, was instead."""
     if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
@@ -113,7 +113,7 @@ def _still(line: Timeline, number: int) -> str:
     return "was still only in memory"
 
 
-def _where(line: Timeline, number: int) -> str:
+def _where(line: CrashTimeline, number: int) -> str:
     """Which writes with the data of operation ``number``, or with what it changed, are there, and which not."""
     own = [one for one in line.writes if number in one.operations]
     if not line.causes or any(one.decides for one in own):

@@ -11,7 +11,7 @@ from collections import defaultdict
 from itertools import accumulate
 
 from bob.crash.caches.rule import WriteCache
-from bob.trace.model import Flush, Trace, Write
+from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
@@ -27,7 +27,7 @@ def durable_since(trace: Trace) -> tuple[int | None, ...]:
         for device, some in flushes.items()
     }
 
-    def since(write: Write) -> int | None:
+    def since(write: DeviceWrite) -> int | None:
         completed = write.completed.time
         if write.fua:
             return completed
