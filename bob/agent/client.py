@@ -21,7 +21,7 @@ _PACKAGE = Path(__file__).with_name("inside")
 _UNCHECKED_PYC = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
 
 
-class Stream(Protocol):
+class DuplexStream(Protocol):
     """A duplex byte stream to a process in the guest."""
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
@@ -79,7 +79,7 @@ class Agent:
 
     def __init__(
         self,
-        stream: Stream,
+        stream: DuplexStream,
         awake: Callable[[], AbstractContextManager[None]] = nullcontext,
         *,
         real_time: bool = False,

@@ -24,7 +24,7 @@ STEP = re.compile(r"bob: at (.+)")
 """Before each step, a recording that is told to narrate prints this on the console."""
 
 
-class Cause(Enum):
+class LossCause(Enum):
     """How a guest was lost.
 
     PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone. DISCONNECTED: its QEMU runs, but
@@ -42,14 +42,14 @@ class Loss:
     """Why a guest was lost, with the last lines of its console, or of a panic the first. ``step`` is the last one that
     the recording narrated, such as "op 1 begin"; empty where it did not narrate."""
 
-    cause: Cause
+    cause: LossCause
     console: str
     step: str = ""
 
     @property
     def said(self) -> str:
         """The kernel's line on what is wrong with it, without the time; empty where it says nothing."""
-        mark = HANG if self.cause is Cause.HUNG else PANIC
+        mark = HANG if self.cause is LossCause.HUNG else PANIC
         line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()
 
@@ -57,7 +57,7 @@ class Loss:
     def is_by_kernel(self) -> bool:
         """Whether the kernel itself says that it panicked, and was not made to, or that a task hangs in it."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
-        return self.cause in (Cause.PANICKED, Cause.HUNG) and is_told
+        return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ class GuestLost(GuestError):
         self.loss = loss
 
     @property
-    def cause(self) -> Cause:
+    def cause(self) -> LossCause:
         """How it was lost."""
         return self.loss.cause
 
@@ -92,10 +92,10 @@ class KernelFell(GuestError):
 
 
 _VERBS = {
-    Cause.PANICKED: "panicked",
-    Cause.HUNG: "hangs",
-    Cause.VANISHED: "vanished",
-    Cause.DISCONNECTED: "broke off",
+    LossCause.PANICKED: "panicked",
+    LossCause.HUNG: "hangs",
+    LossCause.VANISHED: "vanished",
+    LossCause.DISCONNECTED: "broke off",
 }
 
 

@@ -25,14 +25,14 @@ _DEVICE = Path("/dev/kvm")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Acceleration:
     """The accelerator that is used, and why, in words for the report."""
 
     accelerator: Accelerator
     reason: str
 
 
-def choose(versions: str, kvm_boots: Callable[[], bool]) -> Choice:
+def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
     """What boots here. ``kvm_boots`` tries; its answer is remembered for this kernel, processor and ``versions``.
 
     A ``/dev/kvm`` that opens is not a KVM that boots (facts.md, "Guests"), so nothing less will do.
@@ -41,9 +41,11 @@ def choose(versions: str, kvm_boots: Callable[[], bool]) -> Choice:
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:
             raise UsageError(f"{VARIABLE} is {forced!r}", hint="kvm or tcg")
-        return Choice(Accelerator(forced), f"{VARIABLE} says so")
+        return Acceleration(Accelerator(forced), f"{VARIABLE} says so")
     if not os.access(_DEVICE, os.R_OK | os.W_OK):
-        return Choice(Accelerator.TCG, f"{_DEVICE} cannot be opened" if _DEVICE.exists() else f"there is no {_DEVICE}")
+        return Acceleration(
+            Accelerator.TCG, f"{_DEVICE} cannot be opened" if _DEVICE.exists() else f"there is no {_DEVICE}"
+        )
     memory = _memory(versions)
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choice(bool(json.loads(memory.read_text())["kvm_boots"]))
@@ -54,10 +56,12 @@ def choose(versions: str, kvm_boots: Callable[[], bool]) -> Choice:
     return _choice(boots)
 
 
-def _choice(kvm_boots: bool) -> Choice:
+def _choice(kvm_boots: bool) -> Acceleration:
     if kvm_boots:
-        return Choice(Accelerator.KVM, "a guest boots under KVM")
-    return Choice(Accelerator.TCG, f"/dev/kvm opens, but a guest under KVM was not ready after {KVM_DEADLINE:.0f} s")
+        return Acceleration(Accelerator.KVM, "a guest boots under KVM")
+    return Acceleration(
+        Accelerator.TCG, f"/dev/kvm opens, but a guest under KVM was not ready after {KVM_DEADLINE:.0f} s"
+    )
 
 
 def _memory(versions: str) -> Path:

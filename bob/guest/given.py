@@ -25,11 +25,11 @@ import paramiko
 
 from bob.agent.client import Agent, agent_file
 from bob.agent.inside.visit import BOOT
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import GuestError, UsageError
 from bob.guest.domain import Domain
 from bob.guest.shell import LOG, Shell
-from bob.guest.stream import Stream
+from bob.guest.stream import CommandStream
 from bob.image import Image
 from bob.subject import FileSystem, file_systems
 
@@ -59,7 +59,7 @@ _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MachineAddress:
     """Where a machine is, as it was said; ``port`` is None where SSH's own configuration may say it. With ``is_domain``
     the host is the name of a domain of libvirt's."""
 
@@ -111,10 +111,10 @@ def is_machine(name: str) -> bool:
     return name.startswith((f"{SCHEME}://", f"{DOMAIN}:"))
 
 
-def place(address: str) -> Place:
+def place(address: str) -> MachineAddress:
     """The machine at ``address``. Raises UsageError for what is no such address."""
     if named := _DOMAIN.fullmatch(address):
-        return Place(named[2], named[1], None, is_domain=True)
+        return MachineAddress(named[2], named[1], None, is_domain=True)
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -124,7 +124,7 @@ def place(address: str) -> Place:
     odd = parts.password is not None or parts.path.strip("/") or parts.query or parts.fragment
     if parts.scheme != SCHEME or not parts.hostname or odd or user_is_odd or parts.hostname.startswith("-"):
         raise _no_address(address)
-    return Place(parts.hostname, parts.username, port)
+    return MachineAddress(parts.hostname, parts.username, port)
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
@@ -167,7 +167,7 @@ def _programs(fs: FileSystem) -> set[str]:
     return {command[0] for command in (fs.mkfs, fs.check, fs.repair, fs.checker) if command}
 
 
-def _check(where: Place, about: dict[str, object]) -> None:
+def _check(where: MachineAddress, about: dict[str, object]) -> None:
     """Raise UsageError for the first thing that the machine lacks."""
     online, memory, busy = about["processors"], about["memory_mib"], about["busy"]
     assert isinstance(online, int) and isinstance(memory, int) and isinstance(busy, list)
@@ -194,14 +194,14 @@ class _Lent:
     """The agent that is there, and how many have it."""
 
     agent: Agent
-    stream: Stream
+    stream: CommandStream
     users: int = 0
 
 
 class GivenMachine:
     """A machine, for as long as it is open. All that want an agent get the same one; where that was lost, a new one."""
 
-    def __init__(self, where: Place, connect: str | None = None) -> None:
+    def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
         self._domain = Domain(where.host, connect) if where.is_domain else None
         self._shell: Shell | None = None
@@ -212,7 +212,7 @@ class GivenMachine:
 
     @classmethod
     @contextmanager
-    def open(cls, where: Place, connect: str | None = None) -> Iterator[GivenMachine]:
+    def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
         """Log in when an agent is first wanted, and out in the end. Of a domain, ``connect`` says whose (None: of the
         libvirt that ``virsh`` takes)."""
         machine = cls(where, connect)
@@ -287,7 +287,9 @@ class GivenMachine:
         failure: Exception = OSError()
         for host, port in self._domain.addresses():
             try:
-                transport = _log_in(Place(host, self.where.user, port), min(end, time.monotonic() + _ATTEMPT_SECONDS))
+                transport = _log_in(
+                    MachineAddress(host, self.where.user, port), min(end, time.monotonic() + _ATTEMPT_SECONDS)
+                )
             except (OSError, EOFError, paramiko.SSHException) as error:
                 failure = error
             else:
@@ -312,11 +314,11 @@ class GivenMachine:
                     self._domain.lost(hangs=not disconnected)
                 self._lent = None
                 self._log_out()
-        cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
+        cause = LossCause.DISCONNECTED if disconnected else LossCause.HUNG
         return GuestLost(Loss(cause, f"bob does not see that of {self.where.name}"), message)
 
 
-def _end(stream: Stream) -> None:
+def _end(stream: CommandStream) -> None:
     """Have an agent leave, and wait until it has."""
     with suppress(GuestError):
         stream.end_input()
@@ -324,7 +326,7 @@ def _end(stream: Stream) -> None:
     stream.close()
 
 
-def _log_in(where: Place, end: float) -> paramiko.Transport:
+def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
     """One attempt, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; of a known machine only.
 
     Raises GuestError where the machine refuses, or is not known; OSError, EOFError or SSHException if that may pass.

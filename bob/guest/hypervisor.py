@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from bob.errors import BobError, GuestError
-from bob.guest.accelerator import KVM_DEADLINE, Choice, choose, host
+from bob.guest.accelerator import KVM_DEADLINE, Acceleration, choose, host
 from bob.guest.console import Console
 from bob.guest.domain_xml import Identity, domain_xml
 from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect, disconnect
@@ -48,7 +48,7 @@ class Hypervisor:
         self._connection = connection
         self._uri = uri
         self._progress = progress
-        self._real_choice: Choice | None = None
+        self._real_choice: Acceleration | None = None
 
     @classmethod
     @contextmanager
@@ -73,12 +73,12 @@ class Hypervisor:
         finally:
             disconnect(connection, there)
 
-    def choice(self, spec: GuestSpec) -> Choice:
+    def choice(self, spec: GuestSpec) -> Acceleration:
         """The accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""
         if spec.clock is Clock.VIRTUAL:
-            return Choice(Accelerator.TCG, "virtual time needs emulation")
+            return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:
-            return Choice(spec.accelerator, "it was asked for")
+            return Acceleration(spec.accelerator, "it was asked for")
         if self._real_choice is None:
             self._real_choice = choose(
                 f"QEMU {self.versions.qemu}, libvirt {self.versions.libvirt}", lambda: self._boots_under_kvm(spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from bob.agent.loss import HANG, PANIC, STEP, Cause, Loss
+from bob.agent.loss import HANG, PANIC, STEP, Loss, LossCause
 from bob.guest.console import Console
 
 _TAIL_LINES = 30
@@ -36,11 +36,11 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
     steps = STEP.findall(text)
     step = steps[-1].strip() if steps else ""
     if panic := PANIC.search(text):
-        return Loss(Cause.PANICKED, _from(text, panic.start()), step)
+        return Loss(LossCause.PANICKED, _from(text, panic.start()), step)
     if running and not disconnected and (hang := HANG.search(text)):
-        return Loss(Cause.HUNG, _from(text, hang.start()), step)
-    cause = Cause.DISCONNECTED if disconnected else Cause.HUNG
-    return Loss(cause if running else Cause.VANISHED, guest.console.tail(_TAIL_LINES), step)
+        return Loss(LossCause.HUNG, _from(text, hang.start()), step)
+    cause = LossCause.DISCONNECTED if disconnected else LossCause.HUNG
+    return Loss(cause if running else LossCause.VANISHED, guest.console.tail(_TAIL_LINES), step)
 
 
 def _from(text: str, place: int) -> str:

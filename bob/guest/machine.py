@@ -21,9 +21,9 @@ from bob.guest.driver import LibvirtError, monitor
 from bob.guest.loss import diagnose
 from bob.guest.network import Network
 from bob.guest.port import PortStream, open_stream
-from bob.guest.shell import Address, Shell
+from bob.guest.shell import Shell, ShellAddress
 from bob.guest.spec import Accelerator, GuestSpec
-from bob.guest.stream import Stream
+from bob.guest.stream import CommandStream
 
 CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
 
@@ -59,14 +59,14 @@ class Guest:
         self._watch.start()
 
     @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
-    def address(self) -> Address:
+    def address(self) -> ShellAddress:
         """Where its SSH server can be reached. Raises GuestLost if QEMU does not say."""
         try:
             host, port = self.network.address(lambda command: monitor(self._domain, command))
         except LibvirtError as error:
             raise self.lost(True, f"QEMU's monitor does not answer ({error})") from error
         image = self.spec.image
-        return Address(host, port, "root", image.ssh_key, image.host_key, self.network.dial)
+        return ShellAddress(host, port, "root", image.ssh_key, image.host_key, self.network.dial)
 
     @property
     def shell(self) -> Shell:
@@ -79,7 +79,7 @@ class Guest:
         """One more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
-    def start(self, command: str) -> Stream | PortStream:
+    def start(self, command: str) -> CommandStream | PortStream:
         """Start ``command``, a program that knows of the port, and talk to it in the fastest way there is."""
         if self.port is None:
             return self.shell.open_channel(command)

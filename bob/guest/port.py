@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bob.agent.inside.port import USES_PORT
 from bob.guest.shell import Shell
-from bob.guest.stream import OnLoss, Stream
+from bob.guest.stream import CommandStream, OnLoss
 
 _PART = 2**18
 _WORD_BYTES = 16
@@ -30,7 +30,7 @@ _ENDED = "the connection to its port ended"
 class PortStream:
     """The port of a guest, to a ``program`` in it that was started by SSH."""
 
-    def __init__(self, connection: socket.socket, program: Stream, on_loss: OnLoss) -> None:
+    def __init__(self, connection: socket.socket, program: CommandStream, on_loss: OnLoss) -> None:
         self._connection = connection
         self._program = program
         self._on_loss = on_loss
@@ -89,7 +89,7 @@ class PortStream:
             raise self._on_loss(False, f"the program at its port {what}")
 
 
-def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Stream | PortStream:
+def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
     """Start ``command`` in the guest whose port is the socket ``path``, and talk to it: by the port if the guest has a
     driver for it, else by standard input and output.
 

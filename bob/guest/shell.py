@@ -17,7 +17,7 @@ from typing import Self
 import paramiko
 
 from bob.errors import GuestError
-from bob.guest.stream import OnLoss, Stream, connection_lost
+from bob.guest.stream import CommandStream, OnLoss, connection_lost
 
 _RETRY_SECONDS = 0.05
 _DIAL_SECONDS = 5.0  # then it is tried anew, if the machine is alive: what was sent to one that is gone is not answered
@@ -37,7 +37,7 @@ _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it ra
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ShellAddress:
     """Where to log in: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given.
 
     ``dial`` makes a connection to host and port within some seconds; it raises OSError.
@@ -73,7 +73,7 @@ class Shell:
 
     def __init__(
         self,
-        address: Address | LogIn,
+        address: ShellAddress | LogIn,
         *,
         deadline: float = 60.0,
         on_loss: OnLoss = connection_lost,
@@ -89,7 +89,7 @@ class Shell:
         end = time.monotonic() + deadline
         while True:
             try:
-                self._transport = _log_in(address, end) if isinstance(address, Address) else address(end)
+                self._transport = _log_in(address, end) if isinstance(address, ShellAddress) else address(end)
                 return
             except (OSError, EOFError, paramiko.SSHException) as error:
                 if time.monotonic() > end or not alive():
@@ -123,13 +123,13 @@ class Shell:
             self._sftp.sock.settimeout(timeout)
             self._sftp.putfo(file, remote)
 
-    def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> Stream:
+    def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
         """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output. What is told
         of it tells of what it is ``called``, if that is said."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
-        return Stream(channel, called or command, self._on_loss)
+        return CommandStream(channel, called or command, self._on_loss)
 
     def close(self) -> None:
         """Log out."""
@@ -173,7 +173,7 @@ class Shell:
             timer.cancel()
 
 
-def _log_in(address: Address, end: float) -> paramiko.Transport:
+def _log_in(address: ShellAddress, end: float) -> paramiko.Transport:
     """One attempt, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
     left = max(0.1, end - time.monotonic())
     connection = address.dial((address.host, address.port), min(left, _DIAL_SECONDS))
@@ -213,6 +213,6 @@ def _private_key(path: Path) -> paramiko.PKey:
         raise GuestError(f"cannot use the key {path}: {error}") from error
 
 
-def _check_host_key(address: Address, found: paramiko.PKey) -> None:
+def _check_host_key(address: ShellAddress, found: paramiko.PKey) -> None:
     if address.host_key is not None and address.host_key.split()[:2] != [found.get_name(), found.get_base64()]:
         raise GuestError(f"{address.host}:{address.port} is not the machine it should be: another host key")

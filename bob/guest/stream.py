@@ -28,7 +28,7 @@ def connection_lost(_disconnected: bool, message: str) -> GuestError:
     return ConnectionLost(message, hint="is the machine still running?")
 
 
-class Stream:
+class CommandStream:
     """Standard input and output of a command on the machine. A context manager."""
 
     def __init__(self, channel: paramiko.Channel, command: str, on_loss: OnLoss) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Self
 
-from bob.agent.client import Agent, Stream, agent_file
+from bob.agent.client import Agent, DuplexStream, agent_file
 from bob.guest.capacity import guests_that_fit
 from bob.guest.given import GivenImage, GivenMachine, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
@@ -114,7 +114,7 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
         yield Agent(stream, guest.awake) if clock is Clock.VIRTUAL else Agent(stream)
 
 
-def agent_stream(guest: Guest) -> Stream:
+def agent_stream(guest: Guest) -> DuplexStream:
     """Start an agent in ``guest``; the stream to it. Raises GuestLost."""
     guest.shell.push(agent_file(), _REMOTE_FILE)
     return guest.start(_START)

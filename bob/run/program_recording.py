@@ -10,7 +10,7 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.programs import HOME
 from bob.agent.inside.world import WORLD
-from bob.agent.loss import Cause, GuestLost, KernelFell
+from bob.agent.loss import GuestLost, KernelFell, LossCause
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
@@ -130,7 +130,7 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     """A finding where the kernel says that it panicked or hangs, with the console in ``run``; else the loss itself."""
     if not lost.loss.is_by_kernel:
         return lost
-    verb = "panicked" if lost.cause is Cause.PANICKED else "hung"
+    verb = "panicked" if lost.cause is LossCause.PANICKED else "hung"
     hint = None
     if run is not None:
         path = run.path / "console.txt"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bob.agent.loss import Cause, Loss
+from bob.agent.loss import Loss, LossCause
 from bob.schema import Document, adapt
 from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
@@ -23,7 +23,7 @@ class Refused:
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> Refused:
         """A workload at which the kernel panicked or hung: in which step, and in the kernel's words."""
-        verb = "panicked" if fall.cause is Cause.PANICKED else "hung"
+        verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls(workload, f"{words}: {fall.said}", fall)
 

@@ -12,8 +12,19 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.agent.inside import medium
-from bob.agent.inside.frames import Refused
-from bob.agent.inside.images import GAP, SECTOR, STEPS, Image, Pattern, differing, merged, outside, pack, unpack
+from bob.agent.inside.frames import Denial
+from bob.agent.inside.images import (
+    GAP,
+    SECTOR,
+    STEPS,
+    DeviceImage,
+    PatternImage,
+    differing,
+    merged,
+    outside,
+    pack,
+    unpack,
+)
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
 
@@ -35,16 +46,16 @@ changes: st.SearchStrategy[list[Change]] = st.lists(
 
 
 @pytest.fixture(scope="module")
-def image() -> Iterator[Image]:
-    image = Image(LENGTH)
+def image() -> Iterator[DeviceImage]:
+    image = DeviceImage(LENGTH)
     yield image
     image.close()
 
 
 @given(changes)
 @settings(max_examples=60, deadline=None)
-def test_what_is_packed_is_what_the_host_unpacks(image: Image, changed: list[Change]) -> None:
-    pattern = Pattern(STALE_CELL)
+def test_what_is_packed_is_what_the_host_unpacks(image: DeviceImage, changed: list[Change]) -> None:
+    pattern = PatternImage(STALE_CELL)
     pattern.fill(image, [(0, LENGTH // SECTOR)])
     expected = bytearray(stale(LENGTH))
     for sector, data in changed:
@@ -63,7 +74,7 @@ def test_what_is_packed_is_what_the_host_unpacks(image: Image, changed: list[Cha
 
 
 def test_equal_images_differ_nowhere_and_every_single_sector_is_seen() -> None:
-    one, other = Image(LENGTH), Image(LENGTH)
+    one, other = DeviceImage(LENGTH), DeviceImage(LENGTH)
     assert differing(one, other.address) == []
     assert one.is_same(other, 0, one.length // SECTOR)
     for sector in (0, 7, 8, STEPS[1] // SECTOR, LENGTH // SECTOR - 1):
@@ -77,7 +88,7 @@ def test_equal_images_differ_nowhere_and_every_single_sector_is_seen() -> None:
 
 
 def test_zeros_travel_without_their_data() -> None:
-    image = Image(LENGTH)
+    image = DeviceImage(LENGTH)
     image.put(16, b"x" * 8 * SECTOR)
     packed = pack(image, [(0, LENGTH // SECTOR)])
     assert len(packed) < 200
@@ -90,14 +101,14 @@ def test_zeros_travel_without_their_data() -> None:
 
 
 @pytest.mark.parametrize("sector", [LENGTH // SECTOR - 1, LENGTH // SECTOR, 10**9])
-def test_nothing_is_written_beyond_the_end(image: Image, sector: int) -> None:
+def test_nothing_is_written_beyond_the_end(image: DeviceImage, sector: int) -> None:
     with pytest.raises(ValueError):
         image.put(sector, bytes(2 * SECTOR))
 
 
 def test_two_images_never_share_a_place_in_the_tlb() -> None:
-    one = Image(LENGTH)
-    other = Image(LENGTH, beside=one)
+    one = DeviceImage(LENGTH)
+    other = DeviceImage(LENGTH, beside=one)
     apart = (one.address(0) - other.address(0)) // 4096 % 256
     assert apart == 128
     assert other.get(0, LENGTH // SECTOR) == bytes(LENGTH)
@@ -138,14 +149,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     medium.drop()
 
 
-def base(*changed: Change) -> medium.Base:
-    image = Image(LENGTH)
-    Pattern(STALE_CELL).fill(image, [(0, LENGTH // SECTOR)])
+def base(*changed: Change) -> medium.PackedBase:
+    image = DeviceImage(LENGTH)
+    PatternImage(STALE_CELL).fill(image, [(0, LENGTH // SECTOR)])
     for sector, data in changed:
         image.put(sector, data)
-    packed = pack(image, differing(image, Pattern(STALE_CELL).address))
+    packed = pack(image, differing(image, PatternImage(STALE_CELL).address))
     image.close()
-    return medium.Base((LENGTH,), STALE_CELL, packed)
+    return medium.PackedBase((LENGTH,), STALE_CELL, packed)
 
 
 def blocks(runs: list[tuple[int, int]]) -> list[int]:
@@ -162,8 +173,8 @@ anywhere = st.lists(st.tuples(st.integers(0, LENGTH // SECTOR - 300), st.integer
 def test_differences_are_looked_for_where_it_is_asked(
     changed: list[tuple[int, int]], asked: list[tuple[int, int]]
 ) -> None:
-    one = Image(LENGTH)
-    other = Image(LENGTH, beside=one)
+    one = DeviceImage(LENGTH)
+    other = DeviceImage(LENGTH, beside=one)
     for first, count in changed:
         one.put(first, b"x" * count * SECTOR)
     found = blocks(differing(one, other.address, asked))
@@ -191,7 +202,7 @@ def test_what_was_made_is_adopted_as_a_base(here: None) -> None:
     made = medium.medium_of(LENGTH, STALE_CELL)
     made.work.put(9, b"9" * SECTOR)
     runs = made.adopt("new")
-    medium.bases["new"] = medium.Base((LENGTH,), STALE_CELL, pack(made.work, runs))
+    medium.bases["new"] = medium.PackedBase((LENGTH,), STALE_CELL, pack(made.work, runs))
     medium.bases["other"] = base()
     after = bytes(made.work.data)
     assert made.pristine.data == after
@@ -222,7 +233,7 @@ def test_where_it_is_known_what_was_written_all_is_compared_only_once_in_a_while
 
 
 def test_a_base_that_is_not_there_is_refused(here: None) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Denial) as refused:
         medium.medium_with("missing")
     assert str(refused.value) == snapshot("the guest has no base image missing")
 

@@ -229,7 +229,7 @@ def test_what_a_program_sees_makes_another_tree(tmp_path: Path, change: Callable
     assert not any("unseen" in entry for entry in describe(after).values())
 
 
-def told_in_full(tree: look.Tree, looking: Look) -> dict[str, Any]:
+def told_in_full(tree: look.EntryTree, looking: Look) -> dict[str, Any]:
     """``tree`` as it travels, with its chunks in place of their numbers."""
     chunks = looking.new_chunks
     return {
@@ -300,7 +300,7 @@ def test_a_directory_without_end_is_not_seen(tmp_path: Path, monkeypatch: pytest
     assert last == max(tree)
 
 
-def in_full(tree: look.Tree, looking: Look) -> list[tuple[str, object]]:
+def in_full(tree: look.EntryTree, looking: Look) -> list[tuple[str, object]]:
     """``tree`` with its chunks in place of their numbers."""
     chunks = looking.new_chunks
     return [

@@ -26,9 +26,9 @@ import bob.agent.inside
 from bob.agent.client import agent_file
 from bob.agent.inside import scratch
 from bob.agent.inside.block_log import read_log
-from bob.agent.inside.frames import PREFIX, Refused, Reply, encode, serve
+from bob.agent.inside.frames import PREFIX, Denial, Reply, encode, serve
 from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained
-from bob.agent.inside.scratch import MOST_EMPTY_READS, Counts, counts
+from bob.agent.inside.scratch import MOST_EMPTY_READS, SectorCounts, counts
 from bob.trace.log import LogReader
 from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
@@ -80,7 +80,7 @@ def answers(*requests: bytes) -> list[tuple[dict[str, object], bytes]]:
 
     def greet(blob: bytes, name: str) -> Reply:
         if name == "nobody":
-            raise Refused("nobody is there")
+            raise Denial("nobody is there")
         return {"greeting": f"hello {name}"}, blob[::-1]
 
     replies = io.BytesIO()
@@ -149,7 +149,7 @@ WRITE = NewEntry(data=bytes(1024))
 @pytest.mark.parametrize("entries", [[], [WRITE], [END, WRITE], [NewEntry(EntryFlags.MARK, mark="other")]])
 def test_a_log_without_its_end_is_refused(tmp_path: Path, entries: list[NewEntry]) -> None:
     log(tmp_path / "log", *entries)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Denial) as refused:
         read_log(str(tmp_path / "log"))
     assert str(refused.value) == snapshot("the log device is full: writes are missing from the log")
 
@@ -157,7 +157,7 @@ def test_a_log_without_its_end_is_refused(tmp_path: Path, entries: list[NewEntry
 def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(bytes(4096))
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Denial) as refused:
         read_log(str(path))
     assert text_with(str(refused.value), "dm-log-writes") == snapshot("there is no dm-log-writes log on the log device")
 
@@ -280,7 +280,7 @@ def test_what_is_empty_for_ever_is_the_end_where_all_is_read() -> None:
 
 def test_a_count_waits_for_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = iter(["9 0 80 0 5 0 40 0 2 0 0", "9 0 88 0 5 0 40 0 1 0 0", "9 0 88 0 6 0 48 0 0 0 0 0 0 0 0 0 0"])
-    assert counts(lambda: next(fields).encode()) == Counts(88, 48)
+    assert counts(lambda: next(fields).encode()) == SectorCounts(88, 48)
     monkeypatch.setattr(scratch, "UNDER_WAY_SECONDS", 0.01)
     with pytest.raises(RuntimeError) as refused:
         counts(lambda: b"9 0 80 0 5 0 40 0 2 0 0")

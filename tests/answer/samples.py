@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from bob.agent.loss import Cause as HowLost
 from bob.agent.loss import Loss
+from bob.agent.loss import LossCause as HowLost
 from bob.answer.answer import Answer, ByRecording, CallWords, ClaimWords, Cross, ReliedOn, Way
 from bob.answer.result import (
     Allowed,

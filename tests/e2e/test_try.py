@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bob.agent.loss import Cause
+from bob.agent.loss import LossCause
 from bob.catalogue.probe_files import parse_finish
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.subjects import BLOCK_BYTES
@@ -90,7 +90,7 @@ def test_an_operation_that_panics_the_kernel_is_a_finding(tmp_path: Path) -> Non
     workload = Workload("try", parse("write /f 0 40"), parse("truncate /f 100; fsync /f"), NATURAL, At.END)
     tried, path = try_out(Trial(request, (workload,), (expectation("mounts"),), 2), tmp_path / "run", Silent())
     [part] = tried.falls
-    assert part.fall is not None and part.fall.cause is Cause.PANICKED
+    assert part.fall is not None and part.fall.cause is LossCause.PANICKED
     assert "operation 1 (truncate /f 100): BUG: kernel NULL pointer" in str(part.refused)
     assert any("jbd2_journal_file_inode" in line for line in part.fall.lines)
     assert verdicts(tried) == [Verdict.UNKNOWN]

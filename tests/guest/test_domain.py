@@ -17,7 +17,7 @@ from bob.guest import domain as domains
 from bob.guest import given as given_machines
 from bob.guest.domain import ALONE_SECONDS, Domain
 from bob.guest.driver import ADDRESS_SOURCES, LibvirtError
-from bob.guest.given import GivenMachine, Place, is_machine, place
+from bob.guest.given import GivenMachine, MachineAddress, is_machine, place
 from wording import text_with
 
 LEASE, AGENT, ARP = ADDRESS_SOURCES
@@ -96,13 +96,13 @@ def domain_in(monkeypatch: pytest.MonkeyPatch, libvirt: Libvirt, name: str = "te
 @pytest.mark.parametrize(
     ("said", "found"),
     [
-        ("libvirt:testbox", Place("testbox", None, None, is_domain=True)),
-        ("libvirt:root@testbox", Place("testbox", "root", None, is_domain=True)),
-        ("libvirt://root@testbox", Place("testbox", "root", None, is_domain=True)),
-        ("libvirt:Test Box.2", Place("Test Box.2", None, None, is_domain=True)),
+        ("libvirt:testbox", MachineAddress("testbox", None, None, is_domain=True)),
+        ("libvirt:root@testbox", MachineAddress("testbox", "root", None, is_domain=True)),
+        ("libvirt://root@testbox", MachineAddress("testbox", "root", None, is_domain=True)),
+        ("libvirt:Test Box.2", MachineAddress("Test Box.2", None, None, is_domain=True)),
     ],
 )
-def test_a_domain_is_named(said: str, found: Place) -> None:
+def test_a_domain_is_named(said: str, found: MachineAddress) -> None:
     assert place(said) == found and is_machine(said)
     assert place(found.name) == found
 
@@ -203,14 +203,14 @@ def test_its_addresses_are_tried_one_after_the_other(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(domains, "open_any", lambda _uri: libvirt)
     tried = []
 
-    def log_in(where: Place, _end: float) -> Any:
+    def log_in(where: MachineAddress, _end: float) -> Any:
         tried.append(where.name)
         if where.host != "192.168.122.10":
             raise OSError("connection refused")
         return "transport"
 
     monkeypatch.setattr(given_machines, "_log_in", log_in)
-    with GivenMachine.open(Place("testbox", "me", None, is_domain=True), "qemu:///system") as machine:
+    with GivenMachine.open(MachineAddress("testbox", "me", None, is_domain=True), "qemu:///system") as machine:
         with pytest.raises(OSError) as refused:
             machine._attempt(time.monotonic() + 5)
         assert str(refused.value) == snapshot("connection refused")

@@ -18,7 +18,7 @@ from bob.guest import given, shell
 from bob.guest import network as networks
 from bob.guest.domain import Domain
 from bob.guest.domain_xml import Identity, domain_xml
-from bob.guest.given import Place
+from bob.guest.given import MachineAddress
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.network import choose_network, network
@@ -207,7 +207,7 @@ def test_the_user_network_leads_nowhere_either(spec: GuestSpec, monkeypatch: pyt
         found = Domain(name, Root.shared().uri)
         assert found.addresses() == [(at.host, at.port)]
 
-        def log_in(where: Place, end: float) -> paramiko.Transport:
+        def log_in(where: MachineAddress, end: float) -> paramiko.Transport:
             assert where.port is not None
             return shell._log_in(replace(at, host=where.host, port=where.port, user=where.user or ""), end)
 

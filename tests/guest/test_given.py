@@ -28,7 +28,7 @@ from bob.agent.loss import GuestLost
 from bob.errors import GuestError, UsageError
 from bob.guest import given as given_machines
 from bob.guest import shell
-from bob.guest.given import GivenMachine, Place, is_machine, machine_image, place
+from bob.guest.given import GivenMachine, MachineAddress, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import GuestSpec
 from bob.record.base import make_base
@@ -45,7 +45,7 @@ NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True)
 @given(NAMES, st.none() | NAMES, st.none() | st.integers(1, 65535))
 def test_an_address_is_read_and_said_as_it_was(host: str, user: str | None, port: int | None) -> None:
     address = "ssh://" + (f"{user}@" if user else "") + host + (f":{port}" if port else "")
-    assert place(address) == Place(host, user, port)
+    assert place(address) == MachineAddress(host, user, port)
     assert place(address).name == address and is_machine(address)
     words = place(address).command.split()
     assert words[0] == "ssh" and words[-1] == (f"{user}@{host}" if user else host)
@@ -215,7 +215,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[GivenMachine]:
     monkeypatch.setattr(given_machines, "Shell", FakeShell)
     monkeypatch.setattr(FakeShell, "made", [])
     monkeypatch.setattr(FakeShell, "ended", [])
-    with GivenMachine.open(Place("testbox", "root", None)) as opened:
+    with GivenMachine.open(MachineAddress("testbox", "root", None)) as opened:
         yield opened
 
 
@@ -344,7 +344,7 @@ class Served:
         (self.home / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{self.port} {key.get_name()} {key.get_base64()}\n")
 
     def log_in(self, user: str | None = "me") -> None:
-        given_machines._log_in(Place("127.0.0.1", user, self.port), time.monotonic() + 20).close()
+        given_machines._log_in(MachineAddress("127.0.0.1", user, self.port), time.monotonic() + 20).close()
 
 
 @pytest.fixture

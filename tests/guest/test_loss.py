@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 from inline_snapshot import snapshot
 
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import GuestError
 from bob.guest import loss, reap, root
 from bob.guest.console import Console
@@ -29,7 +29,7 @@ from bob.guest.loss import diagnose
 from bob.guest.reaper import Reaper
 from bob.guest.saved import BadState, SavedState
 from bob.guest.shell import Shell
-from bob.guest.stream import ConnectionLost, Stream, connection_lost
+from bob.guest.stream import CommandStream, ConnectionLost, connection_lost
 from bob.schema import decode, encode
 from wording import text_with
 
@@ -45,18 +45,18 @@ class Paper:
 @pytest.mark.parametrize(
     ("printed", "running", "disconnected", "cause"),
     [
-        ("Kernel panic - not syncing: Attempted to kill init!", False, True, Cause.PANICKED),
-        ("Oops: 0000 [#1] PREEMPT SMP", True, False, Cause.PANICKED),
-        ("kernel BUG at fs/ext4/inode.c:1234!", False, True, Cause.PANICKED),
-        ("BUG: kernel NULL pointer dereference, address: 0", True, False, Cause.PANICKED),
-        ("EXT4-fs error (device loop0): bad bitmap", False, True, Cause.VANISHED),
-        ("", False, False, Cause.VANISHED),
-        ("", True, False, Cause.HUNG),
-        ("", True, True, Cause.DISCONNECTED),
+        ("Kernel panic - not syncing: Attempted to kill init!", False, True, LossCause.PANICKED),
+        ("Oops: 0000 [#1] PREEMPT SMP", True, False, LossCause.PANICKED),
+        ("kernel BUG at fs/ext4/inode.c:1234!", False, True, LossCause.PANICKED),
+        ("BUG: kernel NULL pointer dereference, address: 0", True, False, LossCause.PANICKED),
+        ("EXT4-fs error (device loop0): bad bitmap", False, True, LossCause.VANISHED),
+        ("", False, False, LossCause.VANISHED),
+        ("", True, False, LossCause.HUNG),
+        ("", True, True, LossCause.DISCONNECTED),
     ],
 )
 def test_causes(
-    printed: str, running: bool, disconnected: bool, cause: Cause, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    printed: str, running: bool, disconnected: bool, cause: LossCause, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
@@ -83,15 +83,15 @@ TRACE = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number i
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        ("kernel BUG at fs/ext4/inline.c:235!", Cause.PANICKED),
-        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", Cause.PANICKED),
-        ("INFO: task python3:117 blocked for more than 362 seconds.", Cause.HUNG),
+        ("kernel BUG at fs/ext4/inline.c:235!", LossCause.PANICKED),
+        ("watchdog: BUG: soft lockup - CPU#0 stuck for 26s!", LossCause.PANICKED),
+        ("INFO: task python3:117 blocked for more than 362 seconds.", LossCause.HUNG),
         ("INFO: task python3:117 blocked for more than 120 seconds.", None),
-        ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", Cause.HUNG),
+        ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", LossCause.HUNG),
         ("EXT4-fs error (device loop0): bad bitmap", None),
     ],
 )
-def test_the_kernel_says_at_which_step_it_fell(words: str, cause: Cause | None, tmp_path: Path) -> None:
+def test_the_kernel_says_at_which_step_it_fell(words: str, cause: LossCause | None, tmp_path: Path) -> None:
     (tmp_path / "console").write_text(f"bob: at mount\r\nbob: at op 2 begin\r\n[    3.0] {words}\n{TRACE}")
     found = diagnose(Paper(Console(tmp_path / "console"), True))
     assert found.step == "op 2 begin"
@@ -124,7 +124,7 @@ def test_a_kernel_that_was_made_to_panic_did_not_fall_by_itself(words: str, is_p
     """A program that takes all memory, and keeps it in /tmp, was a finding about the kernel."""
     (tmp_path / "console").write_text(f"bob: at op 2 begin\n[    3.0] {words}\n{TRACE}")
     found = diagnose(Paper(Console(tmp_path / "console"), True))
-    assert (found.cause is Cause.PANICKED, found.is_by_kernel) == (is_panic, False)
+    assert (found.cause is LossCause.PANICKED, found.is_by_kernel) == (is_panic, False)
     oops = "general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] PREEMPT SMP"
     (tmp_path / "console").write_text(f"[    3.0] {oops}\n[    4.0] {words}\n{TRACE}")
     assert diagnose(Paper(Console(tmp_path / "console"), True)).is_by_kernel
@@ -179,7 +179,7 @@ class BrokenChannel:
 
 
 def test_a_stream_whose_connection_broke_is_lost_and_can_be_closed() -> None:
-    with Stream(BrokenChannel(), "agent", connection_lost) as stream, pytest.raises(ConnectionLost):  # type: ignore[arg-type]
+    with CommandStream(BrokenChannel(), "agent", connection_lost) as stream, pytest.raises(ConnectionLost):  # type: ignore[arg-type]
         stream.write(b"request")
 
 

@@ -21,14 +21,14 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.agent.client import Agent
-from bob.agent.loss import Cause, GuestLost
+from bob.agent.loss import GuestLost, LossCause
 from bob.errors import GuestError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.port import PortStream
-from bob.guest.shell import Address, Shell
+from bob.guest.shell import Shell, ShellAddress
 from bob.guest.spec import GuestSpec
-from bob.guest.stream import ConnectionLost, Stream, connection_lost
+from bob.guest.stream import CommandStream, ConnectionLost, connection_lost
 from bob.record.encode import encode_subject
 from bob.run.agents import agent_stream
 from bob.subject import configuration
@@ -61,7 +61,7 @@ def program() -> Program:
 def ends(program: Program) -> Iterator[tuple[PortStream, socket.socket]]:
     """The host's end, and what the guest's end comes to."""
     ours, theirs = socket.socketpair()
-    with theirs, closing(PortStream(ours, cast(Stream, program), connection_lost)) as stream:
+    with theirs, closing(PortStream(ours, cast(CommandStream, program), connection_lost)) as stream:
         yield stream, theirs
     assert program.closed
 
@@ -72,7 +72,7 @@ def send(parts: list[bytes]) -> PortStream:
     with theirs:
         for part in parts:
             theirs.sendall(part)
-    return PortStream(ours, cast(Stream, Program()), connection_lost)
+    return PortStream(ours, cast(CommandStream, Program()), connection_lost)
 
 
 @given(parts=st.lists(st.binary(max_size=50), max_size=8), lengths=st.lists(st.integers(0, 40)))
@@ -93,7 +93,7 @@ def test_what_is_sent_arrives_whole_and_in_order(parts: list[bytes], lengths: li
 @given(st.lists(st.sampled_from([b"a", b"ab", b"abab-", b"abab-wor", b"-word", b"\0" * 300]), max_size=20))
 def test_what_an_earlier_program_said_is_passed_over(before: list[bytes]) -> None:
     ours, theirs = socket.socketpair()
-    with theirs, closing(PortStream(ours, cast(Stream, Program()), connection_lost)) as stream:
+    with theirs, closing(PortStream(ours, cast(CommandStream, Program()), connection_lost)) as stream:
         for part in [*before, WORD]:
             theirs.sendall(part)
         stream.skip_to(WORD, 5)
@@ -156,7 +156,7 @@ def test_agents_of_a_guest_one_after_the_other(guest: Guest) -> None:
     agent = Agent(first)
     with pytest.raises(GuestLost) as lost:  # the answer comes when nobody waits for it any more
         agent.ask("make_base", timeout=0.3, **MAKE_BASE)
-    assert lost.value.cause is Cause.HUNG
+    assert lost.value.cause is LossCause.HUNG
     first.close()
 
     second = agent_stream(guest)
@@ -166,12 +166,12 @@ def test_agents_of_a_guest_one_after_the_other(guest: Guest) -> None:
     assert guest.shell.run("pkill -KILL python3", 60).code == 0
     with pytest.raises(GuestLost, match=r"bob-agent.* ended") as lost:
         agent.ask("hello", timeout=60)
-    assert lost.value.cause is Cause.DISCONNECTED
+    assert lost.value.cause is LossCause.DISCONNECTED
     second.close()
 
     assert guest.shell.run("rmmod virtio_console", 60).code == 0
     third = agent_stream(guest)
-    assert isinstance(third, Stream)
+    assert isinstance(third, CommandStream)
     assert Agent(third).ask("has_base", timeout=60, base="b")[0] == {"has": False}
 
 
@@ -190,11 +190,11 @@ def test_a_guest_that_is_lost(guest: Guest) -> None:
     os.kill(guest.qemu_pid, signal.SIGSTOP)
     with pytest.raises(GuestLost) as lost:
         agent.ask("hello", timeout=1)
-    assert lost.value.cause is Cause.HUNG
+    assert lost.value.cause is LossCause.HUNG
     os.kill(guest.qemu_pid, signal.SIGKILL)
     with pytest.raises(GuestLost) as lost:
         agent.ask("hello", timeout=60)
-    assert lost.value.cause is Cause.VANISHED
+    assert lost.value.cause is LossCause.VANISHED
 
 
 # SSH
@@ -258,7 +258,7 @@ def test_a_stream_that_ends_says_why(shared: Guest) -> None:
         pytest.raises(GuestLost, match="gone fishing") as lost,
     ):
         stream.read_exactly(1, 60)
-    assert lost.value.cause is Cause.DISCONNECTED
+    assert lost.value.cause is LossCause.DISCONNECTED
 
 
 @pytest.mark.vm
@@ -293,5 +293,5 @@ def test_the_wrong_key_is_refused(shared: Guest, tmp_path: Path) -> None:
 
 def test_nobody_there() -> None:
     with pytest.raises(ConnectionLost) as refused:
-        Shell(Address("127.0.0.1", 1, "root", Path("/dev/null")), deadline=1)
+        Shell(ShellAddress("127.0.0.1", 1, "root", Path("/dev/null")), deadline=1)
     assert text_with(str(refused.value), 1) == snapshot("no SSH connection within 1 s ([Errno 111] Connection refused)")

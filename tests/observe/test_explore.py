@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.agent.inside.documents import subject_from
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.crash.coverage import States
 from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
@@ -36,7 +36,7 @@ from wording import text_with
 
 from .traces import LAYOUTS, pages
 
-LOSS = GuestLost(Loss(Cause.VANISHED, ""), "QEMU is gone")
+LOSS = GuestLost(Loss(LossCause.VANISHED, ""), "QEMU is gone")
 
 
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8

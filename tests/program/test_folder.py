@@ -13,8 +13,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
-from bob.agent.inside.bounds import Bounds
-from bob.agent.inside.programs import Ended, Script
+from bob.agent.inside.bounds import ScriptBounds
+from bob.agent.inside.programs import Script, ScriptExit
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
@@ -225,7 +225,7 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
         _said=Nothing(),
         _kill_all=lambda: None,
         _takes_too_much=str,
-        _bounds=Bounds(set()),
+        _bounds=ScriptBounds(set()),
     )
     monkeypatch.setattr(programs, "descendants", lambda _pid: [1])
     monkeypatch.setattr(programs, "ends_within", ends_within)
@@ -299,10 +299,10 @@ assert not has_children()
 
 def test_paths_in_what_a_script_says_are_those_of_the_file_system_under_test() -> None:
     said = f"{programs.ROOT}/db/CURRENT: gone\nnothing in {programs.ROOT}, see /var/log/x"
-    assert text_with(Ended(11, b"", said.encode()).words, "/db/CURRENT", "/var/log/x") == snapshot("""\
+    assert text_with(ScriptExit(11, b"", said.encode()).words, "/db/CURRENT", "/var/log/x") == snapshot("""\
 /db/CURRENT: gone
 nothing in /, see /var/log/x\
 """)
-    assert text_with(programs.how_it_ended(Ended(1, b"", said.encode()), 9.0), 1, "/var/log/x") == snapshot(
+    assert text_with(programs.how_it_ended(ScriptExit(1, b"", said.encode()), 9.0), 1, "/var/log/x") == snapshot(
         "failed (1): nothing in /, see /var/log/x"
     )

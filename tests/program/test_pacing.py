@@ -13,10 +13,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.pacing import Pacing
-from bob.agent.inside.programs import Ended
+from bob.agent.inside.programs import ScriptExit
 
 CALLS = 'open("f", O_RDONLY) = 3<R>', 'write(3<R>, "\\x61", 1) = 1', "fsync(3<R>) = 0", 'unlink("\\x66") = 0'
 TRACER = 4321
@@ -110,9 +110,9 @@ def test_beside_a_pace_stores_are_watched_and_it_is_kept_all_the_same(
 ) -> None:
     """With one of the two alone, a machine that was not busy would be called so."""
 
-    def traced(_seconds: float, calls: str, _traced: str, _stacks: bool) -> tuple[Ended, int]:
+    def traced(_seconds: float, calls: str, _traced: str, _stacks: bool) -> tuple[ScriptExit, int]:
         Path(calls).write_bytes(lines(root))
-        return Ended(0, b"", b""), 1
+        return ScriptExit(0, b"", b""), 1
 
     for name in ("PIPE", "BESIDE", "CALLS"):
         monkeypatch.setattr(programs, name, str(root.parent / name.lower()))
@@ -133,7 +133,7 @@ def test_a_neighbour_that_cannot_sync_is_told_and_strace_goes_on(root: Path, mon
             raise OSError(errno.ENOSPC, "")
 
         monkeypatch.setattr("os.fsync", full)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(Denial) as refused:
             paced(root, other, lines(root)[:-1])
         assert str(refused.value) == snapshot(
             "the process that syncs beside the workload failed: No space left on device"
@@ -146,7 +146,7 @@ def test_a_process_that_nobody_traces_is_told(root: Path, monkeypatch: pytest.Mo
     for name in ("sched_setaffinity", "sched_setscheduler"):
         monkeypatch.setattr(f"os.{name}", lambda *_: None)
     monkeypatch.setattr("bob.agent.inside.ahead.RUNTIME", os.devnull)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Denial) as refused:
         paced(root, None, lines(root).replace(b"1 ", f"{os.getpid()} ".encode()))
     assert str(refused.value) == snapshot("the process that makes the workload wait failed: No such process")
 
@@ -154,7 +154,7 @@ def test_a_process_that_nobody_traces_is_told(root: Path, monkeypatch: pytest.Mo
 def test_a_neighbour_that_had_nothing_to_wait_for_is_told(root: Path) -> None:
     reads = b'1 0.1 open("\\x66") = 4\n'
     assert paced(root, None, reads) == reads
-    with Neighbour(str(root), "ext4") as other, pytest.raises(Refused) as refused:
+    with Neighbour(str(root), "ext4") as other, pytest.raises(Denial) as refused:
         paced(root, other, reads)
     assert str(refused.value) == snapshot("the process that syncs beside the workload had no call to wait for")
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from bob.agent.inside.strace_lines import Lines, lines_of
-from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED, Changes
+from bob.agent.inside.strace_lines import StraceLines, lines_of
+from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED, TracedChanges
 
 ROOT = "/run/bob/root"
 
@@ -20,7 +20,7 @@ def escaped(text: str) -> str:
 
 
 def changes(*calls: str, pid: int = 7) -> list[bool]:
-    lines, found = Lines(), Changes(ROOT)
+    lines, found = StraceLines(), TracedChanges(ROOT)
     taken = [lines.take(f"{pid} {number}.5 {escaped(call)}".encode()) for number, call in enumerate(calls)]
     return [line is not None and found.made_by(line) for line in taken]
 
@@ -76,7 +76,7 @@ def test_a_pace_waits_for_each_call_that_changes_something(call: str) -> None:
     assert changes(call.replace("R/", f"{ROOT}/").replace("R>", f"{ROOT}>")) == [True]
     traced = f"{TRACED},{PLACING},{READS},{CLOSES}".replace("?", "").split(",")
     assert call.partition("(")[0] in traced and len(traced) == len(set(traced))
-    begun, found = Lines(), Changes(ROOT)
+    begun, found = StraceLines(), TracedChanges(ROOT)
     one = escaped(call.replace("R/", f"{ROOT}/").replace("R>", f"{ROOT}>"))
     arguments, result = one.rsplit(")", 1)
     name, first = arguments.split("(", 1)

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.warm_python import WarmPython
 
 LIKE_ANY_OTHER = {
@@ -430,7 +430,7 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
     forks = WarmPython(str(tmp_path / "check"), list, {}, 1.0)
     assert forks.pid is None and {path.name for path in mine.iterdir()} == before
     assert not programs.SCRATCH
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Denial) as refused:
         programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)
     assert str(refused.value) == snapshot("check cannot be started: No such file or directory")
 

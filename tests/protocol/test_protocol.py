@@ -25,7 +25,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.agent.inside.mounts import ROOT as MOUNTED
-from bob.agent.inside.stores import Watcher
+from bob.agent.inside.stores import StoreFilter
 from bob.apm.builtin import builtin
 from bob.apm.counting import count
 from bob.apm.crashes import CrashStage, ModelStates
@@ -1076,7 +1076,7 @@ class Watched:
     """What a program does to a mapped file, in this process; and what the recorder makes of the lines of its calls."""
 
     root: Path
-    watcher: Watcher
+    watcher: StoreFilter
     lines: list[bytes] = field(default_factory=list)
     trees: list[tuple[int, dict[str, Node]]] = field(default_factory=list)
     """After each call: how many calls there were, with what is stored before and with them, and the tree."""
@@ -1127,7 +1127,7 @@ class Watched:
 @contextmanager
 def watched(root: Path) -> Iterator[Watched]:
     (root / "a").write_bytes(b"first" * 2000)
-    done = Watched(root, Watcher(str(root)))
+    done = Watched(root, StoreFilter(str(root)))
     done.number = os.open(root / "a", os.O_RDWR)
     try:
         done.call(f"openat(AT_FDCWD, {escaped(f'{root}/a'.encode())}, O_RDWR) = {done.there()}")

@@ -12,7 +12,7 @@ import pytest
 
 from bob.agent.client import Agent, AgentBroken
 from bob.agent.inside.frames import encode
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.progress import Silent
@@ -20,7 +20,7 @@ from bob.run import agents
 from bob.run.agents import KeptGuests, unshared
 from bob.run.pool import each_in_a_guest
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 
 
 class Answers:

@@ -18,7 +18,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken, what_happened
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.crash import case
 from bob.crash.device import DeviceModel
 from bob.errors import (
@@ -48,7 +48,7 @@ from bob.workload.language import parse
 from bob.workload.operations import Workload
 from wording import text_with
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
 OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
 
@@ -226,10 +226,10 @@ OOPS = "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"
 @pytest.mark.parametrize(
     ("fall", "is_finding"),
     [
-        (Loss(Cause.PANICKED, OOPS, "op 1 begin"), True),
-        (Loss(Cause.HUNG, "[ 9.0] INFO: task python3:7 blocked for more than 362 seconds.", "op 1 begin"), True),
-        (Loss(Cause.HUNG, "nothing of interest", "op 1 begin"), False),
-        (Loss(Cause.VANISHED, OOPS, "op 1 begin"), False),
+        (Loss(LossCause.PANICKED, OOPS, "op 1 begin"), True),
+        (Loss(LossCause.HUNG, "[ 9.0] INFO: task python3:7 blocked for more than 362 seconds.", "op 1 begin"), True),
+        (Loss(LossCause.HUNG, "nothing of interest", "op 1 begin"), False),
+        (Loss(LossCause.VANISHED, OOPS, "op 1 begin"), False),
     ],
 )
 def test_a_kernel_that_falls_twice_at_a_workload_is_a_finding(

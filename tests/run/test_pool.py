@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.agent.client import Agent, AgentBroken
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.guest.spec import Clock
 from bob.progress import Silent
 from bob.run import pool as module
 from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, Tell, each_in_a_guest
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 ITEMS = [(f"item {number}", number) for number in range(4)]
 
 

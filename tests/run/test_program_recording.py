@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bob.agent.inside.world import WORLD
-from bob.agent.loss import Cause, GuestLost, KernelFell, Loss
+from bob.agent.loss import GuestLost, KernelFell, Loss, LossCause
 from bob.errors import Exit
 from bob.program.folder import named
 from bob.progress import Silent
@@ -31,8 +31,8 @@ def test_that_bob_goes_into_the_world_is_no_call_of_the_program_but_its_own_chro
 @pytest.mark.parametrize(
     ("loss", "code"),
     [
-        (Loss(Cause.PANICKED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"), Exit.DIFFERENT),
-        (Loss(Cause.VANISHED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"), Exit.GUEST),
+        (Loss(LossCause.PANICKED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"), Exit.DIFFERENT),
+        (Loss(LossCause.VANISHED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!"), Exit.GUEST),
     ],
 )
 def test_a_kernel_that_falls_while_a_program_is_recorded_is_a_finding(

@@ -13,7 +13,7 @@ import pytest
 
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import UsageError
 from bob.judge.looked import Looked
 from bob.observe.observed import Observed
@@ -26,7 +26,7 @@ from bob.request import ProbeRequest
 from bob.run import pool, program_windows
 from bob.run.program_windows import look
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 BUDGET, STATES = 10, 3
 SEEN = samples.observed((samples.FIRST, 0), (samples.LAST, 1), found=[samples.NOTHING, samples.ALL])
 

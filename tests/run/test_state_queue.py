@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bob.agent.client import Agent
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.apm.crashes import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.program.answer import Batches, CheckerAnswer
@@ -25,7 +25,7 @@ from bob.run.pool import Pool
 from bob.run.state_queue import Built, StateQueue
 from tests.apm.cases import NOTHING, graph_of
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 FINE = CheckerAnswer(0, "")
 
 

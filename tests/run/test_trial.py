@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 import bob.run.trial
 import samples_of_runs as samples
-from bob.agent.loss import Cause, GuestLost, Loss
+from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.verdict import Verdict
 from bob.crash import case
@@ -132,7 +132,9 @@ def test_what_could_not_be_recorded_leaves_open_what_does_not_break(
 def test_a_kernel_that_falls_is_told_also_where_nothing_was_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fall = Loss(Cause.PANICKED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!\nRIP: 0010:ext4_write_inline_data", "mount")
+    fall = Loss(
+        LossCause.PANICKED, "[ 3.0] kernel BUG at fs/ext4/inline.c:235!\nRIP: 0010:ext4_write_inline_data", "mount"
+    )
     for number, kept in enumerate(([fall, fall], [fall, observed()])):
         tried, folder = judged(tmp_path / str(number), monkeypatch, kept, "mounts")
         assert [part.fall for part in tried.finishes] == [fall if isinstance(one, Loss) else None for one in kept]
@@ -212,7 +214,7 @@ def test_the_document_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 # Crashed recoveries whose guests are lost, or at which bob breaks: tried again, unknown, and the others go on
 
-LOSS = GuestLost(Loss(Cause.HUNG, ""), "no answer")
+LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
 PLACES = 3
 

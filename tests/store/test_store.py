@@ -18,7 +18,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob import documents
-from bob.agent.loss import Cause, Loss
+from bob.agent.loss import Loss, LossCause
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
@@ -137,7 +137,7 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
 
 def test_refusals_read_back_the_same(run: RunDirectory) -> None:
     folder = run.folder(7, samples.WORKLOAD)
-    for fall in (None, Loss(Cause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
+    for fall in (None, Loss(LossCause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
         refused = Refused(samples.WORKLOAD, "the guest was lost", fall)
         run.save_refusal(folder, refused)
         assert run.refusal(folder) == refused

@@ -9,7 +9,7 @@ from contextlib import suppress
 from bob.agent.inside import mapper
 from bob.agent.inside.devices import PART, Loop, forget_file_systems, run, write_text
 from bob.agent.inside.documents import LayerDocument
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import SECTOR
 
 DISK = "DISK"
@@ -26,7 +26,7 @@ class Assembly:
             self._steps.append((layer, disks))
             disks = [layer.device]
         if len(disks) != 1:
-            raise Refused(f"nothing says how {len(disks)} disks are assembled")
+            raise Denial(f"nothing says how {len(disks)} disks are assembled")
         [self.path] = disks
 
     def assemble(self) -> None:
@@ -35,7 +35,7 @@ class Assembly:
             _run(layer.assemble, below)
             forget_file_systems()
             if not os.path.exists(layer.device):
-                raise Refused(f"the commands that assemble the disks made no {layer.device}")
+                raise Denial(f"the commands that assemble the disks made no {layer.device}")
 
     def release(self) -> None:
         """Have the disks alone again: what the layers above them held in memory is gone."""
@@ -67,7 +67,7 @@ def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
     return list(zip(starts, lengths))
 
 
-class Parts:
+class LoopDisks:
     """The disks that are in one ``file``, each a loop device; ``with`` takes them away."""
 
     def __init__(self, file: str, lengths: Sequence[int]) -> None:
@@ -85,7 +85,7 @@ class Parts:
             with suppress(OSError):
                 loop.close()
 
-    def __enter__(self) -> Parts:
+    def __enter__(self) -> LoopDisks:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from bob.agent.inside import medium
-from bob.agent.inside.assembly import Assembly, Parts
+from bob.agent.inside.assembly import Assembly, LoopDisks
 from bob.agent.inside.devices import BASE_EPOCH, run
 from bob.agent.inside.documents import subject_from
 from bob.agent.inside.frames import Reply
@@ -45,7 +45,7 @@ def make_base(
     made = subject_from(subject)
     clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
-    with Parts(device.work_path, disks) as parts, Assembly(made.layers, parts.paths) as whole:
+    with LoopDisks(device.work_path, disks) as parts, Assembly(made.layers, parts.paths) as whole:
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")
@@ -71,7 +71,7 @@ def make_base(
     set_clock()
     runs = device.adopt(base)
     packed = pack(device.pristine, runs)
-    medium.bases[base] = medium.Base(tuple(disks), cell.encode(), packed)
+    medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), packed)
     return {"mkfs": printed, "effective_options": effective, "filled": filled}, packed
 
 
@@ -97,7 +97,7 @@ def take_all(performer: Operations, path: str) -> int:
 
 def put_base(base: str, disks: list[int], cell: str, blob: bytes) -> Reply:
     """Take a base image that was made in another guest."""
-    medium.bases[base] = medium.Base(tuple(disks), cell.encode(), blob)
+    medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), blob)
     return {}, b""
 
 

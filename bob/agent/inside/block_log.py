@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Iterator
 
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 
 SECTOR = 512
 SUPER = struct.Struct("<QQQI")
@@ -28,7 +28,7 @@ def read_log(path: str) -> bytes:
     try:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:
-            raise Refused("there is no dm-log-writes log on the log device")
+            raise Denial("there is no dm-log-writes log on the log device")
         end, last = sectorsize, b""
         for _ in range(entries):
             header = os.pread(fd, sectorsize, end)
@@ -36,7 +36,7 @@ def read_log(path: str) -> bytes:
             end += sectorsize * (1 if flags & DISCARD else 1 + sectors)
             last = header[ENTRY.size : ENTRY.size + length] if flags & MARK else b""
         if last != LAST_MARK:
-            raise Refused("the log device is full: writes are missing from the log")
+            raise Denial("the log device is full: writes are missing from the log")
         pieces, position = [], 0
         while position < end and (piece := os.pread(fd, end - position, position)):
             pieces.append(piece)

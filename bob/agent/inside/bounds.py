@@ -53,7 +53,7 @@ def do_not_spare(pid: int) -> None:
         write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
 
-class Bounds:
+class ScriptBounds:
     """The bounds of a script that is about to be started, ``but`` those processes that are there already. What strace
     writes down of it goes to the file ``calls``, if it is traced."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any, Optional
 
-from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.mounts import ROOT, mount_or_refuse
 from bob.agent.inside.programs import run_check, run_spoiler
@@ -21,7 +21,7 @@ TMPFS = "mode=755,size=100%"
 
 chunks: list[bytes] = []
 """What was sent, by number."""
-Answer = tuple[Optional[int], str]
+CheckerReply = tuple[Optional[int], str]
 """The exit code of a checker (None: it did not end in time), and what it printed."""
 
 
@@ -65,12 +65,12 @@ def check_built(
     return {"answers": answers, "without": sorted(without)}, b""
 
 
-def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> Answer:
+def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
     """Have the checker look at what is mounted, after a crash before which ``told`` was told. Before that, a script of
     the program, or bob (:data:`EMPTIED`), spoils the tree where there is a ``spoiler``."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
-            raise Refused(f"the tree cannot be emptied: {fault}")
+            raise Denial(f"the tree cannot be emptied: {fault}")
     elif spoiler:
         run_spoiler(spoiler, seconds)
     ended = run_check(told, seconds)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from bob.agent.inside import mapper
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 
 WORK = "/tmp/bob"
 """Where the agent keeps everything: a tmpfs of its own."""
@@ -144,7 +144,7 @@ def remove_log_writes(disks: int) -> None:
     for process in _kernel_threads(LOG_WRITER, disks):
         while read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0] != IDLE:
             if time.monotonic() > deadline:
-                raise Refused(f"the log was not written {LOGGED_SECONDS} s after the last write")
+                raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")
             time.sleep(0.001)
     for number in range(disks):
         mapper.remove(f"{TARGET}-{number}")
@@ -159,7 +159,7 @@ def _kernel_threads(name: str, count: int) -> list[int]:
                 found.append(process)
         if len(found) == count:
             return found
-    raise Refused(f"the kernel has {len(found)} threads {name!r} where there should be {count}")
+    raise Denial(f"the kernel has {len(found)} threads {name!r} where there should be {count}")
 
 
 def _mapped() -> dict[str, bool]:
@@ -208,10 +208,10 @@ def run(*command: str) -> str:
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
     except FileNotFoundError:
-        raise Refused(f"{command[0]} is not installed in the guest") from None
+        raise Denial(f"{command[0]} is not installed in the guest") from None
     printed = (done.stdout + done.stderr).decode(errors="replace").strip()
     if done.returncode:
-        raise Refused(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
+        raise Denial(f"{os.path.basename(command[0])} failed ({done.returncode}): {without_usage(printed)}")
     return printed
 
 

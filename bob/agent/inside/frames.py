@@ -22,7 +22,7 @@ Reply = tuple[dict[str, Any], bytes]
 Handler = Callable[..., Reply]
 
 
-class Refused(Exception):
+class Denial(Exception):
     """The machine said no: the message is what the user is told; the ``hint``, what to do then."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -30,7 +30,7 @@ class Refused(Exception):
         self.hint = hint
 
 
-class OperationRefused(Refused):
+class OperationRefused(Denial):
     """The file system said no to an operation of a workload, or of its initial tree."""
 
 
@@ -59,7 +59,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, handlers: Mapping[str, Handler]
         try:
             answer, payload = handlers[header.pop("do")](blob=blob, **header)
             answer = {"ok": True, **answer}
-        except Refused as refusal:
+        except Denial as refusal:
             answer, payload = {"ok": False, "error": str(refusal)}, b""
             if refusal.hint:
                 answer["hint"] = refusal.hint

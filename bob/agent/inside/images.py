@@ -30,7 +30,7 @@ APART = 256 * 4096
 Runs = list[tuple[int, int]]
 """Sectors as runs: first sector, number of sectors; ascending and apart."""
 
-Address = Callable[[int], int]
+AddressMap = Callable[[int], int]
 """Where in memory the bytes at an offset of an image begin; good for one of the largest steps from there."""
 
 GAP = 32
@@ -41,7 +41,7 @@ _memcmp = ctypes.CDLL(None).memcmp
 _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
-class Image:
+class DeviceImage:
     """The ``length`` bytes of a device: in memory, and where ``path`` is given in that file, which is made, or where
     ``memory`` is given in that.
 
@@ -49,7 +49,7 @@ class Image:
     """
 
     def __init__(
-        self, length: int, path: str | None = None, beside: Image | None = None, memory: mmap.mmap | None = None
+        self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
     ) -> None:
         self.path = path
         self.length = length
@@ -82,13 +82,13 @@ class Image:
         """What is in ``sectors`` sectors from ``sector`` on."""
         return bytes(self.data[sector * SECTOR : (sector + sectors) * SECTOR])
 
-    def copy(self, other: Image, runs: Iterable[tuple[int, int]]) -> None:
+    def copy(self, other: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
         """Make the sectors ``runs`` what they are in ``other``."""
         for sector, sectors in runs:
             span = slice(sector * SECTOR, (sector + sectors) * SECTOR)
             self.data[span] = other.data[span]
 
-    def is_same(self, other: Image, sector: int, sectors: int) -> bool:
+    def is_same(self, other: DeviceImage, sector: int, sectors: int) -> bool:
         """Whether both have the same in ``sectors`` sectors from ``sector`` on."""
         start = sector * SECTOR
         return not _memcmp(self.address(start), other.address(start), sectors * SECTOR)
@@ -102,7 +102,7 @@ class Image:
             os.unlink(self.path)
 
 
-class Pattern:
+class PatternImage:
     """A medium that says ``cell`` again and again."""
 
     def __init__(self, cell: bytes) -> None:
@@ -113,7 +113,7 @@ class Pattern:
         """Where in memory there is what belongs at any offset that a step begins at."""
         return self._address
 
-    def fill(self, image: Image, runs: Iterable[tuple[int, int]]) -> None:
+    def fill(self, image: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
         """Make the sectors ``runs`` of ``image`` as they were before any write."""
         most = len(self._piece) // SECTOR
         for first, sectors in runs:
@@ -121,7 +121,7 @@ class Pattern:
                 image.put(sector, memoryview(self._piece)[: min(most, first + sectors - sector) * SECTOR])
 
 
-def differing(image: Image, other: Address, within: Runs | None = None) -> Runs:
+def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
     """The sectors in which ``image`` is not what is at ``other``, rounded out to blocks of the smallest step; looked
     for in the sectors ``within`` only, in any order, if these are given."""
     runs: Runs = []
@@ -191,7 +191,7 @@ def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Itera
             yield offset + inner, unequal
 
 
-def pack(image: Image, runs: Runs) -> bytes:
+def pack(image: DeviceImage, runs: Runs) -> bytes:
     """The sectors ``runs`` of ``image`` in the form in which images travel."""
     packer = zlib.compressobj(1)
     pieces = []
@@ -202,7 +202,7 @@ def pack(image: Image, runs: Runs) -> bytes:
     return b"".join([*pieces, packer.flush()])
 
 
-def _blank_apart(image: Image, runs: Runs) -> Iterator[tuple[int, int, bool]]:
+def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, bool]]:
     """``runs`` again, but each either all zeros (True) or not, seen in blocks of the smallest step."""
     for sector, sectors in runs:
         start, stop = sector * SECTOR, (sector + sectors) * SECTOR

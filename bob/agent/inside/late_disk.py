@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import ClassVar, NoReturn
 
 from bob.agent.inside.devices import SECTOR, forget_file_systems, read_text, run_anyhow, write_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.late_server import LateServer
 
 MOST_DISKS = 8
@@ -43,7 +43,7 @@ class LateDisk:
         if not os.path.exists(f"/sys/block/{self.name}"):
             run_anyhow(["modprobe", "--quiet", "nbd", f"nbds_max={MOST_DISKS}", "max_part=0"], "")
         if not os.path.exists(f"/sys/block/{self.name}"):
-            raise Refused("the guest's kernel has no network block devices (module nbd): record with prompt completion")
+            raise Denial("the guest's kernel has no network block devices (module nbd): record with prompt completion")
         control, self._control = os.pipe()
         self._server = os.fork()
         if not self._server:
@@ -74,7 +74,7 @@ class LateDisk:
         block = f"/sys/block/{self.name}"
         while not os.path.exists(f"{block}/pid") or read_text(f"{block}/size") != f"{sectors}\n":
             if time.monotonic() > deadline:
-                raise Refused(f"the kernel made no device of {sectors} sectors of {self.name}")
+                raise Denial(f"the kernel made no device of {sectors} sectors of {self.name}")
             time.sleep(0.001)
 
 

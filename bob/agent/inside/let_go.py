@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 
 from bob.agent.inside.devices import LOOP_CLR_FD, Descriptor, read_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import MNT_DETACH, ROOT, libc, unmount
 from bob.agent.inside.world import WORLD
 
@@ -22,16 +22,16 @@ ROOTS = ROOT, WORLD + ROOT
 DELETED = " (deleted)"
 """So the kernel ends the path of a file that has no name any more."""
 
-Mounted = tuple[str, ...]
+MountLine = tuple[str, ...]
 """A mount as the kernel lists it (proc_pid_mountinfo(5)): number, parent, device, directory in it, place."""
 
 
-def mounts() -> list[Mounted]:
+def mounts() -> list[MountLine]:
     """All that is mounted, in order."""
     return [tuple(line.split()[:5]) for line in read_text("/proc/self/mountinfo").splitlines()]
 
 
-def unmount_after_scripts(before: list[Mounted]) -> None:
+def unmount_after_scripts(before: list[MountLine]) -> None:
     """Unmount what is at ``ROOT`` after scripts of a program ran on it, and all else that is not among what was mounted
     ``before``. Refuses where that cannot be done."""
     with suppress(OSError), Descriptor(ROOT, os.O_RDONLY) as root:
@@ -48,7 +48,7 @@ def unmount_after_scripts(before: list[Mounted]) -> None:
     if libc.umount2(ROOT.encode(), 0) == 0:
         return
     if not os.path.ismount(ROOT):
-        raise Refused("a script has unmounted the directory under test", "it must be mounted when the script ends")
+        raise Denial("a script has unmounted the directory under test", "it must be mounted when the script ends")
     busy = _clear_files()
     try:
         unmount()
@@ -56,7 +56,7 @@ def unmount_after_scripts(before: list[Mounted]) -> None:
         if error.errno != errno.EBUSY:
             raise
         why = f" ({', '.join(busy)})" if busy else ""
-        raise Refused(f"a script has left its file system busy{why}", "the script must undo that itself") from None
+        raise Denial(f"a script has left its file system busy{why}", "the script must undo that itself") from None
 
 
 def _clear_files() -> list[str]:

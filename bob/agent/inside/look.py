@@ -39,24 +39,24 @@ OUT_OF_REACH = {
 """So the kernel says that bob could not look, and nothing of what is there."""
 
 Xattrs = tuple[tuple[str, int], ...]
-Status = tuple[int, int, int, int]
+StatusFields = tuple[int, int, int, int]
 """Permission bits, owner, group, time of modification (ns; 0 if it was not set when the base image was made)."""
 Also = tuple[tuple[str, Any], ...]
 """What else there is to be told of an entry, by the names by which it travels."""
-Entry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[Status], Also, Optional[str]]
+TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
 """Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, what else
 stat says (None where it says nothing), what there is beside, fault."""
-Fault = Optional[tuple[str, Also]]
+LookFault = Optional[tuple[str, Also]]
 """What went wrong, in words; and that bob did not see all there is, where that is so."""
-UNKNOWN: Entry = ("directory", 0, 1, 0, (), "", (), None, (), None)
+UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)
 """A directory of which nothing is known."""
 UNSEEN: Also = (("unseen", True),)
 TOUCHED = "touched"
 """The times that recovery or the look has set, by name."""
 Stat = Union[os.stat_result, Statx]
-Told = list[bytes]
+Outputs = list[bytes]
 """What the kernel tells of the flags of a thing."""
-Tree = tuple[tuple[str, Entry], ...]
+EntryTree = tuple[tuple[str, TreeEntry], ...]
 """(path, entry), by path."""
 
 
@@ -78,11 +78,11 @@ class Look:
         self._flags = FlagReader()
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
-        self._known: dict[str, tuple[Any, bytes | Pieces, Told, Entry]] = {}
+        self._known: dict[str, tuple[Any, bytes | Pieces, Outputs, TreeEntry]] = {}
         """What a path was last: its status with its time of modification (ns), all that is in it, its flags, and what
         is told of it. Of what has an attribute, a fault, or a time that the look has set there is nothing here."""
 
-    def tree(self, since: int | None = None) -> Tree:
+    def tree(self, since: int | None = None) -> EntryTree:
         """Every name below the root. Recovery and the look have set the times from ``since`` on (ns; None: from now
         on), up to when it is read."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
@@ -98,9 +98,9 @@ class Look:
             os.close(outside)
         return tuple(sorted(found.items()))
 
-    def _found(self) -> dict[str, Entry]:
+    def _found(self) -> dict[str, TreeEntry]:
         """Every name below the working directory."""
-        found: dict[str, Entry] = {}
+        found: dict[str, TreeEntry] = {}
         if self.closely:
             found["/"] = self._entry(".", "/")
         far: list[tuple[str, ...]] = [(folder,) for folder in self._below("", found)]
@@ -114,7 +114,7 @@ class Look:
                 os.close(top)
         return found
 
-    def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, Entry]) -> list[str]:
+    def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, TreeEntry]) -> list[str]:
         """As :meth:`_below`, of a directory so many ``steps`` below ``top``."""
         here = "/" + "/".join(steps)
         os.fchdir(top)
@@ -126,7 +126,7 @@ class Look:
             return []
         return self._below(here, found)
 
-    def _below(self, here: str, found: dict[str, Entry]) -> list[str]:
+    def _below(self, here: str, found: dict[str, TreeEntry]) -> list[str]:
         """Find every name below the working directory, whose own path is ``here``, but for what is in directories with
         too long a path from here: these are in the answer."""
         folders, far = [""], []
@@ -153,7 +153,7 @@ class Look:
                     folders.append(path)
         return far
 
-    def _listed(self, folder: str) -> tuple[list[str], Told]:
+    def _listed(self, folder: str) -> tuple[list[str], Outputs]:
         """The names in a directory, and what the kernel tells of its flags where it is looked at closely."""
         if self._text > MOST_TEXT:
             raise OSError(errno.ENOMEM, f"more than the {MOST_TEXT} characters of paths that are looked at")
@@ -165,7 +165,7 @@ class Look:
         finally:
             os.close(fd)
 
-    def _entry(self, path: str, name: str) -> Entry:
+    def _entry(self, path: str, name: str) -> TreeEntry:
         """What is at ``path``, seen from here, which is called ``name``."""
         state: Any
         try:
@@ -179,8 +179,8 @@ class Look:
             return _with_fault(("unreadable", 0, 1, 0, (), "", (), None, (), None), _fault(error))
         kind_of = mode & 0o170000
         data: bytes | Pieces = b""
-        told: Told = []
-        fault: Fault = None
+        told: Outputs = []
+        fault: LookFault = None
         if kind_of == stat.S_IFREG:
             data, told, fault = self._read(path, size)
         elif kind_of != stat.S_IFDIR:
@@ -211,12 +211,12 @@ class Look:
             return entry
         return _with_fault(entry, fault or other_fault)
 
-    def _other(self, path: str, status: Stat) -> Entry:
+    def _other(self, path: str, status: Stat) -> TreeEntry:
         """What is neither a file nor a directory."""
         inode, links = status.st_ino if self.lasting_inodes else 0, status.st_nlink
         more, also = self._what_else(status)
         xattrs: Xattrs = ()
-        fault: Fault = None
+        fault: LookFault = None
         if self.closely:
             try:
                 xattrs, fault = self._xattrs(path, os.listxattr(path, follow_symlinks=False))
@@ -233,7 +233,7 @@ class Look:
                 fault = _fault(error)
         return _with_fault((kind, inode, links, 0, (), target, xattrs, more, also, None), fault)
 
-    def _what_else(self, status: Stat) -> tuple[Status, Also]:
+    def _what_else(self, status: Stat) -> tuple[StatusFields, Also]:
         """What is told of a name's status beside its kind, inode number, links and the size of files."""
         if not isinstance(status, Statx):
             return what_else(status), ()
@@ -256,7 +256,7 @@ class Look:
         modified = 0 if "mtime" in touched else status.st_mtime_ns
         return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified), tuple(also)
 
-    def _read(self, path: str, size: int) -> tuple[bytes | Pieces, Told, Fault]:
+    def _read(self, path: str, size: int) -> tuple[bytes | Pieces, Outputs, LookFault]:
         """What can be read of a file, what the kernel tells of its flags where it is looked at closely, and what went
         wrong with the rest."""
         try:
@@ -287,7 +287,7 @@ class Look:
             return tuple(map(self._number, data.chunks))
         return tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
 
-    def _xattrs(self, path: str, names: list[str]) -> tuple[Xattrs, Fault]:
+    def _xattrs(self, path: str, names: list[str]) -> tuple[Xattrs, LookFault]:
         try:
             values = [(name, os.getxattr(path, name, follow_symlinks=False)) for name in sorted(names)]
         except OSError as error:
@@ -302,7 +302,7 @@ class Look:
         return number
 
 
-def _rest(fd: int, pieces: list[bytes], size: int) -> Fault:
+def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
     """Append to ``pieces`` what can be read behind the first one; what went wrong with the rest of the file."""
     read = len(pieces[0])
     try:
@@ -330,7 +330,7 @@ def is_of_the_file_system(name: str) -> bool:
     return name in HIDDEN_NAMES or HIDDEN_SAVED.fullmatch(name) is not None
 
 
-def what_else(status: os.stat_result) -> Status:
+def what_else(status: os.stat_result) -> StatusFields:
     """What is told of a name's status beside its kind, inode number, links and size; of a time of modification only
     whether a recording, or what came later, has set it, and which it is where none has."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
@@ -345,18 +345,18 @@ def _fault(error: OSError, about: str = "") -> tuple[str, Also]:
     return f"{about}{error.strerror}", UNSEEN if error.errno in OUT_OF_REACH else ()
 
 
-def _with_fault(entry: Entry, fault: Fault) -> Entry:
+def _with_fault(entry: TreeEntry, fault: LookFault) -> TreeEntry:
     if fault is None:
         return entry
     words, also = fault
     return (*entry[:-2], (*entry[-2], *also), words)
 
 
-def _with_names(entry: Entry, names: str, flags: Also) -> Entry:
+def _with_names(entry: TreeEntry, names: str, flags: Also) -> TreeEntry:
     return (*entry[:5], names, *entry[6:-2], (*entry[-2], *flags), entry[-1])
 
 
-def describe(tree: Tree) -> dict[str, dict[str, Any]]:
+def describe(tree: EntryTree) -> dict[str, dict[str, Any]]:
     """A tree as it travels: of each entry what there is to be said."""
     return {path: _describe_entry(*entry) for path, entry in tree}
 
@@ -369,7 +369,7 @@ def _describe_entry(
     content: tuple[int, ...],
     target: str,
     xattrs: Xattrs,
-    more: Status | None,
+    more: StatusFields | None,
     also: Also,
     fault: str | None,
 ) -> dict[str, Any]:

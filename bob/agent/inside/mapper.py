@@ -10,7 +10,7 @@ import os
 import struct
 from contextlib import suppress
 
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 
 CONTROL = "/dev/mapper/control"
 HEADER = struct.Struct("=3I2IIiIIIQ128s129s7s")
@@ -37,7 +37,7 @@ def create(name: str, sectors: int, target: str, parameters: str) -> int:
                 _command(DEV_REMOVE, name)
             raise
     except OSError as error:
-        raise Refused(f"device-mapper cannot make a device with the target {target}: {error.strerror}") from error
+        raise Denial(f"device-mapper cannot make a device with the target {target}: {error.strerror}") from error
     return minor
 
 
@@ -46,7 +46,7 @@ def remove(name: str) -> None:
     try:
         _command(DEV_REMOVE, name)
     except OSError as error:
-        raise Refused(f"device-mapper cannot take the device {name} away: {error.strerror}") from error
+        raise Denial(f"device-mapper cannot take the device {name} away: {error.strerror}") from error
 
 
 def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bob.agent.inside.devices import WORK
-from bob.agent.inside.frames import Refused
-from bob.agent.inside.images import SECTOR, Image, Pattern, Runs, differing, unpack
+from bob.agent.inside.frames import Denial
+from bob.agent.inside.images import SECTOR, DeviceImage, PatternImage, Runs, differing, unpack
 from bob.agent.inside.ram_disk import address_of, map_memory
 
 WHOLE_EVERY = 10
@@ -23,7 +23,7 @@ what was written, where that is known."""
 
 
 @dataclass(frozen=True)
-class Base:
+class PackedBase:
     """A base image of ``disks`` of these lengths (bytes), laid end to end, packed as its difference from a device that
     is full of ``cell``."""
 
@@ -37,7 +37,7 @@ class Base:
         return sum(self.disks)
 
 
-class Medium:
+class ScratchMedium:
     """``pristine`` and ``work``, equal while no state is at work; filled with ``cell`` where no base is loaded.
 
     ``work`` is a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`.
@@ -47,13 +47,13 @@ class Medium:
         self.length = length
         self.cell = cell
         self.address = address
-        self.stale = Pattern(cell)
+        self.stale = PatternImage(cell)
         self.work_path = f"{WORK}/work-{serial}"
         if address is None:
-            self.work = Image(length, self.work_path)
+            self.work = DeviceImage(length, self.work_path)
         else:
-            self.work = Image(length, memory=map_memory(address, length))
-        self.pristine = Image(length, beside=self.work)
+            self.work = DeviceImage(length, memory=map_memory(address, length))
+        self.pristine = DeviceImage(length, beside=self.work)
         self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nothing, but it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
@@ -69,7 +69,7 @@ class Medium:
             self.stale.fill(image, self._written)
         self._loaded, self._written = None, []
 
-    def load(self, name: str, base: Base) -> None:
+    def load(self, name: str, base: PackedBase) -> None:
         """Be ``base``, which is called ``name``."""
         if self._loaded == name:
             return
@@ -113,29 +113,29 @@ class Medium:
         self.work.close()
 
 
-bases: dict[str, Base] = {}
-_medium: Medium | None = None
+bases: dict[str, PackedBase] = {}
+_medium: ScratchMedium | None = None
 _serial = 0
 
 
-def medium_of(length: int, cell: bytes, address: int | None = None) -> Medium:
+def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
     """The medium, as a device of ``length`` bytes that was never written; in memory from ``address`` on, or a file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
     if _medium is None:
         _serial += 1  # a failure may have left the files of the one before in use
-        _medium = Medium(length, cell, _serial, address)
+        _medium = ScratchMedium(length, cell, _serial, address)
     else:
         _medium.unload()
     return _medium
 
 
-def medium_with(name: str, *, in_memory: bool = False) -> Medium:
+def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
     """The medium, with the base ``name`` loaded; ``in_memory`` where there is enough of it, or else a file."""
     base = bases.get(name)
     if base is None:
-        raise Refused(f"the guest has no base image {name}")
+        raise Denial(f"the guest has no base image {name}")
     address = address_of(base.length) if in_memory else None
     if _medium is None or not _medium.is_a(base.length, base.cell, address):
         medium_of(base.length, base.cell, address)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 
 from bob.agent.inside.devices import WORK, read_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
 """Where the probed file system is mounted. When the first file is opened, ext4 notes in a transaction of its own where
@@ -96,7 +96,7 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
     if number == errno.ENODEV:
         reason = f"the kernel {os.uname().release} has no file system {fs!r}, or the image lacks a module that it needs"
     if number:
-        raise Refused(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
+        raise Denial(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
 
 
 def unmount() -> None:
@@ -124,4 +124,4 @@ def effective_options() -> str:
         _source, target, _fs, options, *_ = line.split()
         if target == ROOT:
             return options
-    raise Refused("the probed file system is not in /proc/mounts")
+    raise Denial("the probed file system is not in /proc/mounts")

@@ -8,12 +8,12 @@ from typing import Any
 
 from bob.agent.inside import medium
 from bob.agent.inside.documents import subject_from
-from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.images import differing, pack
 from bob.agent.inside.scratch import Scratch
-from bob.agent.inside.state_session import Session, targets
+from bob.agent.inside.state_session import StateSession, targets
 
-session: Session | None = None
+session: StateSession | None = None
 scratch: Scratch | None = None
 
 
@@ -58,7 +58,7 @@ def observe_prepare(
     if scratch is not None and (scratch.medium, scratch.reads, scratch.made_of) != (over, reads, made_of):
         end_scratch()
     scratch = scratch or Scratch(over, reads, *made_of)
-    session = Session(scratch, crashed, blob, floor, stretches, exempt, closely=closely)
+    session = StateSession(scratch, crashed, blob, floor, stretches, exempt, closely=closely)
     return {"events": scratch.layouts}, b""
 
 
@@ -147,10 +147,10 @@ def tamper(sector: int, blob: bytes) -> Reply:
     return {}, b""
 
 
-def _extended(blob: bytes) -> Session:
+def _extended(blob: bytes) -> StateSession:
     """The session, its payload extended by ``blob``."""
     if session is None:
-        raise Refused("nothing was prepared to be observed")
+        raise Denial("nothing was prepared to be observed")
     if blob:
         session.payload = memoryview(bytes(session.payload) + blob)
     return session

@@ -15,10 +15,10 @@ from contextlib import suppress
 
 from bob.agent.inside.ahead import Ahead
 from bob.agent.inside.devices import read_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.strace_lines import Lines, lines_of
-from bob.agent.inside.traced_calls import Changes
+from bob.agent.inside.strace_lines import StraceLines, lines_of
+from bob.agent.inside.traced_calls import TracedChanges
 
 NO_CALL = 255
 """How the process ends where no call changed anything; no error of the kernel has this number."""
@@ -42,17 +42,17 @@ class Pacing:
         or the neighbour failed, or had nothing to wait for."""
         code = self._ahead.wait()
         if code == NO_CALL and self._neighbour is not None:
-            raise Refused("the process that syncs beside the workload had no call to wait for")
+            raise Denial("the process that syncs beside the workload had no call to wait for")
         if code not in (0, NO_CALL):
             why = os.strerror(code) if code > 0 else f"signal {-code}"
             what = "syncs beside the workload" if self._neighbour else "makes the workload wait"
-            raise Refused(f"the process that {what} failed: {why}")
+            raise Denial(f"the process that {what} failed: {why}")
 
     def __exit__(self, *what: object) -> None:
         self._ahead.__exit__(*what)
 
     def _copy(self) -> int:
-        lines, changes, waits, tracer = Lines(), Changes(self._root), 0, 0
+        lines, changes, waits, tracer = StraceLines(), TracedChanges(self._root), 0, 0
         with open(self._pipe, "rb", buffering=0) as pipe, open(self._out, "wb") as copied:
             for whole in lines_of(pipe):
                 for text in whole:

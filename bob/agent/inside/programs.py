@@ -18,9 +18,9 @@ import time
 from contextlib import ExitStack, nullcontext, suppress
 from typing import NamedTuple
 
-from bob.agent.inside.bounds import MOST_WRITTEN, Bounds, do_not_spare, first_of_all
+from bob.agent.inside.bounds import MOST_WRITTEN, ScriptBounds, do_not_spare, first_of_all
 from bob.agent.inside.devices import WORK, plain_environment
-from bob.agent.inside.frames import Refused, Reply
+from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.pacing import Pacing
@@ -52,7 +52,7 @@ LOOKS = 20
 """At so many moments, a waking apart, bob looks whether it does."""
 
 
-class Ended(NamedTuple):
+class ScriptExit(NamedTuple):
     """How a script ended: its exit code (negative: the signal; None: it took too long), what it wrote to its standard
     output, and the last of what it wrote to its standard error, or to both where they are one."""
 
@@ -100,7 +100,7 @@ def run_setup(seconds: float) -> None:
         return
     ended = run_script([f"{HOME}/setup", ROOT], seconds, ROOT)
     if ended.code != 0:
-        raise Refused(f"setup {how_it_ended(ended, seconds)}")
+        raise Denial(f"setup {how_it_ended(ended, seconds)}")
 
 
 def run_workload(
@@ -139,14 +139,14 @@ def run_workload(
         if watching is not None:
             watching.wait()
     if ended.code != 0 and not stacks:
-        raise Refused(f"workload {how_it_ended(ended, seconds)}")
+        raise Denial(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
         text = calls.read()
     os.unlink(CALLS)  # the guest has it in memory
     return ended.output, text, pipe_inode
 
 
-def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[Ended, int]:
+def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[ScriptExit, int]:
     # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
     tracer += ["-k"] if stacks else []
@@ -154,7 +154,7 @@ def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[
     return started.wait(seconds), started.pipe_inode
 
 
-def run_check(told: bytes, seconds: float) -> Ended:
+def run_check(told: bytes, seconds: float) -> ScriptExit:
     """Run the program's checker on what is mounted, after a crash before which ``told`` was told."""
     with open(TOLD, "wb") as file:
         file.write(told)
@@ -168,7 +168,7 @@ def run_spoiler(name: str, seconds: float) -> None:
     """Have a script of the program spoil what is mounted; refuse where it fails."""
     ended = run_script([f"{HOME}/{name}", ROOT], seconds, ROOT)
     if ended.code != 0:
-        raise Refused(f"{name} {how_it_ended(ended, seconds)}")
+        raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
 
 def clear_scratch() -> None:
@@ -187,7 +187,7 @@ def clear_scratch() -> None:
                     os.unlink(path)
 
 
-def run_script(words: list[str], seconds: float, folder: str, forks: WarmPython | None = None) -> Ended:
+def run_script(words: list[str], seconds: float, folder: str, forks: WarmPython | None = None) -> ScriptExit:
     """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind. A Python that ``forks`` for it
     may do so, in place of a new one."""
     return Script([], words, folder, forks).wait(seconds)
@@ -202,7 +202,7 @@ def _environment() -> dict[str, str]:
     return {**plain_environment(), "HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 
 
-def how_it_ended(ended: Ended, seconds: float) -> str:
+def how_it_ended(ended: ScriptExit, seconds: float) -> str:
     """In words, with the last of what it printed; and that the file system under test is full, if it is."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
@@ -231,7 +231,7 @@ class Script:
         self._others = set(descendants(os.getpid())) if has_children(self._alone) else self._alone
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
-        self._name, self._bounds = os.path.basename(words[0]), Bounds(self._others, CALLS if tracer else "")
+        self._name, self._bounds = os.path.basename(words[0]), ScriptBounds(self._others, CALLS if tracer else "")
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
         self._process: subprocess.Popen[bytes] | Forked
         try:
@@ -249,7 +249,7 @@ class Script:
                 )
         except OSError as error:
             os.close(read_end)
-            raise Refused(f"{self._name} cannot be started: {error.strerror}") from None
+            raise Denial(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
         do_not_spare(self._process.pid)
@@ -259,7 +259,7 @@ class Script:
             self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
             self._process.stderr.close()
 
-    def wait(self, seconds: float) -> Ended:
+    def wait(self, seconds: float) -> ScriptExit:
         """Wait for its end, and kill what it leaves behind. Where one of its processes waits for a disk when the time
         is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes.
 
@@ -275,12 +275,12 @@ class Script:
         too_much = self._takes_too_much()
         with first_of_all() if too_much else nullcontext():
             self._kill_all()
-        ended = Ended(code, self._output.all(), self._said.all())
+        ended = ScriptExit(code, self._output.all(), self._said.all())
         if too_much:
-            raise Refused(f"{self._name} {too_much}")
+            raise Denial(f"{self._name} {too_much}")
         if ended.code != 0 and (memory := self._bounds.memory()):
             clear_scratch()  # which is memory, too
-            raise Refused(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
+            raise Denial(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
         return ended
 
     def _takes_too_much(self) -> str:

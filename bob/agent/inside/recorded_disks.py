@@ -20,7 +20,7 @@ from bob.agent.inside.devices import (
     write_text,
 )
 from bob.agent.inside.documents import LayerDocument
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import SECTOR, Runs
 from bob.agent.inside.late_disk import LateDisk, late_disks
 from bob.agent.inside.tracing import Instance, kernel_device
@@ -53,7 +53,7 @@ class LoggedDisk:
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
         if cache != "write back":
-            raise Refused(f"the recorded device has no volatile write cache ({cache})")
+            raise Denial(f"the recorded device has no volatile write cache ({cache})")
 
     def written(self) -> str:
         """Changes with every write that the device completes or has in flight."""
@@ -158,7 +158,7 @@ class Recorded:
             if enough and waited >= enough and dirty_kib() <= LITTLE_KIB:
                 return
             if waited > deadline:
-                raise Refused(f"the file system was still writing after {deadline:g} s")
+                raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
         """End the logs and take the disks away; the log of each, and where they were written (laid end to end), or None

@@ -13,7 +13,7 @@ from bob.agent.inside.assembly import Assembly, Slices
 from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.images import SECTOR, Runs
-from bob.agent.inside.medium import Medium
+from bob.agent.inside.medium import ScratchMedium
 from bob.agent.inside.mounts import KernelLog
 from bob.agent.inside.ram_disk import RamDisk
 from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained, places
@@ -46,14 +46,14 @@ UNDER_WAY_SECONDS = 30.0
 POLL_SECONDS = 0.001
 
 
-class Counts(NamedTuple):
+class SectorCounts(NamedTuple):
     """How many sectors a device has counted."""
 
     read: int
     written: int
 
 
-def counts(stat: Callable[[], bytes]) -> Counts:
+def counts(stat: Callable[[], bytes]) -> SectorCounts:
     """What a device has counted, by its file ``stat``, when nothing of it is under way any more.
 
     An unmount waits for all requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then.
@@ -62,7 +62,7 @@ def counts(stat: Callable[[], bytes]) -> Counts:
     while True:
         fields = stat().split()
         if fields[IN_FLIGHT] == b"0":
-            return Counts(int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN]))
+            return SectorCounts(int(fields[SECTORS_READ]), int(fields[SECTORS_WRITTEN]))
         if time.monotonic() > deadline:
             raise RuntimeError(f"{int(fields[IN_FLIGHT])} requests of the scratch device are still under way")
         time.sleep(POLL_SECONDS)
@@ -112,7 +112,7 @@ class Scratch:
     it, and what watches it: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as
     long as some mounts, so it outlives sessions."""
 
-    def __init__(self, over: Medium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
+    def __init__(self, over: ScratchMedium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
         self.medium, self.reads = over, reads
         self.made_of = disks, layers
         self.looking_out: list[int] = []
@@ -191,11 +191,11 @@ class Scratch:
 
     def came_back(self) -> bool:
         """Whether the image is its base again, byte for byte where it was written and now and then everywhere
-        (:meth:`Medium.changed`), and no event was lost."""
+        (:meth:`ScratchMedium.changed`), and no event was lost."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
 
-    def count(self) -> Counts:
+    def count(self) -> SectorCounts:
         """How many sectors were read and written, as the device itself has counted, with nothing under way."""
         return counts(lambda: os.pread(self.stat, 4096, 0))

@@ -33,10 +33,10 @@ from bob.agent.inside.complaints import (
 )
 from bob.agent.inside.devices import forget_file_systems, run_anyhow
 from bob.agent.inside.documents import SubjectDocument
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import SECTOR, Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
-from bob.agent.inside.look import Look, Tree, describe
+from bob.agent.inside.look import EntryTree, Look, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
@@ -45,11 +45,11 @@ DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 """As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
 
 T = TypeVar("T")
-Outcome = tuple[Optional[str], bool, Optional[Tree]]
+StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]
 """The error with which it did not mount, whether it was repaired, what was found."""
 
 
-class Session:
+class StateSession:
     """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
 
     Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
@@ -80,7 +80,7 @@ class Session:
         self.said: dict[str, str] = {}
         """What the kernel said of the first state with each refusal, in words. Words make no outcome: how much the
         kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
-        self.outcomes: dict[Outcome, int] = {}
+        self.outcomes: dict[StateOutcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
         self.traces: list[bytes] = []
@@ -168,7 +168,7 @@ class Session:
                 found.append((sector, count, digest))
         return found
 
-    def recover_and_look(self) -> Outcome:
+    def recover_and_look(self) -> StateOutcome:
         """What a boot would do, and what it finds; takes note of what the kernel says."""
         began = time.time_ns()
         if self.subject.check:
@@ -246,7 +246,7 @@ class Session:
         if self.subject.check:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
         if number := self.mount():
-            raise Refused(f"a state that is to be checked does not mount: {os.strerror(number)}")
+            raise Denial(f"a state that is to be checked does not mount: {os.strerror(number)}")
         before = mounts()
         try:
             return spoil_and_check(told, spoiler, seconds)
@@ -269,7 +269,7 @@ def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
     return zip(runs[::3], runs[2::3])
 
 
-def encode(outcome: Outcome, said: dict[str, str]) -> str:
+def encode(outcome: StateOutcome, said: dict[str, str]) -> str:
     """An outcome as it travels, its refusal with what was ``said`` of it."""
     error, repaired, tree = outcome
     if error in said:

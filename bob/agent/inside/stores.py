@@ -18,7 +18,7 @@ import re
 from contextlib import suppress
 
 from bob.agent.inside.ahead import Ahead
-from bob.agent.inside.strace_lines import Lines, lines_of
+from bob.agent.inside.strace_lines import StraceLines, lines_of
 
 LARGEST = 64 * 1024 * 1024
 """A larger file is not looked at (bytes): that would take too long at each call."""
@@ -62,7 +62,7 @@ class Watching:
 
 def _copy(pipe: str, out: str, root: str) -> int:
     with open(pipe, "rb", buffering=0) as lines, open(out, "wb") as copied:
-        watcher = Watcher(root)
+        watcher = StoreFilter(root)
         for whole in lines_of(lines):
             for line in whole:
                 copied.write(b"".join(one + b"\n" for one in watcher.lines(line)))
@@ -71,7 +71,7 @@ def _copy(pipe: str, out: str, root: str) -> int:
     return 0
 
 
-Key = tuple[int, int]
+FileId = tuple[int, int]
 """Which file: its device and its inode."""
 
 
@@ -105,15 +105,15 @@ class Mapped:
         return found
 
 
-class Watcher:
+class StoreFilter:
     """Turns the lines of strace into those that are kept. ``left`` are those that come after the frames of the last
     call."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
-        self._files: dict[Key, Mapped] = {}
-        self._lines = Lines()
-        self._writing: dict[int, Key | None] = {}
+        self._files: dict[FileId, Mapped] = {}
+        self._lines = StraceLines()
+        self._writing: dict[int, FileId | None] = {}
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
@@ -152,7 +152,7 @@ class Watcher:
         if is_begun and changed is not None:
             self._writing[pid] = changed
 
-    def _changed(self, pid: int, name: bytes, call: bytes) -> Key | None:
+    def _changed(self, pid: int, name: bytes, call: bytes) -> FileId | None:
         """The file that a call may have changed; None if it is not known."""
         if name in OPENS:
             found = _RESULT.match(call)
@@ -211,11 +211,11 @@ class Watcher:
             if not mapped.mappings:
                 self._forget(key)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: FileId) -> None:
         os.close(self._files.pop(key).fd)
 
 
-def _key(status: os.stat_result) -> Key:
+def _key(status: os.stat_result) -> FileId:
     return status.st_dev, status.st_ino
 
 

@@ -12,7 +12,7 @@ _UNFINISHED = b"<unfinished ...>"
 PIECE = 1 << 16
 
 
-class Line(NamedTuple):
+class StraceLine(NamedTuple):
     """A line of a process: when strace wrote it (its clock), the name of the call, empty where it is of none, and the
     whole call as far as it is told by then. ``is_begun`` says that it has not returned."""
 
@@ -23,13 +23,13 @@ class Line(NamedTuple):
     is_begun: bool
 
 
-class Lines:
+class StraceLines:
     """Puts the calls of all processes together, line by line."""
 
     def __init__(self) -> None:
         self._begun: dict[int, bytes] = {}
 
-    def take(self, line: bytes) -> Line | None:
+    def take(self, line: bytes) -> StraceLine | None:
         """The call that a line tells of; None for a frame."""
         found = _LINE.fullmatch(line)
         if found is None:
@@ -43,7 +43,7 @@ class Lines:
             is_joint = begun.endswith(b"(") or more.startswith((b")", b","))
             call = begun + (b"" if is_joint else b", ") + more
         named = _NAME.match(call)
-        return Line(pid, seconds, named[0] if named else b"", call, is_begun)
+        return StraceLine(pid, seconds, named[0] if named else b"", call, is_begun)
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:

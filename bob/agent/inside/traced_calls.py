@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from bob.agent.inside.strace_lines import Line
+from bob.agent.inside.strace_lines import StraceLine
 
 _OF_NAMES = (
     "rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mknod,mknodat,bind,truncate,"
@@ -55,7 +55,7 @@ def _names(words: str) -> frozenset[bytes]:
 _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF_OPEN_FILES), _names(_OPENS)
 
 
-class Changes:
+class TracedChanges:
     """Knows the calls that change something below ``root``, as strace tells of them, one after the other.
 
     What leads to a file by a name counts wherever the name leads, and so does a file whose path nobody tells. A write
@@ -72,7 +72,7 @@ class Changes:
         self._cut: dict[bytes, bool] = {}
         """The files that were cut, by their paths, and whether something was written there since."""
 
-    def made_by(self, line: Line) -> bool:
+    def made_by(self, line: StraceLine) -> bool:
         """Whether a call that changes something has returned by this line. Each line is to be asked about once."""
         name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
         if line.is_begun or not result[:1].isdigit():

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from bob.agent.inside.devices import read_text, write_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.ring_buffer import layout
 
 TRACING = "/sys/kernel/tracing"
@@ -29,7 +29,7 @@ class Instance:
         self.path = f"{TRACING}/instances/{name}"
         self.events = events
         if not os.path.isdir(f"{TRACING}/events"):
-            raise Refused("tracefs is not mounted at /sys/kernel/tracing in the guest")
+            raise Denial("tracefs is not mounted at /sys/kernel/tracing in the guest")
         os.makedirs(self.path, exist_ok=True)
         self.write("tracing_on", "0")
         self.write("trace_clock", "mono")
@@ -71,7 +71,7 @@ class Instance:
     def text(self) -> str:
         """The whole buffer as text; refused when the buffer was too small for the events."""
         if self.lost():
-            raise Refused("the guest's trace buffer overflowed: events are lost")
+            raise Denial("the guest's trace buffer overflowed: events are lost")
         return read_text(f"{self.path}/trace")
 
     def lost(self) -> int:

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from bob.agent.inside.bounds import MOST_OF_MEMORY
 from bob.agent.inside.devices import WORK, read_text
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import libc
 
 WORLD_SERIAL = "bob-world"
@@ -62,10 +62,10 @@ def _device() -> str:
         with suppress(OSError):
             if read_text(f"/sys/block/{name}/serial").strip() == WORLD_SERIAL:
                 return f"/dev/{name}"
-    raise Refused("the guest has no disk with the packages of the program")
+    raise Denial("the guest has no disk with the packages of the program")
 
 
 def _mount(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
     if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
         number = ctypes.get_errno()
-        raise Refused(f"{target} cannot be mounted: {os.strerror(number)}")
+        raise Denial(f"{target} cannot be mounted: {os.strerror(number)}")
