@@ -32,7 +32,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
 from bob.judge.explaining import Explaining
-from bob.observe.built import Builder, BuiltChecking
+from bob.observe.built import BuiltChecking, TreeBuilder
 from bob.observe.observation import Node
 from bob.observe.session import Checking, Session
 from bob.program.case import ProgramCase
@@ -180,7 +180,7 @@ while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n
     tree = {path: node for path, node in after.items() if path != "/"}
     with agent_in(hypervisor, image, Clock.REAL, world) as agent:
         put_program(agent, replace(program, files=tuple(files)))
-        builder = Builder(agent, after.get("/", Node("directory")))
+        builder = TreeBuilder(agent, after.get("/", Node("directory")))
         asked = [BuiltChecking(tree, case.transcript.told)]
         builder.check(asked, program.seconds)
         start = time.monotonic()

@@ -48,11 +48,11 @@ from bob.image import ensure
 from bob.observe import explore as exploring
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed
-from bob.observe.predict import Contents, Gap, Known, places_read
+from bob.observe.predict import Contents, Gap, ReadTree, places_read
 from bob.observe.rounds import Division, Rounds
-from bob.observe.session import Complaint, Mounted, Session
+from bob.observe.session import Complaint, MountedState, Session
 from bob.observe.torn_courses import TornCourses
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory
@@ -70,8 +70,8 @@ DRAWN = 4
 class Table:
     """What was mounted of a workload: ``mounted`` in order, each with the contents by which it was built."""
 
-    findings: Findings
-    mounted: list[tuple[list[int], Mounted]] = field(default_factory=list)
+    findings: OutcomeTable
+    mounted: list[tuple[list[int], MountedState]] = field(default_factory=list)
 
 
 class Truth:
@@ -83,18 +83,18 @@ class Truth:
         self._composer, self._session = composer, session
         self._place = {sector: place for place, sector in enumerate(composer.sectors.tolist())}
         self._numbers: dict[bytes, int] = {}
-        self._known, self._alone = Known(), dict[bytes, Mounted]()
+        self._known, self._alone = ReadTree(), dict[bytes, MountedState]()
         for contents, mounted in table.mounted:
             self._learn(np.array(contents, dtype=np.int32), mounted)
 
-    def find(self, contents: Contents) -> Mounted | None:
+    def find(self, contents: Contents) -> MountedState | None:
         """What mounting a state shows; None where only mounting it tells."""
         if (mounted := self._alone.get(contents.tobytes())) is not None:
             return mounted
         found = self._known.find(contents)
         return None if isinstance(found, Gap) else self.table.mounted[found][1]
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[MountedState]:
         """As :meth:`Session.mount`. AgentBroken where there is no guest to ask."""
         self.mounts += len(deltas)
         asked = [self._contents(delta, payload) for delta in deltas]
@@ -109,7 +109,7 @@ class Truth:
         found = [self.find(contents) for contents in asked]
         return [mounted for mounted in found if mounted is not None]
 
-    def of_state(self, state: CrashState) -> Mounted | None:
+    def of_state(self, state: CrashState) -> MountedState | None:
         """As :meth:`find`, of a state."""
         return self.find(self._contents(self._composer.delta(state), self._composer.payload_since(0)))
 
@@ -121,7 +121,7 @@ class Truth:
                 contents[self._place[sector + offset]] = 1 + self._numbers.setdefault(data, len(self._numbers))
         return contents
 
-    def _learn(self, contents: Contents, mounted: Mounted) -> None:
+    def _learn(self, contents: Contents, mounted: MountedState) -> None:
         self._alone[contents.tobytes()] = mounted
         known = isinstance(self._known.find(contents), Gap)
         if known and not self.table.findings.repaired(mounted.outcome):
@@ -133,7 +133,7 @@ class MadeUp:
     """In place of a guest: a recovery that is made up for one recording; see above."""
 
     def __init__(self, plan: Plan) -> None:
-        self.findings = Findings()
+        self.findings = OutcomeTable()
         self._numbers: dict[int, int] = {}
         composer = plan.composer
         differing = sorted({sector // BLOCK_SECTORS for sector in composer.sectors.tolist()})
@@ -146,12 +146,12 @@ class MadeUp:
         self._log = [block for block in logged if block in set(differing)]
         self._others = [block for block in differing if block not in logged]
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool) -> list[MountedState]:
         """As :meth:`Session.mount`."""
         del audit
         return [self._mount(delta, payload) for delta in deltas]
 
-    def _mount(self, delta: Sequence[ByteRun], payload: bytes) -> Mounted:
+    def _mount(self, delta: Sequence[ByteRun], payload: bytes) -> MountedState:
         device: dict[int, dict[int, int]] = {}
         for sector, source, count in delta:
             for offset in range(count):
@@ -177,7 +177,7 @@ class MadeUp:
         if number == len(self.findings.found):
             self.findings.found.append(text)
         accesses = (Access(True, block * BLOCK_SECTORS, BLOCK_SECTORS, place) for place, block in enumerate(read))
-        return Mounted(number, tuple(accesses))
+        return MountedState(number, tuple(accesses))
 
 
 class Dropping:
@@ -189,7 +189,7 @@ class Dropping:
         self.findings = truth.table.findings
         self._truth, self._dropped = truth, dropped
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
         """As :meth:`Session.mount`."""
         del audit
         return [replace(mounted, accesses=self._kept(mounted)) for mounted in self._truth.mount(deltas, payload)]
@@ -199,7 +199,7 @@ class Dropping:
         del payload
         return [[] for _delta in deltas]
 
-    def _kept(self, mounted: Mounted) -> tuple[Access, ...]:
+    def _kept(self, mounted: MountedState) -> tuple[Access, ...]:
         kept: list[Access] = []
         for access in mounted.accesses:
             stop = access.sector + access.sectors

@@ -12,7 +12,7 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
 from bob.program.case import ProgramCase
 from bob.program.program import Program
@@ -124,7 +124,7 @@ COVERAGE = States(6, 14, 2**70, None, 4)
 def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observed:
     """States with their outcomes, numbers in ``found``."""
     return Observed(
-        tuple(Seen(*state) for state in states), Findings(found, [INITIAL, OVERWRITTEN, HALF, CUT]), COVERAGE, lost
+        tuple(Seen(*state) for state in states), OutcomeTable(found, [INITIAL, OVERWRITTEN, HALF, CUT]), COVERAGE, lost
     )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from bob.apm import sync_scope
 from bob.apm.clauses import Means, Ordered, means_of
-from bob.claim.property.sightings import Place, Places
+from bob.claim.property.sightings import NamePlace, NamePlaces
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.errors import UsageError
 from bob.trace.model import SECTOR_BYTES
@@ -41,7 +41,7 @@ class MicroKind(StrEnum):
 class NameCell:
     """The name ``place[1]`` in the directory ``place[0]``; its value is the thing that bears it, or None."""
 
-    place: Place
+    place: NamePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Workings:
     """
 
     history: History
-    places: Places
+    places: NamePlaces
     changes: tuple[Change, ...]
     operations: tuple[MicroOperation, ...]
     writers: Mapping[TreeCell, tuple[int, ...]]
@@ -148,7 +148,7 @@ class Workings:
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
     """``history`` taken apart into micro-operations; ``finish`` is what is done behind it. Raises UsageError for
     operations that models do not speak of."""
-    places, made = Places(history), changes(history)
+    places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
             text = write_one(history.operations[change.number - 1])
@@ -213,7 +213,7 @@ def _growths(history: History, made: Sequence[Change], in_part: Set[int]) -> Ite
 
 
 def _micro_operations(
-    history: History, places: Places, pieces: Mapping[int, tuple[DataCell, ...]], index: int, change: Change
+    history: History, places: NamePlaces, pieces: Mapping[int, tuple[DataCell, ...]], index: int, change: Change
 ) -> Iterator[MicroOperation]:
     number = change.number
     if change.kind in _OF_CONTENTS:

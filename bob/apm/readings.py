@@ -16,7 +16,7 @@ from functools import cached_property
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, TreePart, saying_more
 from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings, block_of
-from bob.claim.property.contents import Story
+from bob.claim.property.contents import FileStory
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
 from bob.trace.model import SECTOR_BYTES
@@ -52,7 +52,7 @@ class ObservationReader:
         self._taken = taken
         self._inodes = inodes
         history = taken.history
-        self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
+        self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
     def read(self, observation: Observation) -> tuple[Constraint, ...]:
         """All that ``observation``, which has a tree, says; cells that say nothing are left out."""

@@ -19,7 +19,7 @@ from bob.apm.dependencies import Graph
 from bob.apm.holes import Filling, Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings
 from bob.apm.readings import CellReading
-from bob.claim.property.sightings import ROOT, Place
+from bob.claim.property.sightings import ROOT, NamePlace
 from bob.observe.observation import Node, Observation
 from bob.workload.history import MODE, OWNER, TIME, Kind
 
@@ -167,7 +167,7 @@ class Leaving:
         self._taken, self._promised, self._there, self._shown, self._filling = taken, promised, there, shown, filling
         self.has_stale = False
         """Whether a hole was met that may show stale contents."""
-        self._inside: dict[int, list[Place]] = {}
+        self._inside: dict[int, list[NamePlace]] = {}
         for place in taken.places.bearers:
             self._inside.setdefault(place[0], []).append(place)
 
@@ -191,7 +191,7 @@ class Leaving:
             if self._taken.history.things[thing].kind is Kind.DIRECTORY and thing not in above:
                 self._list(thing, f"{path}/{place[1]}", found, above | {thing})
 
-    def _bearer(self, place: Place) -> int | None:
+    def _bearer(self, place: NamePlace) -> int | None:
         value = self._value(NameCell(place), self._taken.places.initially(place))
         assert not isinstance(value, bytes)
         return value

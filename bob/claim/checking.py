@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, View
+from bob.claim.claim import Context, PropertyLookup, Refusal, View
 from bob.observe.observation import Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program, ProgramDocument
@@ -17,7 +17,7 @@ from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckerClaim:
     """After a crash before which it had told ``told``, the checker of ``program`` accepts what is there."""
 
     program: Program
@@ -78,9 +78,9 @@ def evidence(answer: CheckerAnswer) -> str:
     return f"{answer.consequence.words}: {answer.evidence}"
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Checked | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> CheckerClaim | None:
     """The checker's claim of a witness; None where the witness is of another kind."""
     del workload, known
     if "program" not in document:
         return None
-    return Checked(decode(ProgramDocument, document["program"]).program, document["told"].encode("latin-1"))
+    return CheckerClaim(decode(ProgramDocument, document["program"]).program, document["told"].encode("latin-1"))

@@ -17,7 +17,7 @@ from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.crash.work import Work, workload_in
 from bob.observe.observation import Observation
-from bob.observe.observed import Words
+from bob.observe.observed import Worded
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.story.timeline import CrashTimeline
@@ -26,7 +26,7 @@ from bob.workload.operations import Workload
 
 NEWER = "a later bob may have written it: show it with that one"
 """A hint for what this bob does not know."""
-Known = Callable[[str], Property | None]
+PropertyLookup = Callable[[str], Property | None]
 """The property of a name; None for one that this bob does not ship."""
 
 
@@ -57,7 +57,7 @@ class View(Protocol):
     def observation(self) -> Observation:
         """What is there after the mount."""
 
-    def complaints(self) -> Sequence[Words]:
+    def complaints(self) -> Sequence[Worded]:
         """What the kernel says of the mount, and what a closer look finds wrong."""
 
     def undisturbed(self) -> Observation:
@@ -73,7 +73,7 @@ class AfterMount:
 
     observation: Observation
 
-    def complaints(self) -> Sequence[Words]:
+    def complaints(self) -> Sequence[Worded]:
         """None is known."""
         return ()
 
@@ -161,7 +161,7 @@ class Claim(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BrokenClaim:
     """The crash state ``state`` breaks ``claim``; ``evidence`` says by what, in one line. ``found`` is what was there,
     where that is what the evidence is about; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
 
@@ -179,7 +179,7 @@ class Judgeable(Claim, Protocol):
     def asking(self, workload: Workload) -> Workload:
         """``workload``, or as much of it as asks for the claim."""
 
-    def easiest(self, bench: Bench) -> Shown | None:
+    def easiest(self, bench: Bench) -> BrokenClaim | None:
         """The crash state that shows best how it is broken, be it in other operations; None where none breaks it."""
 
     def kept_in(self, bench: Bench, state: CrashState) -> bool:

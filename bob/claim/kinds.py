@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bob.claim import checking, mounting, recovery, soundness
-from bob.claim.claim import NEWER, Claim, Known
+from bob.claim.claim import NEWER, Claim, PropertyLookup
 from bob.claim.expectation import expected
 from bob.claim.property import of_property
 from bob.errors import MalformedError
 from bob.workload.operations import Workload
 
-Reader = Callable[[Mapping[str, Any], Workload, Known], Claim | None]
+ClaimReader = Callable[[Mapping[str, Any], Workload, PropertyLookup], Claim | None]
 
-KINDS: Mapping[str, Reader] = {
+KINDS: Mapping[str, ClaimReader] = {
     "checker": checking.read,
     "expectation": expected.read,
     "trouble": soundness.read,
@@ -25,7 +25,7 @@ KINDS: Mapping[str, Reader] = {
 """By its name, who reads a claim of this kind."""
 
 
-def claim_of(document: Mapping[str, Any], workload: Workload, known: Known) -> Claim:
+def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
     """What the witness in ``document`` is of; ``known`` has the properties that it need not declare.
 
     The first kind that knows it reads it. Raises MalformedError where the document names another kind, one that is

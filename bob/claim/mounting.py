@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, Shown, View
+from bob.claim.claim import BrokenClaim, Context, PropertyLookup, Refusal, View
 from bob.claim.property.bench import Bench
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
@@ -46,11 +46,11 @@ class Mountable:
     def asking(self, workload: Workload) -> Workload:
         return workload
 
-    def easiest(self, bench: Bench) -> Shown | None:
+    def easiest(self, bench: Bench) -> BrokenClaim | None:
         found = easiest(bench.unmountable)
         if not found or found.shown.outcome is None:
             return None
-        return Shown(found.shown.state, self, bench.observation(found.shown.outcome).error or "")
+        return BrokenClaim(found.shown.state, self, bench.observation(found.shown.outcome).error or "")
 
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(None, state)
@@ -67,7 +67,7 @@ class Mountable:
         return {"property": None, "probe": None, "question": None}
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Mountable:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Mountable:
     """The claim of a witness that says of nothing else what it breaks."""
     del document, workload, known
     return Mountable()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, View
+from bob.claim.claim import Context, PropertyLookup, Refusal, View
 from bob.claim.idempotence import IDEMPOTENT, during_recovery
 from bob.claim.property.declaration import PropertyDocument
 from bob.observe.observation import Observation
@@ -55,7 +55,7 @@ class Idempotent:
         }
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Idempotent | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Idempotent | None:
     """The claim of a witness; None where the witness is of another kind."""
     del workload, known
     return Idempotent() if document["property"] == IDEMPOTENT.name else None

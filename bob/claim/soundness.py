@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, View
+from bob.claim.claim import Context, PropertyLookup, Refusal, View
 from bob.observe.observation import Observation
 from bob.observe.observed import TroubleKind
 from bob.story.decisive import decisive
@@ -66,7 +66,7 @@ class Sound:
         return {"property": None, "probe": None, "question": None, "trouble": self.trouble.value}
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Sound | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Sound | None:
     """The claim of a witness; None where the witness is of another kind. ValueError for an unknown trouble."""
     del workload, known
     return Sound(TroubleKind(document["trouble"])) if "trouble" in document else None

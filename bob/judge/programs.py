@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bob.claim.checking import Checked, evidence
+from bob.claim.checking import CheckerClaim, evidence
 from bob.claim.counting import judged
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState
@@ -119,6 +119,6 @@ def _vulnerability(consequence: Consequence, harm: _Harm, reliances: Reliances |
     )
 
 
-def claim_of(program: Program, vulnerability: Vulnerability) -> Checked:
+def claim_of(program: Program, vulnerability: Vulnerability) -> CheckerClaim:
     """What the witness of a vulnerability breaks."""
-    return Checked(program, vulnerability.told)
+    return CheckerClaim(program, vulnerability.told)

@@ -17,8 +17,8 @@ from bob.observe.presence import Presence
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
+    CallGroup,
     Explanation,
-    Group,
     PresenceByCall,
     Presences,
     by_then,
@@ -27,7 +27,7 @@ from bob.protocol.contrast import (
     missing_by_then,
     nearer,
 )
-from bob.protocol.diagram import Step, steps_of
+from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kept import names_kept
 from bob.protocol.kinds import kind_of, place_of, type_of
@@ -194,7 +194,7 @@ class Reliances:
         windows: Sequence[Answered],
         calls: Sequence[SystemCall],
         effects: Effects | None,
-        groups: Sequence[Group] = (),
+        groups: Sequence[CallGroup] = (),
         known: Callable[[int], PresenceByCall] | None = None,
         tellings: Mapping[int, bytes] = MappingProxyType({}),
         explaining: Explaining | None = None,
@@ -223,7 +223,7 @@ class Reliances:
         unmade = Unmade(looked, calls, offset)
         return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade.of)
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[DiagramStep, ...]:
         """What the program did, call by call, with what it told."""
         effects = self._effects
         if effects is None:

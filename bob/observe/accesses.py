@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bob.observe.events import Bio, Event, Lookup, ReadAhead
+from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead
 
 _MADE_ANEW = 3
 """Lookups of a buffer that is not there yet: __find_get_block in __getblk_gfp, and twice in __getblk_slow, before and
@@ -52,7 +52,7 @@ class Accesses:
     wanted: frozenset[int] = frozenset()
 
 
-def accesses(events: Iterable[Event]) -> Accesses:
+def accesses(events: Iterable[AccessEvent]) -> Accesses:
     """What the events of a trace say. They show a bio before it is split, and only once."""
     bios: list[Access] = []
     blocks = _Blocks()
@@ -92,11 +92,11 @@ class _Blocks:
         self.used: dict[int, int] = {}
         self.wanted: set[int] = set()
         self._lookups: list[int] = []  # but those of jbd2's readahead
-        self._jread: _Jread | None = None
+        self._jread: _OpenJournalRead | None = None
 
     def in_jread(self, *, begins: bool) -> None:
         """jbd2 begins to read a block of its journal, or is done with it."""
-        self._jread = _Jread() if begins else None
+        self._jread = _OpenJournalRead() if begins else None
 
     def queued(self) -> None:
         """A bio."""
@@ -133,7 +133,7 @@ class _Blocks:
         return self._lookups[first : first + _MADE_ANEW] == [block] * _MADE_ANEW
 
 
-class _Jread:
+class _OpenJournalRead:
     """While jbd2 reads a block of its journal: what was looked up, before the last bio and in all, and by readahead."""
 
     def __init__(self) -> None:

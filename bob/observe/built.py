@@ -28,7 +28,7 @@ class BuiltChecking:
     spoiler: str = ""
 
 
-class Builder:
+class TreeBuilder:
     """Builds trees in the guest of an agent; ``root`` is what the root directory is like. The program must be there.
 
     ``without`` are the extended attributes that the guest could not give to what it built.

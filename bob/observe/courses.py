@@ -18,7 +18,7 @@ from itertools import islice
 
 from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.image import Composer
-from bob.observe.predict import Gap, Known, Node, Places
+from bob.observe.predict import Gap, Indexes, ReadNode, ReadTree
 
 MOST_FORGOTTEN = 64
 """Of fewer contents than this it is seen whether all of them were forgotten."""
@@ -40,7 +40,7 @@ class Courses:
     that wait for one thing have the same contents in everything that was read.
     """
 
-    def __init__(self, known: Known, legal: LegalStates, composer: Composer) -> None:
+    def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
         self.open: dict[Gap, list[Cube]] = {}
         self._given_up = False
@@ -48,7 +48,7 @@ class Courses:
         self._legal = legal
         self._composer = composer
         self._divider = Divider(legal, composer)
-        self._under_way: list[Iterator[tuple[Cube, Node | Gap]]] = [iter([(Cube(), known.root)])]
+        self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
         """Divide until all is divided, ``most_open`` gaps are open or ``steps`` parts were made; how many were made."""
@@ -87,7 +87,7 @@ class Courses:
         """Whether every legal state is settled."""
         return not self._under_way and not self.open and not self._given_up
 
-    def _divided(self, cube: Cube, node: Node) -> Iterator[tuple[Cube, Node | Gap]]:
+    def _divided(self, cube: Cube, node: ReadNode) -> Iterator[tuple[Cube, ReadNode | Gap]]:
         if node.places is None:
             yield cube, Gap(node, b"")
             return
@@ -100,11 +100,11 @@ class Courses:
             yield from first
         yield from parts
 
-    def _at(self, part: Cube, node: Node, places: Places) -> Node | Gap:
+    def _at(self, part: Cube, node: ReadNode, places: Indexes) -> ReadNode | Gap:
         return _after(Gap(node, self._composer.contents(self._legal.some(part))[places].tobytes()))
 
 
-def _after(gap: Gap) -> Node | Gap:
+def _after(gap: Gap) -> ReadNode | Gap:
     """Where states with this gap go on: nowhere yet, unless something was learnt since."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)

@@ -35,14 +35,14 @@ class Lookup(NamedTuple):
     block: int
 
 
-class Jread(NamedTuple):
+class JournalRead(NamedTuple):
     """jbd2 ``begins`` to read a block of its journal (``jread``), or is done with it."""
 
     begins: bool
 
 
-Event = Bio | ReadAhead | Lookup | Jread
-_Decode = Callable[[bytes, int], Event | None]
+AccessEvent = Bio | ReadAhead | Lookup | JournalRead
+_Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
@@ -53,7 +53,7 @@ class Decoder:
             layout["id"]: _DECODERS[name](layout["fields"]) for name, layout in layouts.items()
         }
 
-    def events(self, pages: bytes) -> list[Event]:
+    def events(self, pages: bytes) -> list[AccessEvent]:
         """What happened, in order. KeyError for an event that was not asked for."""
         found = (self._kinds[kind_at(pages, place)](pages, place) for place in places(pages))
         return [event for event in found if event is not None]
@@ -102,6 +102,6 @@ _DECODERS: dict[str, Callable[[Fields], _Decode]] = {
     "block_bio_queue": _bio,
     "ahead": _ahead,
     "lookup": _lookup,
-    "jread": lambda _fields: lambda _pages, _place: Jread(True),
-    "jread_end": lambda _fields: lambda _pages, _place: Jread(False),
+    "jread": lambda _fields: lambda _pages, _place: JournalRead(True),
+    "jread_end": lambda _fields: lambda _pages, _place: JournalRead(False),
 }

@@ -17,9 +17,9 @@ from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.examine import NOT_EXAMINED, Examined, examined
 from bob.observe.left_behind import Stretches
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
-from bob.observe.rounds import Counts, Mispredicted, Rounds
+from bob.observe.rounds import Mispredicted, Rounds, StateCounts
 from bob.observe.session import Session
 from bob.observe.sights import Sights
 from bob.subject import Subject
@@ -51,34 +51,34 @@ def explore(
     that were predicted. The loss is in the answer; the caller may try again. Nor has a state an outcome of which bob
     could not see all: two of these that look alike may differ.
     """
-    done = _Done(Findings())
-    loss = _Loss()
+    done = _ExplorationSoFar(OutcomeTable())
+    loss = _ExplorationLoss()
     try:
         if effort.predicting:
             _explore(agent, subject, plan, effort, told, sights, done)
         else:
             _mount_each(agent, subject, plan, effort, told, done)
     except (GuestLost, AgentBroken, UsageError) as failure:
-        loss = _Loss(what_happened(failure), died=isinstance(failure, GuestLost))
+        loss = _ExplorationLoss(what_happened(failure), died=isinstance(failure, GuestLost))
     except Mispredicted as wrong:
-        loss = _Loss(str(wrong), final=True)
+        loss = _ExplorationLoss(str(wrong), final=True)
     return _observed(plan, done, loss)
 
 
 @dataclass(slots=True)
-class _Done:
+class _ExplorationSoFar:
     """How far an exploration is. ``search`` is that of the states that were mounted one by one, where it was so."""
 
-    findings: Findings
+    findings: OutcomeTable
     rounds: Rounds | None = None
-    counts: Counts | None = None
+    counts: StateCounts | None = None
     is_complete: bool = False
     search: StateSearch | None = None
     closer: Examined = NOT_EXAMINED
 
 
 @dataclass(frozen=True, slots=True)
-class _Loss:
+class _ExplorationLoss:
     """Why an exploration is not whole, as :class:`Observed` has it."""
 
     lost: str | None = None
@@ -93,7 +93,7 @@ def _explore(
     effort: Effort,
     told: Callable[[int], None],
     sights: Sights | None,
-    done: _Done,
+    done: _ExplorationSoFar,
 ) -> None:
     """Explore ``plan`` by predictions; ``done`` says how far it went, also where this raises."""
     # Where recovery forgets, single states say little that is not learnt as all are divided.
@@ -128,7 +128,7 @@ def _explore(
 
 
 def _mount_each(
-    agent: Agent, subject: Subject, plan: Plan, effort: Effort, told: Callable[[int], None], done: _Done
+    agent: Agent, subject: Subject, plan: Plan, effort: Effort, told: Callable[[int], None], done: _ExplorationSoFar
 ) -> None:
     """Mount whole and torn states of ``plan``, in turn, one by one."""
     search = plan.search(effort.budget, effort.seed)
@@ -148,17 +148,17 @@ def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
             rounds.settle()
 
 
-def _observed(plan: Plan, done: _Done, loss: _Loss) -> Observed:
+def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Observed:
     """What is to be believed of what was ``done``."""
     coverage = plan.nothing_explored()
     if done.rounds is None:
         return Observed((), done.findings, coverage, loss.lost, died=loss.died)
     # A state speaks for others by predictions: before all is settled the last of these have no control.
-    counts = done.counts or Counts()
+    counts = done.counts or StateCounts()
     states, mounts = done.rounds.ledger.states, done.rounds.mounts
     in_part = {outcome: words for outcome in {*mounts.outcomes.values()} if (words := done.findings.unseen(outcome))}
     if in_part and loss.lost is None:
-        loss = _Loss(f"not all that is there can be seen: {min(in_part.values())}", final=True)
+        loss = _ExplorationLoss(f"not all that is there can be seen: {min(in_part.values())}", final=True)
     outcomes = {number: outcome for number, outcome in mounts.outcomes.items() if outcome not in in_part}
     known = tuple(
         Seen(

@@ -6,14 +6,14 @@ from collections.abc import Container, Sequence
 
 from bob.crash.image import Composer
 from bob.observe.ledger import Ledger
-from bob.observe.session import Complaint, Mounted, Session
+from bob.observe.session import Complaint, MountedState, Session
 from bob.observe.sights import Disks
 
 AUDIT_EVERY = 100
 """Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
 
 
-class Mounts:
+class LedgerMounts:
     """What of the states of a ``ledger`` was mounted.
 
     ``outcomes`` has those that are to be believed: of states that were mounted here after the next good comparison of
@@ -41,7 +41,7 @@ class Mounts:
         """The states of which the disk was mounted in another workload only."""
         return sorted(self.mounted - self.here)
 
-    def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, Mounted]:
+    def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
         """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it.
 
         What was seen of a disk elsewhere is recalled, but for the states that are to be mounted ``anew``.

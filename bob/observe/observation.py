@@ -97,7 +97,7 @@ class Observation:
         return f"does not mount ({self.error}); " + ("repaired" if self.tree is not None else "repair did not help")
 
 
-class Findings:
+class OutcomeTable:
     """The distinct outcomes of a workload as the agent told them, and the contents that they refer to by number.
 
     ``found`` has the JSON of each outcome, ``chunks`` each content; both only grow.
@@ -140,7 +140,7 @@ class Findings:
 
 
 class _Observations(Sequence[Observation]):
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: OutcomeTable) -> None:
         self._findings = findings
 
     def __len__(self) -> int:
@@ -186,7 +186,7 @@ CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", 
 
 
 def shape(outcome: str) -> str | None:
-    """The tree of an outcome (as :class:`Findings` has it) but for the contents of its files, as text; None where it
+    """The tree of an outcome (as :class:`OutcomeTable` has it) but for the contents of its files, as text; None where it
     did not mount at once."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from bob.counts import Count
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 
 
 class TroubleKind(StrEnum):
@@ -64,7 +64,7 @@ class Troubled(NamedTuple):
     words: str
 
 
-class Words(Protocol):
+class Worded(Protocol):
     """Has a kind and words."""
 
     @property
@@ -74,7 +74,7 @@ class Words(Protocol):
     def words(self) -> str: ...
 
 
-def alike(trouble: Words) -> tuple[str, str]:
+def alike(trouble: Worded) -> tuple[str, str]:
     """Troubles of one kind whose words differ in numbers only have the same."""
     return trouble.kind, without_numbers(trouble.words)
 
@@ -97,7 +97,7 @@ class Observed:
     """
 
     states: tuple[Seen, ...]
-    findings: Findings
+    findings: OutcomeTable
     coverage: States
     lost: str | None = None
     predicted: frozenset[int] = frozenset()

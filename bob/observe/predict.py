@@ -44,7 +44,7 @@ from bob.observe.left_behind import Left
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
-Places = NDArray[np.intp]
+Indexes = NDArray[np.intp]
 """Which of these sectors, as indexes."""
 
 
@@ -57,7 +57,7 @@ class Contradiction(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class ReadNode:
     """What is known of the states that agree in everything that was read on the way here and not forgotten.
 
     ``places`` are read next, and ``by_content`` says how it goes on. Where there is an ``outcome`` nothing is read any
@@ -66,8 +66,8 @@ class Node:
     which an outcome was learnt.
     """
 
-    places: Places | None = None
-    by_content: dict[bytes, Node] = field(default_factory=dict)
+    places: Indexes | None = None
+    by_content: dict[bytes, ReadNode] = field(default_factory=dict)
     outcome: int | None = None
     left: Left | None = None
     forgets: bool = False
@@ -82,21 +82,21 @@ class Gap:
     does.
     """
 
-    node: Node
+    node: ReadNode
     content: bytes
 
 
 class _Learnt(NamedTuple):
-    """What :meth:`Known.add` was told of a mounted state."""
+    """What :meth:`ReadTree.add` was told of a mounted state."""
 
     contents: Contents
-    read: tuple[Places, ...]
+    read: tuple[Indexes, ...]
     outcome: int
     left: Left | None
     source: int
 
 
-class Known:
+class ReadTree:
     """The mounted states of a workload, as a tree of what they read, in the order in which they read it.
 
     The order only gives the tree its shape: a state may have read in another order, or less than another one at the
@@ -106,11 +106,11 @@ class Known:
     """
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
-        self.root = Node()
+        self.root = ReadNode()
         self._forgettable = forgettable
         self.forgets = False
         self._learnt: list[_Learnt] = []
-        self._partings: list[tuple[Node, bytes, Contents]] = []
+        self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
         """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
@@ -120,7 +120,7 @@ class Known:
         assert found.outcome is not None
         return found.outcome
 
-    def leaf(self, contents: Contents, gap: Gap | None = None) -> Node | Gap:
+    def leaf(self, contents: Contents, gap: Gap | None = None) -> ReadNode | Gap:
         """As :meth:`find`, but the node that has the outcome."""
         node = self.root if gap is None else gap.node
         while node.outcome is None:
@@ -132,7 +132,7 @@ class Known:
         return node
 
     def add(
-        self, contents: Contents, read: Sequence[Places], outcome: int, left: Left | None = None, source: int = -1
+        self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Left | None = None, source: int = -1
     ) -> None:
         """Take in a mounted state: what it ``read``, in order and none of it twice, its outcome, and what it ``left``
         behind, where recovery forgets; ``source`` is its number, for who asks for a :meth:`leaf`.
@@ -170,14 +170,14 @@ class Known:
                 parted = True
                 if learnt.left is not None and self._can_forget(node.places):
                     self._partings.append((node, content, contents))
-            node = node.by_content.setdefault(content, Node())
+            node = node.by_content.setdefault(content, ReadNode())
         if node.outcome != learnt.outcome:
             raise Contradiction(node.outcome, learnt.outcome)
 
-    def _can_forget(self, places: Places) -> bool:
+    def _can_forget(self, places: Indexes) -> bool:
         return self._forgettable is None or bool(self._forgettable[places].all())
 
-    def _forget(self, node: Node, content: bytes, contents: Contents) -> bool:
+    def _forget(self, node: ReadNode, content: bytes, contents: Contents) -> bool:
         """Have ``content`` at ``node`` lead on to where another one leads, if it made no difference to the state with
         ``contents``; whether it did not."""
         mine = node.by_content[content]
@@ -189,7 +189,7 @@ class Known:
         return False
 
 
-def _end_alike(one: Node, other: Node, contents: Contents) -> bool:
+def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
     """Whether a state with ``contents`` reads in the same places from both nodes on, and leaves the same behind."""
     while one.outcome is None or other.outcome is None:
         if one.places is None or other.places is None or not np.array_equal(one.places, other.places):
@@ -203,11 +203,11 @@ def _end_alike(one: Node, other: Node, contents: Contents) -> bool:
     return one.outcome == other.outcome and one.left.is_alike(other.left)
 
 
-def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Places]:
+def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
     """Which of ``sectors`` (ascending) each access read, without those that were written or read before.
 
     In the order in which they were used, in which recovery makes up its mind; that decides nothing but the shape of the
-    tree in ``Known``. Accesses that read none of them are left out.
+    tree in ``ReadTree``. Accesses that read none of them are left out.
     """
     if not accesses:
         return []
@@ -215,7 +215,7 @@ def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[
     ends = starts + np.array([access.sectors for access in accesses], dtype=np.int64)
     first, stop = np.searchsorted(sectors, starts), np.searchsorted(sectors, ends)
     done = np.zeros(len(sectors), dtype=np.bool_)
-    read: list[tuple[int, Places]] = []
+    read: list[tuple[int, Indexes]] = []
     for number in np.flatnonzero(first < stop).tolist():
         span = slice(int(first[number]), int(stop[number]))
         if accesses[number].reads:
@@ -226,7 +226,7 @@ def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[
     return [places for _used, places in sorted(read, key=lambda pair: pair[0])]
 
 
-def _without(left: Sequence[Places], taken: Places) -> list[Places]:
+def _without(left: Sequence[Indexes], taken: Indexes) -> list[Indexes]:
     """``left`` without the places ``taken``, in their order."""
     if left and np.array_equal(left[0], taken):  # nearly always: recovery goes the same way
         return list(left[1:])

@@ -41,10 +41,10 @@ from bob.observe.controls import Controls
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger
-from bob.observe.mounts import Mounts
-from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
+from bob.observe.mounts import LedgerMounts
+from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.samples import Applied
-from bob.observe.session import Mounted, Session
+from bob.observe.session import MountedState, Session
 from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
 
@@ -74,7 +74,7 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class StateCounts:
     """For how many legal ``states`` each state speaks, by its number, where that is not one; and how many of these are
     ``whole``, that is, have no torn write."""
 
@@ -95,9 +95,9 @@ class Rounds:
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None
     ) -> None:
         self.ledger = Ledger()
-        self.mounts = Mounts(session, plan.composer, self.ledger, disks)
+        self.mounts = LedgerMounts(session, plan.composer, self.ledger, disks)
         self.controls = Controls(effort)
-        self.known = Known(session.forgettable)
+        self.known = ReadTree(session.forgettable)
         self._session = session
         self._plan = plan
         self._effort = effort
@@ -161,7 +161,7 @@ class Rounds:
         self._check_whole(courses.settled)
         return Division(courses.settled, courses.is_complete)
 
-    def count(self, division: Division) -> Counts:
+    def count(self, division: Division) -> StateCounts:
         """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of
         which the course is known and ends so, but those that speak for themselves.
 
@@ -189,7 +189,7 @@ class Rounds:
         whole |= whole_elsewhere
         if self.known.forgets:  # then not all torn ones are found
             spoken_for |= whole
-        counts = Counts()
+        counts = StateCounts()
         for number, state in enumerate(self.ledger.states):
             outcome = self.known.find(composer.contents(state))
             if isinstance(outcome, Gap) or not parts.separate(state):
@@ -205,7 +205,7 @@ class Rounds:
             counts.whole[speaker] = counts.whole.get(speaker, itself) + whole[outcome]
         return counts
 
-    def look_around(self, counts: Counts) -> None:
+    def look_around(self, counts: StateCounts) -> None:
         """Predict what is next to the states that explain their outcomes best, as far as it is known: from these it is
         seen which write makes the difference. They speak for no states, as ``counts`` then says; and no mount is
         needed."""
@@ -337,7 +337,7 @@ class Rounds:
                 del waiting[number]
         return list(kinds.values())
 
-    def _learn(self, number: int, contents: Contents, mounted: Mounted) -> None:
+    def _learn(self, number: int, contents: Contents, mounted: MountedState) -> None:
         """Take note of what was seen of a state that was not known."""
         self.ledger.found[number] = mounted.outcome
         # Only the first state with a refusal is repaired: a state like it would be refused and not repaired.

@@ -11,8 +11,8 @@ from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
 from bob.observe.left_behind import Left, Stretches
-from bob.observe.observation import Findings
-from bob.observe.sights import Gathering, Sight
+from bob.observe.observation import OutcomeTable
+from bob.observe.sights import CachedMount, Gathering
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.record.encode import encode_subject
@@ -38,7 +38,7 @@ class Complaint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mounted:
+class MountedState:
     """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
     mount or repair until the unmount was done, in order (empty in a session that does not trace reads). ``left`` is
     what was left behind, in a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is
@@ -90,7 +90,7 @@ class Session:
         self.forgettable = None if stretches is None else stretches.forgettable
         self._ahead: set[int] = set()
         self._lookups: list[int] = []
-        self.findings = Findings()
+        self.findings = OutcomeTable()
         self._gathering = Gathering(self.findings)
         self._complaints: list[Complaint] = []
         self._sent = len(payload)
@@ -116,7 +116,7 @@ class Session:
         """
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
         """As :meth:`observe`, with what each state's device was read and written.
 
         Without ``audit`` the scratch image is not compared with its base at the end, which costs as much as some
@@ -148,7 +148,7 @@ class Session:
                 raise AgentBroken("the agent failed: the trace of what recovery read is not complete")
         if self._watched is None:
             return [
-                Mounted(outcome, (), complaint=complaint)
+                MountedState(outcome, (), complaint=complaint)
                 for outcome, complaint in zip(outcomes, complaints, strict=True)
             ]
         self._choose_lookups(traced, self._watched)
@@ -159,7 +159,7 @@ class Session:
                 for each, others, trace in zip(header["left"], header["elsewhere"], traced, strict=True)
             ]
         return [
-            Mounted(outcome, trace.bios, behind, bool(trace.ahead), complaint)
+            MountedState(outcome, trace.bios, behind, bool(trace.ahead), complaint)
             for outcome, trace, behind, complaint in zip(outcomes, traced, left, complaints, strict=True)
         ]
 
@@ -198,7 +198,7 @@ class Session:
         self._lookups = NO_BLOCKS
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
-    def sight(self, mounted: Mounted) -> Sight | None:
+    def sight(self, mounted: MountedState) -> CachedMount | None:
         """What others may recall of a state that was mounted; None where they may not.
 
         What was used of what was read ahead is told for the sectors that are watched here: elsewhere, less would be
@@ -206,9 +206,9 @@ class Session:
         """
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
-    def recall(self, sight: Sight) -> Mounted:
+    def recall(self, sight: CachedMount) -> MountedState:
         """A state, as if it were mounted, of whose disk there is a sight from another session."""
-        return Mounted(self._gathering.recalled(sight), sight.accesses)
+        return MountedState(self._gathering.recalled(sight), sight.accesses)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
         """Of which blocks lookups are to be traced from now on, by what was ``traced`` last: from the

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.observe.accesses import Access
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class CachedMount:
     """A disk that mounted at once: the JSON of its outcome, which has numbers for ``chunks``, and how it was accessed.
     Packed: a configuration has some thousand, and there may be two. Those of one workload share their chunks."""
 
@@ -40,7 +40,7 @@ class Sight:
         return tuple(Access(bool(reads), *rest) for reads, *rest in fields)
 
 
-Disks = dict[bytes, Sight]
+Disks = dict[bytes, CachedMount]
 """The disks over one base that were mounted, by :meth:`Composer.disk`. Threads share it."""
 Sights = dict[str, Disks]
 """Those of a configuration, by the name of the base."""
@@ -50,7 +50,7 @@ class Gathering:
     """Fills ``findings`` with what a guest tells, in its own numbers, and with what is recalled: equal outcomes, and
     equal contents, have one number."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
         self._contents: dict[bytes, int] = {}
         self._outcomes: dict[str, int] = {}
@@ -71,11 +71,11 @@ class Gathering:
         """The number of an outcome that the guest has told by its number ``outcome``."""
         return self._told_outcomes[outcome]
 
-    def recalled(self, sight: Sight) -> int:
+    def recalled(self, sight: CachedMount) -> int:
         """The number of the outcome of a disk that was mounted elsewhere."""
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
-    def sight(self, outcome: int, accesses: Sequence[Access]) -> Sight | None:
+    def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
         """What is to be recalled of a disk with this outcome; None where it did not mount at once: only the first one
         with a refusal is repaired, and only of that one the kernel's words are kept."""
         if outcome not in self._in_itself:
@@ -83,7 +83,7 @@ class Gathering:
         if (in_itself := self._in_itself[outcome]) is None:
             return None
         numbers = array("q", (number for access in accesses for number in access))
-        return Sight(*in_itself, zlib.compress(numbers.tobytes(), 1))
+        return CachedMount(*in_itself, zlib.compress(numbers.tobytes(), 1))
 
     def _by_itself(self, outcome: int) -> tuple[str, tuple[bytes, ...]] | None:
         """An outcome with the contents that it has, numbered by themselves, packed."""

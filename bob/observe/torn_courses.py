@@ -18,7 +18,7 @@ from bob.crash.cubes import Cube
 from bob.crash.image import Composer, LandedSector
 from bob.crash.units import WriteUnits
 from bob.observe.courses import Course
-from bob.observe.predict import Known, Node, Places
+from bob.observe.predict import Indexes, ReadNode, ReadTree
 
 MOST_CUBES = 64
 """One content of several sectors may come about in many ways, where writes of equal contents lie over each other; and
@@ -43,12 +43,12 @@ class TornCourses:
             if len(layers) != 1
         }
 
-    def known(self, known: Known) -> Iterator[Course]:
+    def known(self, known: ReadTree) -> Iterator[Course]:
         """Each course that is known, with some of its states; no state is in two of them.
 
         One by one as asked for: a cube of 14,000 parts is 4 KB, and there may be 60,000.
         """
-        left: list[tuple[Node, list[Cube], Node | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
+        left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
             if before is not None:
@@ -56,12 +56,12 @@ class TornCourses:
             if node.outcome is not None:
                 yield from (Course(cube, node.outcome, self._parts.legal.count(cube)) for cube in cubes)
             elif node.places is not None and cubes:
-                after: dict[int, tuple[Node, list[bytes]]] = {}
+                after: dict[int, tuple[ReadNode, list[bytes]]] = {}
                 for content, child in node.by_content.items():
                     after.setdefault(id(child), (child, []))[1].append(content)
                 left.extend((child, cubes, node, several) for child, several in after.values())
 
-    def _leading(self, node: Node, cubes: Sequence[Cube], contents: Sequence[bytes]) -> list[Cube]:
+    def _leading(self, node: ReadNode, cubes: Sequence[Cube], contents: Sequence[bytes]) -> list[Cube]:
         """The states of ``cubes`` that have one of ``contents`` at what is read at ``node``."""
         assert node.places is not None
         found: list[Cube] = []
@@ -69,7 +69,7 @@ class TornCourses:
             found += self._showing(cubes, node.places, np.frombuffer(content, dtype=np.int32))
         return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
-    def _showing(self, cubes: Sequence[Cube], places: Places, contents: NDArray[np.int32]) -> list[Cube]:
+    def _showing(self, cubes: Sequence[Cube], places: Indexes, contents: NDArray[np.int32]) -> list[Cube]:
         """The states of ``cubes`` that have ``contents`` at ``places``."""
         alone = self._part[places] >= 0
         there = alone & (self._content[places] == contents)

@@ -21,7 +21,7 @@ _FUNCTIONS = "STT_FUNC", "STT_LOOS"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class _Rows:
+class _LineRows:
     """The code from address ``start`` up to ``end`` is of ``place``: ``save.c:12``."""
 
     start: int
@@ -88,14 +88,14 @@ class Binary:
         return found
 
     @cached_property
-    def _lines(self) -> list[_Rows]:
+    def _lines(self) -> list[_LineRows]:
         try:
             return sorted(_rows(self._elf.get_dwarf_info())) if self._elf.has_dwarf_info() else []
         except Exception:
             return []
 
 
-def _rows(dwarf: Any) -> Iterator[_Rows]:
+def _rows(dwarf: Any) -> Iterator[_LineRows]:
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         if program is None:
@@ -110,5 +110,5 @@ def _rows(dwarf: Any) -> Iterator[_Rows]:
             if before is not None and before.address < state.address and before.line:
                 name = files[before.file - first].name
                 place = f"{posixpath.basename(name.decode(errors='replace'))}:{before.line}"
-                yield _Rows(before.address, state.address, place)
+                yield _LineRows(before.address, state.address, place)
             before = None if state.end_sequence else state

@@ -29,7 +29,7 @@ _OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")
 _NUMBER = re.compile(r"\\x3[0-9](?:\\x3[0-9])*+")
 
 Stack = tuple[str, ...]
-Place = tuple[str, str, tuple[str, ...]]
+CallPlace = tuple[str, str, tuple[str, ...]]
 """The program that makes a call, the call's name, and the paths that it is about."""
 
 
@@ -100,7 +100,7 @@ class _Shared:
     """The frames that all calls share that are like each other."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
-        every: dict[tuple[Place, int | None], dict[Stack, None]] = {}
+        every: dict[tuple[CallPlace, int | None], dict[Stack, None]] = {}
         self._written = set()
         for call, (place, data) in zip(calls, _places(calls), strict=True):
             self._written.add((place, data))
@@ -108,7 +108,7 @@ class _Shared:
                 every.setdefault(key, {})[call.stack] = None
         self._stacks = {key: _shared(stacks) for key, stacks in every.items()}
 
-    def stack(self, place: Place, data: str) -> Stack:
+    def stack(self, place: CallPlace, data: str) -> Stack:
         """Those of a call that writes ``data``, without its numbers."""
         return self._stacks.get((place, len(data) if (place, data) in self._written else None), ())
 
@@ -122,7 +122,7 @@ def _shared(stacks: Iterable[Stack]) -> Stack:
     return first
 
 
-def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[Place, str]]:
+def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[CallPlace, str]]:
     """Of each call where it is made, and what it writes, without its numbers."""
     parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
     programs: dict[int, str] = {}

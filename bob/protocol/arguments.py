@@ -55,7 +55,7 @@ def has_no_name(call: SystemCall, place: int) -> bool:
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
-class Copy(NamedTuple):
+class KernelCopy(NamedTuple):
     """A copy within the kernel: the places of the descriptors in the arguments, and where it reads and writes (bytes;
     None: where the open file stands, which goes on)."""
 
@@ -65,11 +65,11 @@ class Copy(NamedTuple):
     start: int | None
 
 
-def copy_of(call: SystemCall) -> Copy:
+def copy_of(call: SystemCall) -> KernelCopy:
     """Which copy a call of :data:`COPIES` is (copy_file_range(2), sendfile(2))."""
     if call.name == "sendfile":
-        return Copy(1, 0, _offset(call.arguments[2]), None)
-    return Copy(0, 2, _offset(call.arguments[1]), _offset(call.arguments[3]))
+        return KernelCopy(1, 0, _offset(call.arguments[2]), None)
+    return KernelCopy(0, 2, _offset(call.arguments[1]), _offset(call.arguments[3]))
 
 
 def _offset(argument: str) -> int | None:

@@ -9,14 +9,14 @@ from itertools import pairwise
 
 from bob.observe.observation import Node
 from bob.observe.presence import Presence
-from bob.protocol.effects import AT_FIRST, Effects, File, Stored, Version
+from bob.protocol.effects import AT_FIRST, Effects, Stored, TracedFile, Version
 from bob.protocol.signs import Signs
 
 BLOCK = 4096
 SECTOR = 512
 
 
-def file_signs(signs: Signs, effects: Effects, number: int, file: File, node: Node | None) -> None:
+def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
     """Take in what a ``file`` that is followed shows, number ``number``, as ``node``. Where it is not in the tree, and
     has never been by its names, no call has changed it."""
     if node is None:
@@ -36,7 +36,7 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: File, node: No
         _content_signs(signs, file, node, start, end, over)
 
 
-def is_elsewhere_as_at_first(effects: Effects, number: int, file: File, node: Node) -> bool:
+def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
     """Whether in ``node`` is, where no call stores anything, what was in the file at first; zeros beyond its end."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
@@ -70,24 +70,26 @@ def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
             signs.say(change.call, says)
 
 
-Piece = tuple[int, int, list[Version[Stored]]]
+StoredPiece = tuple[int, int, list[Version[Stored]]]
 
 
-def _stored_in_pieces(effects: Effects, number: int, file: File) -> list[Piece]:
+def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
     """What was stored in a file, in pieces (from a byte up to another one), each with all that was stored over it."""
     key = _stored_in_pieces, number, len(file.stored)
     if key not in effects.memory:
-        found: list[Piece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
+        found: list[StoredPiece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
         starts = [start for start, _end, _over in found]
         for change in file.stored:
             for place in range(bisect_left(starts, change.value.start), bisect_left(starts, change.value.end)):
                 found[place][2].append(change)
         effects.memory[key] = found
-    made: list[Piece] = effects.memory[key]
+    made: list[StoredPiece] = effects.memory[key]
     return made
 
 
-def _content_signs(signs: Signs, file: File, node: Node, start: int, end: int, over: Sequence[Version[Stored]]) -> None:
+def _content_signs(
+    signs: Signs, file: TracedFile, node: Node, start: int, end: int, over: Sequence[Version[Stored]]
+) -> None:
     """``over`` is what was stored over the piece, and nothing else."""
     history = [Version(AT_FIRST, padded(file.content, start, end))]
     history += [Version(call, _cut(stored, start, end)) for call, stored in over]

@@ -90,7 +90,7 @@ _NOTHING = Untold()
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Contrast:
     """What a state has less, or more, than another one: ``calls``, by their numbers, and what is told by none
     (``beside``: phrases for people). ``parts`` are the calls of which another part is there."""
 
@@ -127,7 +127,7 @@ class Presences:
 
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
-    ) -> tuple[Difference | None, Difference | None, Difference | None]:
+    ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """How one of these differs that has all of a ``state`` and nothing else; what the state has less than the
         nearest of these that has all of it; and what it has more than the nearest of these that has nothing else. None
         where there is no such row. ``own`` is what no call tells of the state.
@@ -144,7 +144,7 @@ class Presences:
 
     def _nearest(
         self, mine: np.ndarray[Any, np.dtype[np.uint8]], own: Untold, torn: Sequence[int]
-    ) -> tuple[Difference | None, Difference | None, Difference | None]:
+    ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         tells, told = self._table != Presence.UNDECIDED.value, mine != Presence.UNDECIDED.value
         more, less = tells & told & (self._table > mine), tells & told & (self._table < mine)
         has_more, has_less, maybe = more.any(axis=1), less.any(axis=1), tells & ~told
@@ -159,8 +159,8 @@ class Presences:
         )
 
     def _first(
-        self, fits: _Flags, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Flags, own: Untold, torn: Sequence[int]
-    ) -> Difference | None:
+        self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
+    ) -> Contrast | None:
         """Of the rows that fit, the one of the least cost; of several the one of which the first calls are named, and
         then the first ``torn`` ones have another part, if any do."""
         if not fits.any():
@@ -172,10 +172,10 @@ class Presences:
             calls = tuple(self._calls[place] for place in np.flatnonzero(named[row]))
             nearest.append((calls, parts, row))
         calls, parts, row = min(nearest)
-        return Difference(calls, own.words(self._untold[row]) if self._untold else (), parts)
+        return Contrast(calls, own.words(self._untold[row]) if self._untold else (), parts)
 
 
-_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+_Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
@@ -237,13 +237,13 @@ def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
     return ", ".join(named)
 
 
-Group = tuple[int, ...]
+CallGroup = tuple[int, ...]
 """The numbers of calls, ascending."""
 _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
 """What is said of calls alone."""
 
 
-def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[Group, ...]:
+def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
     """The groups of calls that must be there together.
 
     ``accepted[k]`` says whether the checker accepts what the first k operations leave (None: not known), and
@@ -253,7 +253,7 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
     return tuple(_groups(accepted, calls, changing))
 
 
-def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> Iterator[Group]:
+def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> Iterator[CallGroup]:
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
         if is_accepted is None:
@@ -269,7 +269,7 @@ def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Col
             begun = None
 
 
-def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Group]) -> Explanation:
+def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
     """The ``explanation`` of a ``refused`` state; that of a whole group where the crash came inside of it, or where all
     that is said is of its members. What was told too early is a fault of its own."""
     if explanation.reliance is Reliance.DURABLE:

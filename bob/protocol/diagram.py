@@ -1,7 +1,7 @@
 """The update protocol of a program as a diagram (OSDI'14, Figure 4): what it did, which orders its syncs give, and
 which orders, groups and durability it relies on.
 
-A :class:`Step` is a system call that changes, syncs or tells something. A :class:`Row` is one or more of them: runs of
+A :class:`DiagramStep` is a system call that changes, syncs or tells something. A :class:`DiagramRow` is one or more of them: runs of
 like steps are folded, and so are rounds of a loop, so that a program of thousands of calls still has a picture. Steps
 that a need is about are never folded.
 """
@@ -32,7 +32,7 @@ MOST_NEEDS, MOST_ENDS = 8, 3
 ROOT = "/"
 
 
-class Kind(StrEnum):
+class StepKind(StrEnum):
     """What a step is for."""
 
     CHANGE = "change"
@@ -40,14 +40,14 @@ class Kind(StrEnum):
     TOLD = "told"
 
 
-class Step(Document, frozen=True):
+class DiagramStep(Document, frozen=True):
     """System call ``number`` of a recording, in words: ``verb`` and ``more`` ("append", "512 bytes at 0"), about
     ``path``; what it ``told`` has a character a byte. ``program`` made it, as process ``process`` (from 1, in the order
     in which they come), in ``function`` (empty: not known). ``covers`` are the steps, by their numbers, that it makes
     durable: those of the file's data of which no earlier sync did, those of a directory's names, or all."""
 
     number: int
-    kind: Kind
+    kind: StepKind
     verb: str
     path: str = ""
     more: str = ""
@@ -60,7 +60,7 @@ class Step(Document, frozen=True):
     @property
     def words(self) -> str:
         """The step for people."""
-        more = repr(self.told.strip()) if self.kind is Kind.TOLD else self.more
+        more = repr(self.told.strip()) if self.kind is StepKind.TOLD else self.more
         return " ".join(word for word in (self.verb, more) if word)
 
 
@@ -69,7 +69,7 @@ class Protocol:
     """The steps that were recorded on a ``configuration``."""
 
     configuration: str
-    steps: tuple[Step, ...]
+    steps: tuple[DiagramStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +85,17 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DiagramRow:
     """Like ``steps``, one after the other or in the rounds of a loop: the first of them stands for all. ``loop`` is the
     number of the loop (None: it is in none), each of whose rows has as many steps. Of a row that stands for left-out
     ones, ``is_gap`` is true."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[DiagramStep, ...]
     loop: int | None = None
     is_gap: bool = False
 
     @property
-    def first(self) -> Step:
+    def first(self) -> DiagramStep:
         """The step that stands for all."""
         return self.steps[0]
 
@@ -106,7 +106,7 @@ class Diagram:
     ``orders``: which rows each sync makes durable, as (the first of them, the last, the sync); and how many needs are
     left out."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
     orders: tuple[tuple[int, int, int], ...]
     left_out: int
@@ -117,7 +117,7 @@ class Diagram:
         one after the last). What is told, and what is left out, is in none."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
-            if row.first.kind is Kind.TOLD or row.is_gap:
+            if row.first.kind is StepKind.TOLD or row.is_gap:
                 continue
             if found and found[-1][1] == place and _module(self.rows[place - 1]) == _module(row):
                 found[-1] = found[-1][0], place + 1
@@ -126,7 +126,7 @@ class Diagram:
         return found
 
 
-def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[Step, ...]:
+def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
     """The steps of a program: its ``calls`` that have ``effects``, and those with which it told something
     (``tellings``, by the number of the call)."""
     by_call: dict[int, list[Deed]] = {}
@@ -144,18 +144,18 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
             program, words = programs.get(call.pid, ""), said
         programs[call.pid] = program
         if number in tellings:
-            step = Step(number, Kind.TOLD, "tells", "", told=tellings[number].decode("latin-1"))
+            step = DiagramStep(number, StepKind.TOLD, "tells", "", told=tellings[number].decode("latin-1"))
         elif number in by_call:
             deed = by_call[number][-1]
             step = structs.replace(_step(number, deed, effects), covers=pending.take(number, by_call[number]))
         else:
-            step = Step(number, Kind.CHANGE, words.partition(" (")[0], "")
+            step = DiagramStep(number, StepKind.CHANGE, words.partition(" (")[0], "")
         step = structs.replace(step, path=printable(step.path), more=printable(step.more))
         found.append(structs.replace(step, program=printable(program), process=process, function=caller(call.stack)))
     return tuple(found)
 
 
-def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[Step]) -> Need | None:
+def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
     """What a program relies on as something to be drawn; None where no call explains it, or none of them is a step.
     ``told`` is what the program had told before the crash."""
     known = {step.number for step in steps}
@@ -176,7 +176,7 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
     return None
 
 
-def diagram(steps: Sequence[Step], needs: Iterable[Need] = ()) -> Diagram:
+def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram:
     """The diagram of ``steps``. Needs with the same ends are one, the first of them."""
     distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Need] = {}
     for need in needs:
@@ -193,24 +193,24 @@ def diagram(steps: Sequence[Step], needs: Iterable[Need] = ()) -> Diagram:
     )
 
 
-def fold(steps: Sequence[Step], marked: Set[int] = frozenset()) -> tuple[Row, ...]:
+def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
     """``steps`` as rows: at each place what saves most rows. Rounds are of the same calls on the same files, or on any
     files of the same directories. Steps that are ``marked`` stand by themselves."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
-    free = [step.number not in marked and step.kind is not Kind.TOLD for step in steps]
-    rows: list[Row] = []
+    free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
+    rows: list[DiagramRow] = []
     at = loops = 0
     while at < len(steps):
         tried = (_round(exact, free, at, 2), _round(loose, free, at, FEWEST_ROUNDS))
         length, rounds = max(tried, key=lambda one: one[0] * (one[1] - 1))
         if rounds == 1:
-            rows.append(Row((steps[at],)))
+            rows.append(DiagramRow((steps[at],)))
         elif length == 1:
-            rows.append(Row(tuple(steps[at : at + rounds])))
+            rows.append(DiagramRow(tuple(steps[at : at + rounds])))
         else:
             loops += 1
-            rows += [Row(tuple(steps[at + one : at + length * rounds : length]), loops) for one in range(length)]
+            rows += [DiagramRow(tuple(steps[at + one : at + length * rounds : length]), loops) for one in range(length)]
         at += length * rounds
     return tuple(rows)
 
@@ -247,35 +247,35 @@ class _Pending:
         return tuple(sorted(set(covered)))
 
 
-def _step(number: int, deed: Deed, effects: Effects) -> Step:
+def _step(number: int, deed: Deed, effects: Effects) -> DiagramStep:
     """A call without what it covers."""
     match deed.operation:
         case ops.Write(path, int(offset), length, how):
             is_append = number in effects.growing(deed.file)
             sync = {ops.How.SYNC: ", O_SYNC", ops.How.DSYNC: ", O_DSYNC"}.get(how, "")
             verb = "append" if is_append else "overwrite"
-            return Step(number, Kind.CHANGE, verb, path, f"{length:,} bytes at {offset:,}{sync}")
+            return DiagramStep(number, StepKind.CHANGE, verb, path, f"{length:,} bytes at {offset:,}{sync}")
         case ops.Fsync(path, data_only):
-            return Step(number, Kind.SYNC, "fdatasync" if data_only else "fsync", path)
+            return DiagramStep(number, StepKind.SYNC, "fdatasync" if data_only else "fsync", path)
         case ops.Msync(path):
-            return Step(number, Kind.SYNC, "msync", path)
+            return DiagramStep(number, StepKind.SYNC, "msync", path)
         case ops.Sync(this_only):
-            return Step(number, Kind.SYNC, "syncfs" if this_only else "sync", ROOT)
+            return DiagramStep(number, StepKind.SYNC, "syncfs" if this_only else "sync", ROOT)
         case ops.Truncate(path, size):
-            return Step(number, Kind.CHANGE, "truncate", path, f"to {size:,} bytes")
+            return DiagramStep(number, StepKind.CHANGE, "truncate", path, f"to {size:,} bytes")
         case ops.Rename(old, new, ops.Replacing.EXCHANGE):
-            return Step(number, Kind.CHANGE, "exchange", old, f"and {new}")
+            return DiagramStep(number, StepKind.CHANGE, "exchange", old, f"and {new}")
         case ops.Rename(old, new):
-            return Step(number, Kind.CHANGE, "rename", old, f"to {new}")
+            return DiagramStep(number, StepKind.CHANGE, "rename", old, f"to {new}")
         case ops.Link(old, new):
-            return Step(number, Kind.CHANGE, "link", old, f"as {new}")
+            return DiagramStep(number, StepKind.CHANGE, "link", old, f"as {new}")
         case ops.Symlink(target, path):
-            return Step(number, Kind.CHANGE, "symlink", path, f"to {target}")
+            return DiagramStep(number, StepKind.CHANGE, "symlink", path, f"to {target}")
         case ops.Fallocate(path, offset, length):
-            return Step(number, Kind.CHANGE, "fallocate", path, f"{length:,} bytes at {offset:,}")
+            return DiagramStep(number, StepKind.CHANGE, "fallocate", path, f"{length:,} bytes at {offset:,}")
     operation = deed.operation
     verb = type(operation).__name__.casefold()
-    return Step(number, Kind.CHANGE, verb, str(getattr(operation, "path", "")))
+    return DiagramStep(number, StepKind.CHANGE, verb, str(getattr(operation, "path", "")))
 
 
 def _names(operation: ops.Operation) -> tuple[str, ...]:
@@ -296,7 +296,7 @@ def _folder(path: str) -> str:
     return path.rsplit("/", 1)[0] or ROOT
 
 
-def _last_told(told: bytes, steps: Iterable[Step]) -> int | None:
+def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
     """The step with which the last of ``told`` was told; None where nothing was."""
     so_far = b""
     for step in steps:
@@ -306,7 +306,7 @@ def _last_told(told: bytes, steps: Iterable[Step]) -> int | None:
     return None
 
 
-def _alike(step: Step, place: str) -> tuple[object, ...]:
+def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
     return step.kind, step.verb, step.process, place
 
 
@@ -325,7 +325,7 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
     return best
 
 
-def _shortened(rows: Sequence[Row], marked: Set[int]) -> tuple[Row, ...]:
+def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
     """The rows; of too many, the first ones, the last ones, and those around what is ``marked``."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
@@ -334,14 +334,14 @@ def _shortened(rows: Sequence[Row], marked: Set[int]) -> tuple[Row, ...]:
     for place, row in enumerate(rows):
         if any(step.number in marked for step in row.steps):
             kept |= {place - 1, place, place + 1}
-    found: list[Row] = []
+    found: list[DiagramRow] = []
     for place, row in enumerate(rows):
         if place in kept:
             found.append(row)
         elif found and found[-1].is_gap:
             found[-1] = replace(found[-1], steps=(*found[-1].steps, *row.steps))
         else:
-            found.append(Row(row.steps, is_gap=True))
+            found.append(DiagramRow(row.steps, is_gap=True))
     return tuple(found)
 
 
@@ -349,7 +349,7 @@ def _places(numbers: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:
     return tuple(sorted({at[number] for number in numbers if number in at}))
 
 
-def _orders(rows: Sequence[Row], at: Mapping[int, int]) -> Iterable[tuple[int, int, int]]:
+def _orders(rows: Sequence[DiagramRow], at: Mapping[int, int]) -> Iterable[tuple[int, int, int]]:
     """For each sync, the rows from the first to the last that it makes durable."""
     for place, row in enumerate(rows):
         if row.is_gap:
@@ -359,7 +359,7 @@ def _orders(rows: Sequence[Row], at: Mapping[int, int]) -> Iterable[tuple[int, i
             yield covered[0], max(one for one in covered if one < place), place
 
 
-def _module(row: Row) -> tuple[object, ...]:
+def _module(row: DiagramRow) -> tuple[object, ...]:
     paths = {step.path for step in row.steps}
     where = row.first.path if len(paths) == 1 else _folder(row.first.path) + "/*"
     return row.first.program, row.first.process, where, row.loop

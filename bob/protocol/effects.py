@@ -59,7 +59,7 @@ def handle(file: int) -> str:
 
 
 @dataclass(slots=True)
-class File:
+class TracedFile:
     """A file, directory or link that was there at some time. ``inode`` is 0 where it is not known; ``content`` what was
     in it at first (bytes); ``target`` where a symbolic link leads. Where it is not ``followed``, something changes it
     in a way that no call tells."""
@@ -107,7 +107,7 @@ class Effects:
     of all this when it is complete, and has to be computed once.
     """
 
-    files: list[File]
+    files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
     words: dict[int, str]
     deeds: list[Deed] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Effects:
     @classmethod
     def of_tree(cls, tree: Mapping[str, Node]) -> Effects:
         """Those of no call, on what was there at first."""
-        made = cls([File("directory")], {}, {})
+        made = cls([TracedFile("directory")], {}, {})
         by_inode: dict[int, int] = {}
         for path in sorted(tree):
             node = tree[path]
@@ -145,7 +145,7 @@ class Effects:
 
     def new(self, kind: str, inode: int = 0) -> int:
         """Another file; its number."""
-        self.files.append(File(kind, inode))
+        self.files.append(TracedFile(kind, inode))
         return len(self.files) - 1
 
     def cut(self, call: int, file: int, size: int) -> None:

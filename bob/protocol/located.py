@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bob.observe.observation import Node
 from bob.observe.presence import Presence
 from bob.protocol.contents import file_signs
-from bob.protocol.effects import ROOT_FILE, DirectoryEntry, Effects, File, Version
+from bob.protocol.effects import ROOT_FILE, DirectoryEntry, Effects, TracedFile, Version
 from bob.protocol.signs import Signs
 
 
@@ -51,7 +51,7 @@ def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
     return files[0] if len(files) == 1 else None
 
 
-def _is_like(file: File, node: Node) -> bool:
+def _is_like(file: TracedFile, node: Node) -> bool:
     return file.kind == node.kind and (not file.inode or not node.inode or file.inode == node.inode)
 
 

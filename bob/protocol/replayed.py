@@ -24,7 +24,7 @@ ALL_BITS = 0o7777
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replayed:
+class ReplayedProgram:
     """The ``workload`` that a program's calls are, with its ``history``. An identity of a thing there is the number of
     a file in ``effects``.
 
@@ -38,7 +38,7 @@ class Replayed:
     told: Sequence[bytes]
 
 
-class Told(Sequence[bytes]):
+class OutputPrefixes(Sequence[bytes]):
     """The beginnings of what was told, each so long as ``lengths`` says (bytes): it is in memory once."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
@@ -53,7 +53,7 @@ class Told(Sequence[bytes]):
     def __getitem__(self, place: slice) -> Sequence[bytes]: ...
     def __getitem__(self, place: int | slice) -> bytes | Sequence[bytes]:
         if isinstance(place, slice):
-            return Told(self._whole, self._lengths[place])
+            return OutputPrefixes(self._whole, self._lengths[place])
         return self._whole[: self._lengths[place]]
 
 
@@ -119,13 +119,13 @@ def _beside(inode: Inode) -> Inode:
     return Inode(b"", *(getattr(inode, name) for name in _BESIDE_CONTENTS))
 
 
-def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> Replayed:
+def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
     """The calls with ``effects`` on the tree ``before`` as a workload called ``name``. ``tellings`` has, by the number
     of the call, what the program told with it.
 
     Raises ValueError where a call does not fit the tree that those before it have left: then one is not known.
     """
-    tree = _Tree(effects, before)
+    tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
     told, lengths = bytearray(), [0]
@@ -149,7 +149,9 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
         if call in effects.begun
     }
     history = History(tuple(operations), tuple(steps), tuple(tree.things), data, begun=begun)
-    return Replayed(Workload(name, (), history.operations), history, effects, tuple(calls), Told(bytes(told), lengths))
+    return ReplayedProgram(
+        Workload(name, (), history.operations), history, effects, tuple(calls), OutputPrefixes(bytes(told), lengths)
+    )
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
@@ -182,7 +184,7 @@ def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     )
 
 
-class _Tree:
+class _CallTree:
     """The tree as the calls so far have left it."""
 
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:

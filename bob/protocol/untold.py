@@ -31,7 +31,7 @@ class Aspect(StrEnum):
     FAULT = "that {} cannot be read"
 
 
-class Place(NamedTuple):
+class PathAspect(NamedTuple):
     """An aspect of what has a path."""
 
     aspect: Aspect
@@ -44,12 +44,12 @@ class Untold:
     are all of the tree, ``contents`` those of files (bytes). ``parts`` has of each call that is partly there which part
     of it is (:meth:`bob.protocol.signs.Signs.parts`)."""
 
-    values: Mapping[Place, object] = field(default_factory=dict)
+    values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
     contents: Mapping[str, bytes] = field(default_factory=dict)
     parts: Mapping[int, object] = field(default_factory=dict)
 
-    def differing(self, other: Untold) -> list[Place]:
+    def differing(self, other: Untold) -> list[PathAspect]:
         """Where two trees differ: in a name, or in what is in both."""
         if not self.values and not other.values:
             return []
@@ -72,33 +72,33 @@ def untold(
 ) -> Untold:
     """What no call tells of ``tree``, in which files are ``located``."""
     at = {path: number for number, path in located.items()}
-    values: dict[Place, object] = {}
+    values: dict[PathAspect, object] = {}
     for path, node in tree.items():
         if node.fault:
-            values[Place(Aspect.FAULT, path)] = node.fault
+            values[PathAspect(Aspect.FAULT, path)] = node.fault
         if path not in at:
             folder, _slash, name = path.rpartition("/")
             if (folder or "/") in at and DirectoryEntry(at[folder or "/"], name) not in effects.entries:
-                values[Place(Aspect.NAME, path)] = node.kind
+                values[PathAspect(Aspect.NAME, path)] = node.kind
             continue
         number, file = at[path], effects.files[at[path]]
         if node.xattrs:
-            values[Place(Aspect.ATTRIBUTES, path)] = tuple(sorted(node.xattrs.items()))
+            values[PathAspect(Aspect.ATTRIBUTES, path)] = tuple(sorted(node.xattrs.items()))
         if any((node.uid, node.gid)):
-            values[Place(Aspect.OWNER, path)] = node.uid, node.gid
+            values[PathAspect(Aspect.OWNER, path)] = node.uid, node.gid
         if not (file.followed and len(file.modes) > 1) and node.mode != _first_mode(effects, number):
-            values[Place(Aspect.MODE, path)] = node.mode
+            values[PathAspect(Aspect.MODE, path)] = node.mode
         if node.kind == "symlink" and node.target != file.target:
-            values[Place(Aspect.TARGET, path)] = node.target
+            values[PathAspect(Aspect.TARGET, path)] = node.target
         if node.kind == "file" and not (file.followed and is_elsewhere_as_at_first(effects, number, file, node)):
             long = tuple((node.pieces or {}).items())
-            values[Place(Aspect.CONTENT, path)] = node.size, hash(node.content), hash(long)
+            values[PathAspect(Aspect.CONTENT, path)] = node.size, hash(node.content), hash(long)
         if (flags := letters(node.flags)) or node.project:  # the others are the file system's
-            values[Place(Aspect.FLAGS, path)] = flags, node.project
+            values[PathAspect(Aspect.FLAGS, path)] = flags, node.project
     for entry, history in effects.entries.items():
         path = path_in(located[entry.folder], entry.name) if entry.folder in located else ""
         if path and (path not in tree if len(history) == 1 else entry in effects.strange and path in tree):
-            values[Place(Aspect.NAME, path)] = ""
+            values[PathAspect(Aspect.NAME, path)] = ""
     contents = {path: node.content for path, node in tree.items()}
     return Untold(values, tree.keys(), contents, parts)
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree as Xml
 from bob.errors import UsageError
 from bob.judge.program_result import Predicted, Programs, Vulnerability
 from bob.protocol.contrast import Reliance
-from bob.protocol.diagram import Diagram, Kind, Need, Protocol, Row, diagram, need_of
+from bob.protocol.diagram import Diagram, DiagramRow, Need, Protocol, StepKind, diagram, need_of
 from bob.report.counts import plural
 from bob.report.drawing import COLOURS, LETTER, put_rule, put_text
 from bob.report.escape import clean
@@ -149,7 +149,7 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
             at += GAP if end - place > 1 else GAP // 2
             _put_module(root, made.rows[place:end], left, at)
             at += HEAD if end - place > 1 else 0
-        elif row.first.kind is Kind.TOLD or row.is_gap:
+        elif row.first.kind is StepKind.TOLD or row.is_gap:
             at += GAP
         y.append(at + ROW // 2)
         _put_row(root, row, left, y[-1], is_alone=begins.get(place) == place + 1)
@@ -158,7 +158,7 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
     return y, at + GAP
 
 
-def _put_module(root: Xml.Element, rows: Sequence[Row], left: int, y: int) -> None:
+def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int) -> None:
     """A frame; where there are several rows, with what they are about at its head."""
     head = HEAD if len(rows) > 1 else 0
     corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
@@ -168,19 +168,19 @@ def _put_module(root: Xml.Element, rows: Sequence[Row], left: int, y: int) -> No
     Xml.SubElement(root, "rect", {**corner, "height": str(head + ROW * len(rows)), "class": "frame"})
 
 
-def _put_row(root: Xml.Element, row: Row, left: int, y: int, *, is_alone: bool) -> None:
+def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
     """A row; of one that is alone in its module with what it is about, and who does it."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
         return
-    if first.kind is Kind.TOLD:
+    if first.kind is StepKind.TOLD:
         put_rule(root, left, y - 9, left + BOX, y - 9, colour=TOLD, width=2)
         put_rule(root, left, y + 9, left + BOX, y + 9, colour=TOLD, width=2)
-    elif first.kind is Kind.SYNC:
+    elif first.kind is StepKind.SYNC:
         put_rule(root, left + 4, y, left + 14, y, colour=GIVEN, width=4)
         put_rule(root, left + BOX - 24, y, left + BOX, y, colour=GIVEN, width=4)
-    style = "" if first.kind is Kind.CHANGE else "strong"
+    style = "" if first.kind is StepKind.CHANGE else "strong"
     said = f"{_said(row, _about((row,)))} · {_who(row)}" if is_alone else _said(row)
     _put_cut(root, left + 20, y + 4, said, BOX - 50, style)
 
@@ -192,7 +192,7 @@ def _put_cut(root: Xml.Element, x: int, y: int, said: str, width: int, style: st
     put_text(root, x, y, f"{said[: most - 1]}…" if is_long else said, style, whole=said if is_long else "")
 
 
-def _put_loops(root: Xml.Element, rows: Sequence[Row], y: Sequence[int], x: int) -> None:
+def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], x: int) -> None:
     """A bracket around the rows of each loop, with the number of its rounds."""
     spans: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
@@ -232,9 +232,9 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
     """What the marks mean, and what is relied on, below the picture; where it ends."""
     keys = []
-    if any(row.first.kind is Kind.SYNC for row in made.rows):
+    if any(row.first.kind is StepKind.SYNC for row in made.rows):
         keys.append(("a sync, and from where on it makes durable what is its own", GIVEN, ""))
-    if any(row.first.kind is Kind.TOLD for row in made.rows):
+    if any(row.first.kind is StepKind.TOLD for row in made.rows):
         keys.append(("what the program has told: a user counts on it from here on", TOLD, ""))
     if made.needs:
         keys.append(("needed, and not given: → this order; [ all or nothing", NEEDED, "6 3"))
@@ -255,29 +255,29 @@ def _put_wrapped(root: Xml.Element, x: int, y: int, said: str, width: int, style
     return LINE * len(lines) + 4
 
 
-def _heading(rows: Sequence[Row]) -> str:
+def _heading(rows: Sequence[DiagramRow]) -> str:
     return f"{_about(rows)} · {_who(rows[0])}"
 
 
-def _about(rows: Sequence[Row]) -> str:
+def _about(rows: Sequence[DiagramRow]) -> str:
     """The file that a module is about, or the directory of several."""
     paths = {step.path for row in rows for step in row.steps}
     first = rows[0].first.path or "/"
     return first if len(paths) == 1 else f"{first.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
 
 
-def _who(row: Row) -> str:
+def _who(row: DiagramRow) -> str:
     program, number = row.first.program, row.first.process
     return f"{program}, process {number}" if program and number > 1 else program or f"process {number}"
 
 
-def _said(row: Row, path: str = "") -> str:
+def _said(row: DiagramRow, path: str = "") -> str:
     """A row in words, with the ``path`` that it is about, if any."""
     first, count = row.first, len(row.steps)
     if row.is_gap:
         return f"… {plural(count, 'step')}"
     named = " ".join(word for word in (first.verb, path) if word)
-    if first.kind is Kind.TOLD:
+    if first.kind is StepKind.TOLD:
         return first.words
     is_alike = len({step.words for step in row.steps}) == 1
     said = " ".join(word for word in (named, first.more) if word) if is_alike else named

@@ -26,15 +26,15 @@ from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.program_result import ModelResult
-from bob.observe.built import Builder, BuiltChecking
+from bob.observe.built import BuiltChecking, TreeBuilder
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.program import EMPTIED, Program
 from bob.progress import Progress
-from bob.protocol.diagram import Step, steps_of
+from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
-from bob.protocol.replayed import Replayed
+from bob.protocol.replayed import ReplayedProgram
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
@@ -103,11 +103,11 @@ def hold_against(
     jobs: int,
     progress: Progress,
     explaining: Callable[[str], Explaining],
-) -> tuple[list[Modelled], tuple[Step, ...]]:
+) -> tuple[list[Modelled], tuple[DiagramStep, ...]]:
     """The answer of each of ``models`` for a program that was recorded, and what its calls turned out to do; at most
     the budget of the request is spent on distinct trees for each. ``explaining`` is what makes the explanations of one,
     by its name."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, image, case, progress)
         again, notes = protocol_of(case, before, after)
@@ -192,7 +192,7 @@ def _trust(
         put_program(agent, program)
         spoilt = [BuiltChecking(after, said, spoiler) for spoiler in program.must_fail]
         asked = [BuiltChecking(before, b""), BuiltChecking(after, said), *spoilt]
-        return Builder(agent, root).check(asked, program.seconds)
+        return TreeBuilder(agent, root).check(asked, program.seconds)
 
     try:
         items = [("trust", None)]
@@ -217,7 +217,7 @@ class _ModelledProgram:
         image: Image,
         case: ProgramCase,
         request: ProbeRequest,
-        again: Replayed,
+        again: ReplayedProgram,
         apart: Workings,
         before: Mapping[str, Node],
         jobs: int,
@@ -238,11 +238,11 @@ class _ModelledProgram:
         asked = graph_under(self._again.workload, self._apart, model.promised)
         tries = ModelStates(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
         known = len(self._answers)
-        builders: dict[Agent, Builder] = {}
+        builders: dict[Agent, TreeBuilder] = {}
 
         def begin(agent: Agent) -> None:
             put_program(agent, self.case.work)
-            builders[agent] = Builder(agent, self.root)
+            builders[agent] = TreeBuilder(agent, self.root)
 
         def check(agent: Agent, built: Built) -> list[CheckerAnswer]:
             asked = [BuiltChecking(tree, state.told) for state, tree in built]

@@ -19,7 +19,7 @@ from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.elsewhere import elsewhere
 from bob.protocol.protocol import LARGEST, protocol, without
-from bob.protocol.replayed import Replayed, other_modes, replayed, unlike
+from bob.protocol.replayed import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.pool import each_in_a_guest
 from bob.run.program_recording import session_of
@@ -38,7 +38,7 @@ class CannotBeModelled(Exception):
 
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
-) -> tuple[Replayed, tuple[str, ...]]:
+) -> tuple[ReplayedProgram, tuple[str, ...]]:
     """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
     something that changes the tree is not known."""
     program, said = case.work, case.transcript

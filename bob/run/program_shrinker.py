@@ -14,7 +14,7 @@ from itertools import chain, islice
 
 from bob.agent.client import Agent
 from bob.agent.inside.mounts import ROOT
-from bob.claim.checking import Checked, evidence
+from bob.claim.checking import CheckerClaim, evidence
 from bob.crash.departures import FARTHEST, distance, nearest
 from bob.crash.neighbours import Neighbours, causes
 from bob.crash.plan import Plan
@@ -50,7 +50,7 @@ class ProgramShrinker:
     about ``budget`` states of one departure are mounted at most.
     """
 
-    def __init__(self, agent: Agent, found: Witness, claim: Checked, budget: int) -> None:
+    def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int) -> None:
         self._agent, self._found, self._claim = agent, found, claim
         self._budget = budget
 
@@ -137,7 +137,7 @@ class ProgramShrinker:
 class _Checker:
     """Crash states of ``plan`` as they are mounted and checked; the checker looks at each tree once."""
 
-    def __init__(self, session: Session, plan: Plan, claim: Checked) -> None:
+    def __init__(self, session: Session, plan: Plan, claim: CheckerClaim) -> None:
         self._session, self._plan, self._claim = session, plan, claim
         self._outcomes: dict[CrashState, int] = {}
         self._answers: dict[int, CheckerAnswer] = {}

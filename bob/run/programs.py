@@ -39,7 +39,7 @@ from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
-from bob.protocol.diagram import Protocol, Step
+from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
 from bob.request import Host, ProbeRequest
 from bob.result import Environment
@@ -118,7 +118,7 @@ def _tried(
         jobs = first.host.jobs or guests_that_fit()
         results: dict[int, ProgramResult] = {}
         every: dict[int, ProgramCase] = {}
-        steps: dict[int, tuple[Step, ...]] = {}
+        steps: dict[int, tuple[DiagramStep, ...]] = {}
         frames: Sequence[SystemCall] | None = None
         held = numbers[0] if models and has_answers else None
         for number, request in zip(numbers, requests, strict=True):
@@ -266,7 +266,7 @@ def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResu
     return ProgramResult(name, "", Safety.UNKNOWN, NOTHING, 0, 0, 0, reason=reason)
 
 
-def _protocols(every: Mapping[int, ProgramCase], steps: Mapping[int, tuple[Step, ...]]) -> tuple[Protocol, ...]:
+def _protocols(every: Mapping[int, ProgramCase], steps: Mapping[int, tuple[DiagramStep, ...]]) -> tuple[Protocol, ...]:
     """What the program did, in each case of which that is known by now."""
     return tuple(Protocol(case.name, steps[number]) for number, case in every.items() if steps.get(number))
 

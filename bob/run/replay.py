@@ -11,7 +11,7 @@ from bob.crash.image import ByteRun
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
-from bob.observe.observed import Words
+from bob.observe.observed import Worded
 from bob.observe.session import Checking, Session
 from bob.printable import printable
 from bob.program.answer import CheckerAnswer
@@ -92,7 +92,7 @@ class _View:
         [self._mounted] = session.mount([delta], payload)
         self.observation = session.findings.observation(self._mounted.outcome)
 
-    def complaints(self) -> Sequence[Words]:
+    def complaints(self) -> Sequence[Worded]:
         of_the_mount = [] if self._mounted.complaint is None else [self._mounted.complaint]
         return [*of_the_mount, *self._session.examine([self._delta], self._payload)[0]]
 

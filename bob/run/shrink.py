@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.agent.client import Agent
-from bob.claim.checking import Checked
+from bob.claim.checking import CheckerClaim
 from bob.claim.claim import Judgeable
 from bob.errors import UsageError
 from bob.guest.spec import Clock
@@ -56,7 +56,7 @@ def _shrink(agent: Agent, image: Image, each: Found, *, budget: int, progress: P
     before = found.shrunk_from or found.size
     calls: Sequence[ProgramCallEvent] = ()
     progress.step(f"{path}: {in_words(found.size)}")
-    if isinstance(found.claim, Checked):
+    if isinstance(found.claim, CheckerClaim):
         smaller, calls = ProgramShrinker(agent, found, found.claim, budget).shrunk(progress)
     else:
         assert isinstance(found.claim, Judgeable)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 
 from bob.crash.coverage import States
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
@@ -105,7 +105,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError("its contents are not as long as they should be")
-        findings = Findings()
+        findings = OutcomeTable()
         findings.add(self.outcomes, self.chunks, contents)
         predicted = frozenset(self.predicted)
         return adapt(Observed, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)

@@ -17,7 +17,7 @@ from typing import Any
 from bob import documents, fields
 from bob.blocks.naming import BlockName, names
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.checking import Checked
+from bob.claim.checking import CheckerClaim
 from bob.claim.claim import Claim, Context
 from bob.claim.kinds import claim_of
 from bob.claim.property.rules import Property
@@ -305,7 +305,7 @@ def _read(plain: Mapping[str, Any]) -> Witness:
         kernel=document.environment["kernel"],
         configuration=document.configuration.configuration,
         model=document.device_model.model,
-        work=claim.program if isinstance(claim, Checked) else workload,
+        work=claim.program if isinstance(claim, CheckerClaim) else workload,
         base=document.base.base(packed),
         runs=tuple(runs),
         inodes=(document.inodes_before, document.inodes_after),

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from bob.blocks.parts import BlockKind
-from bob.claim.property.account import Account, Extent, Part
+from bob.claim.property.account import Account, EffectExtent, EffectPart
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Violation
 from bob.claim.property.subjects import Effect, subjects
@@ -79,7 +79,7 @@ WORDS: Mapping[Trait, frozenset[str]] = {
         Trait.OPERATION: _SORTS | {REPLACE},
         Trait.BESIDE: _SORTS | {REPLACE},
         Trait.LATER: _SORTS | {REPLACE},
-        Trait.EXTENT: frozenset(Extent),
+        Trait.EXTENT: frozenset(EffectExtent),
         Trait.CALLS: {"fsync", "fdatasync", "sync_file_range", "msync", "sync", "syncfs", Call.O_SYNC, Call.O_DSYNC},
         Trait.MISSING: {What.DATA, What.SIZE, What.NAMES, What.ATTRIBUTES, MORE, OTHER},
         Trait.LOST: _KINDS,
@@ -93,12 +93,12 @@ WORDS: Mapping[Trait, frozenset[str]] = {
 
 _SYNCS = {How.SYNC: Call.O_SYNC, How.DSYNC: Call.O_DSYNC}
 _PARTS = {
-    Part.NAME: What.NAMES,
-    Part.FILE: What.NAMES,
-    Part.SIZE: What.SIZE,
-    Part.DATA: What.DATA,
-    Part.LINKS: What.NAMES,
-    Part.ATTRIBUTE: What.ATTRIBUTES,
+    EffectPart.NAME: What.NAMES,
+    EffectPart.FILE: What.NAMES,
+    EffectPart.SIZE: What.SIZE,
+    EffectPart.DATA: What.DATA,
+    EffectPart.LINKS: What.NAMES,
+    EffectPart.ATTRIBUTE: What.ATTRIBUTES,
 }
 """What of an operation is not there, by the part of its effect that is lacking."""
 

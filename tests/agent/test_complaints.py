@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside import complaints
 from bob.agent.inside.complaints import Complaints, run_checker
-from bob.observe.session import Complaint, Mounted, Session
+from bob.observe.session import Complaint, MountedState, Session
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import parse
@@ -99,7 +99,7 @@ def descriptor(image: bytes | bytearray, field: int) -> int:
     return int.from_bytes(image[BLOCK + field : BLOCK + field + 4], "little")
 
 
-def planted(guest: Inhabited, taken: Taken, place: int) -> tuple[Mounted, list[Complaint]]:
+def planted(guest: Inhabited, taken: Taken, place: int) -> tuple[MountedState, list[Complaint]]:
     """What is found when the byte at ``place`` of the base is another one."""
     sector, inside = divmod(place, SECTOR_BYTES)
     data = bytearray(taken.base.image()[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])

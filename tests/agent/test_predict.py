@@ -21,7 +21,7 @@ from bob.guest.spec import Clock
 from bob.observe import session as sessions
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.effort import Effort
-from bob.observe.events import Bio, Event
+from bob.observe.events import AccessEvent, Bio
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed
@@ -149,14 +149,14 @@ def test_journal_blocks_that_are_only_read_ahead_do_not_count(recording: Inhabit
     assert any(not access.reads for access in last.accesses), "the journal is replayed"
 
 
-def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[Iterable[Event]], Accesses]:
+def spoilt(change: Callable[[Accesses], Accesses]) -> Callable[[Iterable[AccessEvent]], Accesses]:
     return lambda events: change(accesses(events))
 
 
 def test_a_trace_without_a_read_that_the_device_has_counted_is_refused(
     recording: Inhabited, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def drop(events: Sequence[Event]) -> Accesses:
+    def drop(events: Sequence[AccessEvent]) -> Accesses:
         lost = next(number for number, event in enumerate(events) if isinstance(event, Bio) and event.reads)
         return accesses([*events[:lost], *events[lost + 1 :]])
 

@@ -24,7 +24,7 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
-from bob.protocol.diagram import Kind, Protocol, Step
+from bob.protocol.diagram import DiagramStep, Protocol, StepKind
 from bob.trace.completion import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
@@ -141,7 +141,9 @@ _WORKLOADS = st.builds(
     ),
     st.sampled_from(At),
 )
-_STEPS = st.builds(Step, st.integers(0, 9), st.sampled_from(Kind), TEXT, TEXT, TEXT, TEXT, TEXT, st.integers(1, 3))
+_STEPS = st.builds(
+    DiagramStep, st.integers(0, 9), st.sampled_from(StepKind), TEXT, TEXT, TEXT, TEXT, TEXT, st.integers(1, 3)
+)
 RESULTS = st.builds(
     Result,
     st.builds(Run, TEXT, TEXT, TEXT, TEXT, COUNT, COUNT, st.none() | TEXT),

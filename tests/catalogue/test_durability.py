@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 from bob.catalogue import durability, pairs
 from bob.catalogue.sets import Rows, probes_of
-from bob.claim.property.account import Extent
+from bob.claim.property.account import EffectExtent
 from bob.claim.property.calls import makers
 from bob.claim.property.presence import Reading
 from bob.claim.property.rules import Property, Question, Rule, is_broken, questions, violation
@@ -136,7 +136,10 @@ def test_a_loss_after_the_return_turns_it_red_and_nothing_else_does(probe) -> No
                 found = violation(prop, question, world.history, oracle, reading, seen)
                 assert found is not None
                 # What a later operation would leave as well, the size above all, cannot be told to be missing.
-                assert {one.extent for one in found.accounts if one.number == lost} <= {Extent.NOTHING, Extent.UNCLEAR}
+                assert {one.extent for one in found.accounts if one.number == lost} <= {
+                    EffectExtent.NOTHING,
+                    EffectExtent.UNCLEAR,
+                }
                 assert " had returned, but " in found.evidence
                 told += 1
     assert told

@@ -8,24 +8,24 @@ from bob.claim.expectation.syntax import (
     Absent,
     And,
     Attribute,
+    ByteRange,
     Content,
     Exists,
+    Formula,
     Implies,
-    Kept,
+    KeptContents,
     Links,
     Mode,
     Mounts,
-    Name,
+    NamedPath,
     Not,
     Or,
     Owner,
-    Range,
-    Relation,
     Same,
     Size,
+    SizeRelation,
     Source,
     Target,
-    Test,
     Time,
 )
 from bob.workload.language import EARLIEST, LATEST, UNOBSERVED, UNOBSERVED_PREFIX
@@ -34,24 +34,24 @@ LETTERS = st.characters(exclude_characters="/\0", exclude_categories=("Cs",))
 COMPONENTS = st.text(LETTERS, min_size=1, max_size=6).filter(
     lambda word: word not in (".", "..", *UNOBSERVED) and not word.startswith(UNOBSERVED_PREFIX)
 )
-NAMES = st.lists(COMPONENTS, min_size=1, max_size=3).map(lambda parts: Name("/" + "/".join(parts)))
-SOURCES = st.one_of(st.integers(1, 9), st.sampled_from([Kept.OLD, Kept.NEW])).map(Source)
+NAMES = st.lists(COMPONENTS, min_size=1, max_size=3).map(lambda parts: NamedPath("/" + "/".join(parts)))
+SOURCES = st.one_of(st.integers(1, 9), st.sampled_from([KeptContents.OLD, KeptContents.NEW])).map(Source)
 WORDS = st.text(LETTERS, min_size=1, max_size=6)
-RANGES = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: Range(pair[0], sum(pair)))
+RANGES = st.tuples(st.integers(0, 9999), st.integers(1, 9999)).map(lambda pair: ByteRange(pair[0], sum(pair)))
 
 
-def anything_about(names: st.SearchStrategy[Name]) -> st.SearchStrategy[Test]:
+def anything_about(names: st.SearchStrategy[NamedPath]) -> st.SearchStrategy[Formula]:
     """Expectations about these names."""
     atoms = st.one_of(
         st.builds(Mounts),
         st.builds(Exists, names),
         st.builds(Absent, names),
         st.builds(Same, names, names),
-        st.builds(Size, names, st.sampled_from(Relation), st.integers(0, 2**40)),
-        st.builds(Content, names, st.one_of(SOURCES, st.sampled_from(Kept).map(Source))),
-        st.builds(Content, names, st.one_of(SOURCES, st.just(Source(Kept.ZEROS))), RANGES),
+        st.builds(Size, names, st.sampled_from(SizeRelation), st.integers(0, 2**40)),
+        st.builds(Content, names, st.one_of(SOURCES, st.sampled_from(KeptContents).map(Source))),
+        st.builds(Content, names, st.one_of(SOURCES, st.just(Source(KeptContents.ZEROS))), RANGES),
         st.builds(Content, names, SOURCES, prefix=st.just(True)),
-        st.builds(Links, names, st.sampled_from(Relation), st.integers(0, 99)),
+        st.builds(Links, names, st.sampled_from(SizeRelation), st.integers(0, 99)),
         st.builds(Mode, names, st.integers(0, 0o777)),
         st.builds(Owner, names, st.integers(0, 99999), st.integers(0, 99999)),
         st.builds(Time, names, st.integers(EARLIEST // 2, LATEST // 2).map(lambda half: 2 * half)),

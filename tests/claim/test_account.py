@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.property.account import Account, Extent, Part
+from bob.claim.property.account import Account, EffectExtent, EffectPart
 from bob.claim.property.rules import Property, Violation, questions, violation
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
@@ -66,8 +66,8 @@ def test_an_append_of_which_only_zeros_are_there_did_not_survive() -> None:
     world = world_of(LOST_THEN_GROWN)
     found = shown("overwrite-any", world, with_content(world, (), "/d/g", GROWING + bytes(1096)))
     later, lost = account(found, 2), account(found, 1)
-    assert (later.extent, lost.extent) == (Extent.PART, Extent.NOTHING)
-    assert {one.part for one in later.lacking} == {Part.SIZE, Part.DATA}
+    assert (later.extent, lost.extent) == (EffectExtent.PART, EffectExtent.NOTHING)
+    assert {one.part for one in later.lacking} == {EffectPart.SIZE, EffectPart.DATA}
     assert not later.there
     assert "survived" not in found.evidence
     assert "20,480 B" in found.evidence and "zeros (1,096 B)" in found.evidence
@@ -76,7 +76,7 @@ def test_an_append_of_which_only_zeros_are_there_did_not_survive() -> None:
 def test_an_append_that_is_whole_survived() -> None:
     world = world_of(LOST_THEN_GROWN)
     found = shown("overwrite-any", world, world.crash((2,)))
-    assert [one.extent for one in found.accounts] == [Extent.NOTHING, Extent.WHOLE]
+    assert [one.extent for one in found.accounts] == [EffectExtent.NOTHING, EffectExtent.WHOLE]
     assert text_with(found.evidence, 2, "/d/g", 65536) == snapshot(
         "operation 2 (append /d/g 65536) survived; nothing of operation 1 (write /d/f 2000 16384), issued earlier, is there (bytes 2,000 to 18,384 of /d/f: initial data (16,384 B) instead of the data of operation 1)"
     )
@@ -86,24 +86,24 @@ def test_an_append_that_is_whole_survived() -> None:
     ("operations", "there", "path", "content", "number", "extent"),
     [
         # its size is there, and its data is zeros, what the medium had, or something of its own
-        ("append /d/empty 4096", (1,), "/d/empty", bytes(4096), 1, Extent.PART),
-        ("append /d/empty 4096", (1,), "/d/empty", stale(4096), 1, Extent.PART),
-        ("append /d/empty 4096", (1,), "/d/empty", contents(1, 0, 512) + bytes(3584), 1, Extent.PART),
+        ("append /d/empty 4096", (1,), "/d/empty", bytes(4096), 1, EffectExtent.PART),
+        ("append /d/empty 4096", (1,), "/d/empty", stale(4096), 1, EffectExtent.PART),
+        ("append /d/empty 4096", (1,), "/d/empty", contents(1, 0, 512) + bytes(3584), 1, EffectExtent.PART),
         # in the place of its data, and of what was there, is something else
-        ("write /e/c 0 4096", (1,), "/e/c", stale(4096), 1, Extent.BROKEN),
-        ("write /e/c 0 4096", (1,), "/e/c", stale(3584) + contents(1, 3584, 512), 1, Extent.PART),
+        ("write /e/c 0 4096", (1,), "/e/c", stale(4096), 1, EffectExtent.BROKEN),
+        ("write /e/c 0 4096", (1,), "/e/c", stale(3584) + contents(1, 3584, 512), 1, EffectExtent.PART),
         # another operation made the file as long: whether this one did, too, cannot be told
-        ("append /d/empty 4096; append /d/empty 4096", (2,), "/d/empty", None, 1, Extent.UNCLEAR),
-        ("append /d/empty 4096; append /d/empty 4096", (2,), "/d/empty", None, 2, Extent.WHOLE),
+        ("append /d/empty 4096; append /d/empty 4096", (2,), "/d/empty", None, 1, EffectExtent.UNCLEAR),
+        ("append /d/empty 4096; append /d/empty 4096", (2,), "/d/empty", None, 2, EffectExtent.WHOLE),
         # nothing of what it overwrote is seen where the file ends
-        ("append /d/empty 8192; write /d/empty 0 8192", (1, 2), "/d/empty", contents(2, 0, 4096, 1), 2, Extent.UNCLEAR),
-        ("append /e/c 4096 trunc", (1,), "/e/c", b"", 1, Extent.PART),
-        ("append /e/c 4096 trunc", (), "/e/c", None, 1, Extent.NOTHING),
-        ("append /e/c 8192 trunc", (1,), "/e/c", None, 1, Extent.WHOLE),
+        ("append /d/empty 8192; write /d/empty 0 8192", (1, 2), "/d/empty", contents(2, 0, 4096, 1), 2, EffectExtent.UNCLEAR),
+        ("append /e/c 4096 trunc", (1,), "/e/c", b"", 1, EffectExtent.PART),
+        ("append /e/c 4096 trunc", (), "/e/c", None, 1, EffectExtent.NOTHING),
+        ("append /e/c 8192 trunc", (1,), "/e/c", None, 1, EffectExtent.WHOLE),
     ],
 )  # fmt: skip
 def test_how_much_of_a_write_is_there(
-    operations: str, there: tuple[int, ...], path: str, content: bytes | None, number: int, extent: Extent
+    operations: str, there: tuple[int, ...], path: str, content: bytes | None, number: int, extent: EffectExtent
 ) -> None:
     world = world_of(operations)
     seen = world.crash(there) if content is None else with_content(world, there, path, content)
@@ -116,7 +116,7 @@ def test_a_rename_of_which_one_name_is_there_is_told_with_both() -> None:
     tree["/e/c"] = tree["/d/moved"]
     found = shown("directory-op", world, Observation(True, None, tree))
     [told] = found.accounts
-    assert told.extent is Extent.PART
+    assert told.extent is EffectExtent.PART
     assert [one.about for one in told.there] == ["the name /d/moved"]
     assert text_with(found.evidence, "/d/moved", "/e/c") == snapshot(
         "only a part of operation 1 (rename /e/c /d/moved) is there (/d/moved exists; /e/c still exists)"
@@ -127,14 +127,14 @@ def test_where_the_file_is_gone_not_a_part_of_the_write_is_there() -> None:
     world = world_of("append /e/c 4096")
     tree = {path: node for path, node in (world.crash(()).tree or {}).items() if path != "/e/c"}
     found = shown("single-block-append", world, Observation(True, None, tree))
-    assert account(found, 1).extent is Extent.BROKEN
+    assert account(found, 1).extent is EffectExtent.BROKEN
     assert "part" not in found.evidence
 
 
 def test_a_rename_over_a_file_is_whole_where_that_one_is_gone() -> None:
     world = world_of("rename /e/c /d/f")
-    assert world.oracle().account(1, world.crash((1,))).extent is Extent.WHOLE
-    assert world.oracle().account(1, world.crash(())).extent is Extent.NOTHING
+    assert world.oracle().account(1, world.crash((1,))).extent is EffectExtent.WHOLE
+    assert world.oracle().account(1, world.crash(())).extent is EffectExtent.NOTHING
 
 
 def test_what_is_out_of_sight_did_not_survive() -> None:
@@ -143,14 +143,14 @@ def test_what_is_out_of_sight_did_not_survive() -> None:
     tree = dict(world.crash(()).tree or {})
     del tree["/e/c"]
     told = world.oracle().account(3, Observation(True, None, tree))
-    assert told.extent is not Extent.WHOLE
+    assert told.extent is not EffectExtent.WHOLE
 
 
 def test_a_file_that_cannot_be_read_is_not_there_in_part() -> None:
     world = world_of("write /e/c 0 4096")
     tree = dict(world.crash(()).tree or {})
     tree["/e/c"] = Node("unreadable", fault="Structure needs cleaning")
-    assert world.oracle().account(1, Observation(True, None, tree)).extent is Extent.BROKEN
+    assert world.oracle().account(1, Observation(True, None, tree)).extent is EffectExtent.BROKEN
 
 
 # Every sentence against a slow model of what is in a tree. It knows what an operation did by performing it, finds a
@@ -235,20 +235,20 @@ def check(world: World, number: int, seen: Observation, told: Account) -> None:
     own_missing, own_wrong = known.missing - known.shared, known.wrong - known.shared
     where = (told, known)
     match told.extent:
-        case Extent.WHOLE:
+        case EffectExtent.WHOLE:
             assert not own_missing and not own_wrong, where
             assert known.there or known.shared, where
-        case Extent.NOTHING:
+        case EffectExtent.NOTHING:
             assert not known.there - known.shared, where
             assert not own_wrong, where
             assert known.missing or known.wrong, where
-        case Extent.PART:
+        case EffectExtent.PART:
             assert known.there or known.wrong & {"size", "data"}, where
             assert known.missing or known.wrong, where
-        case Extent.BROKEN:
+        case EffectExtent.BROKEN:
             assert not known.there - known.shared - {"data"}, where
             assert known.wrong, where
-        case Extent.UNCLEAR:
+        case EffectExtent.UNCLEAR:
             assert known.shared or known.wrong, where
 
 
@@ -285,7 +285,7 @@ def test_an_account_says_what_the_tree_has(operations: str, rng: Random) -> None
     for number in world.all:
         told = oracle.account(number, seen)
         assert told.presence is reading.of(number)
-        assert (told.extent is Extent.WHOLE) == (number in reading.whole)
+        assert (told.extent is EffectExtent.WHOLE) == (number in reading.whole)
         if told.presence is not Presence.UNDECIDED:
             check(world, number, seen, told)
     for probe in shipped_probes():
@@ -294,10 +294,10 @@ def test_an_account_says_what_the_tree_has(operations: str, rng: Random) -> None
             if found is None:
                 continue
             later = next((one for one in found.accounts if one.number == question.later), None)
-            is_whole = later is None or later.extent is Extent.WHOLE
+            is_whole = later is None or later.extent is EffectExtent.WHOLE
             assert found.is_clear == is_whole
             assert ("survived" in found.evidence) == (later is not None and is_whole)
-            nothing = {one.number for one in found.accounts if one.extent is Extent.NOTHING}
+            nothing = {one.number for one in found.accounts if one.extent is EffectExtent.NOTHING}
             for number in world.all:
                 if f"nothing of operation {number} " in found.evidence:
                     assert number in nothing
@@ -308,5 +308,5 @@ def test_a_large_write_of_which_nothing_explains_anything_is_told_at_once() -> N
     world = world_of("append /d/empty 16777216")
     seen = with_content(world, (1,), "/d/empty", stale(16777216 - 512) + contents(1, 16777216 - 512, 512))
     began = process_time()
-    assert world.oracle().account(1, seen).extent is Extent.PART
+    assert world.oracle().account(1, seen).extent is EffectExtent.PART
     assert process_time() - began < 10

@@ -10,7 +10,7 @@ import pytest
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.bench import inodes_of_things
-from bob.claim.property.contents import Story
+from bob.claim.property.contents import FileStory
 from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation
@@ -189,7 +189,7 @@ def test_ranges_are_damaged_by_what_grew_the_file_over_them_or_cut_it_off(
     operations: str, at: int, suspects: set[int]
 ) -> None:
     world = world_of(operations)
-    story = Story(world.history, world.history.steps[0].names["/d/a"])
+    story = FileStory(world.history, world.history.steps[0].names["/d/a"])
     content = done(world)["/d/a"].content.ljust(at + 1, b"\0")
     assert not list(story.outside(content))
     [(start, stop, found)] = story.outside(content[:at] + b"!" + content[at + 1 :])

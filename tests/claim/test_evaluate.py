@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 
 from bob.claim.expectation.evaluate import LONGEST_WORDS, check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.claim.expectation.syntax import And, Implies, Mounts, Name, Not, Or, Test, atoms, write
+from bob.claim.expectation.syntax import And, Formula, Implies, Mounts, NamedPath, Not, Or, atoms, write
 from bob.errors import PointedError
 from bob.observe.observation import Node, Observation
 from bob.workload.language import parse as operations
@@ -232,11 +232,11 @@ def test_a_name_that_a_crash_may_leave_in_another_directory_can_be_asked_for() -
     check(parse("absent /d/b"), found.history)  # the create, without the rename
 
 
-KNOWN = st.sampled_from(["/", "/f", "/d", "/d/e", "/d/n", "/d/l", "/s", "/n"]).map(Name)
+KNOWN = st.sampled_from(["/", "/f", "/d", "/d/e", "/d/n", "/d/l", "/s", "/n"]).map(NamedPath)
 
 
 @given(anything_about(KNOWN), st.sets(st.sampled_from(EVERY)))
-def test_any_expectation_holds_or_not_and_tells_why(test: Test, there: set[int]) -> None:
+def test_any_expectation_holds_or_not_and_tells_why(test: Formula, there: set[int]) -> None:
     """Whatever may be asked of the workload is answered, and what is written the same way has the same answer."""
     found = world()
     try:
@@ -253,7 +253,7 @@ def test_any_expectation_holds_or_not_and_tells_why(test: Test, there: set[int])
 REFUSED = Observation(False, "Structure needs cleaning", {"/f": Node("file", 11)}, repaired=True)
 
 
-def truth(test: Test, others: Iterator[bool]) -> bool:
+def truth(test: Formula, others: Iterator[bool]) -> bool:
     """Whether ``test`` holds where nothing mounts, if each of its other tests holds or not as ``others`` says."""
     match test:
         case Not(inner):
@@ -271,7 +271,7 @@ def truth(test: Test, others: Iterator[bool]) -> bool:
 
 
 @given(anything_about(KNOWN).filter(lambda test: sum(1 for _atom in atoms(test)) <= 8))
-def test_where_nothing_mounts_only_that_can_be_told_which_no_name_could_change(test: Test) -> None:
+def test_where_nothing_mounts_only_that_can_be_told_which_no_name_could_change(test: Formula) -> None:
     """By brute force: whatever the names in it might be, had it mounted."""
     unknown = sum(not isinstance(atom, Mounts) for atom in atoms(test))
     answers = {truth(test, iter(guess)) for guess in product((False, True), repeat=unknown)}

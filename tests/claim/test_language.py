@@ -12,23 +12,23 @@ from bob.claim.expectation.syntax import (
     Absent,
     And,
     Attribute,
+    ByteRange,
     Content,
     Exists,
+    Formula,
     Implies,
-    Kept,
+    KeptContents,
     Links,
     Mode,
-    Name,
+    NamedPath,
     Not,
     Or,
     Owner,
-    Range,
-    Relation,
     Same,
     Size,
+    SizeRelation,
     Source,
     Target,
-    Test,
     Time,
     atoms,
     write,
@@ -44,12 +44,12 @@ WORDS = st.sampled_from([*SOME.split(), "\n", "\t"])
 
 
 @given(TESTS)
-def test_what_is_written_reads_back(test: Test) -> None:
+def test_what_is_written_reads_back(test: Formula) -> None:
     assert parse(write(test)).test == test
 
 
 @given(TESTS)
-def test_every_name_knows_where_it_stands(test: Test) -> None:
+def test_every_name_knows_where_it_stands(test: Formula) -> None:
     text = f"  {write(test)} "
     for atom in atoms(parse(text).test):
         if isinstance(atom, Exists):
@@ -69,7 +69,7 @@ def test_whatever_is_written_reads_or_is_pointed_at(text: str) -> None:
         assert parse(write(test)).test == test
 
 
-A, B, C = (Exists(Name(path)) for path in ("/a", "/b", "/c"))
+A, B, C = (Exists(NamedPath(path)) for path in ("/a", "/b", "/c"))
 
 
 @pytest.mark.parametrize(
@@ -85,26 +85,26 @@ A, B, C = (Exists(Name(path)) for path in ("/a", "/b", "/c"))
         ("exists /a or exists /b implies exists /c", Implies(Or(A, B), C)),
         ("exists /a and exists /b and exists /c", And(And(A, B), C)),
         ("\texists\n/a ", A),
-        ("exists '/a b'", Exists(Name("/a b"))),
-        ('exists "/a b"', Exists(Name("/a b"))),
-        (r"exists /a\ b", Exists(Name("/a b"))),
-        ("absent /a", Absent(Name("/a"))),
-        ("same /a /b", Same(Name("/a"), Name("/b"))),
-        ("size /a=4K", Size(Name("/a"), Relation.EQUAL, 4096)),
-        ("size /a >= 2M", Size(Name("/a"), Relation.AT_LEAST, 2 * 1024 * 1024)),
-        ("content /a = new", Content(Name("/a"), Source(Kept.NEW))),
-        ("content /a[0:4K]=op12", Content(Name("/a"), Source(12), Range(0, 4096))),
-        ("links /a != 2", Links(Name("/a"), Relation.DIFFERENT, 2)),
-        ("mode /a = 064", Mode(Name("/a"), 0o064)),
-        ("time /a = 1000000000", Time(Name("/a"), 1_000_000_000)),
-        ("owner /a = 1000:0", Owner(Name("/a"), 1000, 0)),
-        ("target /a = '../b c'", Target(Name("/a"), "../b c")),
-        ("attribute /a user.x = op3", Attribute(Name("/a"), "user.x", Source(3))),
-        ("content /a prefix old", Content(Name("/a"), Source(Kept.OLD), prefix=True)),
-        ("exists /and and exists /or", And(Exists(Name("/and")), Exists(Name("/or")))),
+        ("exists '/a b'", Exists(NamedPath("/a b"))),
+        ('exists "/a b"', Exists(NamedPath("/a b"))),
+        (r"exists /a\ b", Exists(NamedPath("/a b"))),
+        ("absent /a", Absent(NamedPath("/a"))),
+        ("same /a /b", Same(NamedPath("/a"), NamedPath("/b"))),
+        ("size /a=4K", Size(NamedPath("/a"), SizeRelation.EQUAL, 4096)),
+        ("size /a >= 2M", Size(NamedPath("/a"), SizeRelation.AT_LEAST, 2 * 1024 * 1024)),
+        ("content /a = new", Content(NamedPath("/a"), Source(KeptContents.NEW))),
+        ("content /a[0:4K]=op12", Content(NamedPath("/a"), Source(12), ByteRange(0, 4096))),
+        ("links /a != 2", Links(NamedPath("/a"), SizeRelation.DIFFERENT, 2)),
+        ("mode /a = 064", Mode(NamedPath("/a"), 0o064)),
+        ("time /a = 1000000000", Time(NamedPath("/a"), 1_000_000_000)),
+        ("owner /a = 1000:0", Owner(NamedPath("/a"), 1000, 0)),
+        ("target /a = '../b c'", Target(NamedPath("/a"), "../b c")),
+        ("attribute /a user.x = op3", Attribute(NamedPath("/a"), "user.x", Source(3))),
+        ("content /a prefix old", Content(NamedPath("/a"), Source(KeptContents.OLD), prefix=True)),
+        ("exists /and and exists /or", And(Exists(NamedPath("/and")), Exists(NamedPath("/or")))),
     ],
 )
-def test_how_it_is_understood(text: str, test: Test) -> None:
+def test_how_it_is_understood(text: str, test: Formula) -> None:
     assert parse(text).test == test
 
 

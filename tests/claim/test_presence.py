@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from inline_snapshot import snapshot
 
-from bob.claim.property.possible import Group, groups
+from bob.claim.property.possible import OperationGroup, groups
 from bob.claim.property.presence import Reading
-from bob.claim.property.sightings import Places
+from bob.claim.property.sightings import NamePlaces
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
@@ -258,7 +258,7 @@ def random_history(rng: Random, length: int) -> History:
     return history
 
 
-def left_by_sets(history: History, group: Group) -> set[tuple[int | None, ...]]:
+def left_by_sets(history: History, group: OperationGroup) -> set[tuple[int | None, ...]]:
     """What is at the places of ``group`` after each set of operations that can have happened."""
     numbers = range(1, len(history.operations) + 1)
     every = ([n for n in numbers if mask >> n - 1 & 1] for mask in range(1 << len(numbers)))
@@ -275,7 +275,7 @@ def test_a_group_knows_just_what_sets_of_operations_leave(seed: int) -> None:
     for number in range(seed, seed + 100):
         rng = Random(number)
         history = random_history(rng, rng.randint(2, 6))
-        for group in groups(history, Places(history)):
+        for group in groups(history, NamePlaces(history)):
             assert group._states is not None
             left, told = left_by_sets(history, group), set(group._states)
             assert left <= told, (number, group.numbers, history.operations)

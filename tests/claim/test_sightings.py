@@ -10,12 +10,12 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.claim.idempotence import difference, judged
-from bob.claim.property.contents import Story
-from bob.claim.property.sightings import Places, Sightings
+from bob.claim.property.contents import FileStory
+from bob.claim.property.sightings import NamePlaces, Sightings
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.observe.observation import Findings, Node, Observation
+from bob.observe.observation import Node, Observation, OutcomeTable
 from bob.observe.observed import Observed, Seen
 
 from .test_collateral import done, read, world_of
@@ -23,9 +23,9 @@ from .worlds import World
 
 
 def sightings(world: World, tree: Mapping[str, Node], inodes: Mapping[int, int] | None = None) -> Sightings:
-    stories = {thing.identity: Story(world.history, thing.identity) for thing in world.history.things}
+    stories = {thing.identity: FileStory(world.history, thing.identity) for thing in world.history.things}
     known = world.numbers if inodes is None else inodes
-    return Sightings(Places(world.history), world.history, stories, known, Observation(True, None, tree))
+    return Sightings(NamePlaces(world.history), world.history, stories, known, Observation(True, None, tree))
 
 
 def without_numbers(tree: Mapping[str, Node]) -> dict[str, Node]:
@@ -34,7 +34,7 @@ def without_numbers(tree: Mapping[str, Node]) -> dict[str, Node]:
 
 def test_what_loses_a_name_and_what_is_elsewhere() -> None:
     world = world_of("create /d/n; link /d/a /d/l; unlink /d/l; rename /d/b /e/gone; rename /d/sub /e/sub; mkdir /e/x")
-    places, first = Places(world.history), world.history.steps[0].names
+    places, first = NamePlaces(world.history), world.history.steps[0].names
     assert {path for path, thing in first.items() if places.is_removed(thing)} == {"/d/a", "/e/gone"}
     assert {path for path, thing in first.items() if places.is_moved(thing)} == {
         *("/d/a", "/d/b", "/e/gone", "/d/sub", "/d/sub/in")
@@ -133,7 +133,7 @@ FIRST, SECOND = CrashState(0), CrashState(1, (2, 3))
 def observed(*trees: object, states: Sequence[Seen] = (Seen(FIRST, 0), Seen(SECOND, 1, 7)), lost: str = "") -> Observed:
     """Outcomes with these trees; None for one that does not mount."""
     outcomes = [{"error": "Bad message" if tree is None else None, "repaired": False, "tree": tree} for tree in trees]
-    findings = Findings([json.dumps(outcome) for outcome in outcomes])
+    findings = OutcomeTable([json.dumps(outcome) for outcome in outcomes])
     return Observed(tuple(states), findings, States(8, 8, 2**20, "writes"), lost or None)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.claim.property.contents import Fact, Story
+from bob.claim.property.contents import Fact, FileStory
 from bob.observe.presence import Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -84,7 +84,7 @@ def sizes(history: History, *, left_out: int = 0, whole: int = 0) -> set[int]:
 def test_what_a_size_says_of_each_operation(initially: int, operations: list[Operation]) -> None:
     setup = parse(f"write /a 0 {initially}" if initially else "create /a")
     history = simulate(Workload("sizes", tuple(setup), tuple(operations)))[0]
-    story = Story(history, history.steps[0].names["/a"])
+    story = FileStory(history, history.steps[0].names["/a"])
     was = [size_after(history, number) for number in range(len(operations) + 1)]
     resizes = {n for n in story.writers if was[n] != was[n - 1] or is_emptied(operations[n - 1])}
     for number in story.writers:

@@ -25,7 +25,7 @@ from bob.judge.again import judge_again
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
 from bob.request import ProbeRequest
 from bob.result import Result, from_json, to_json
@@ -334,7 +334,7 @@ def observed(lost: str | None = None) -> Observed:
         Seen(CrashState(2, (4,)), 2),
         Seen(CrashState(3), None),
     )
-    return Observed(states, Findings(OUTCOMES), NOTHING, lost)
+    return Observed(states, OutcomeTable(OUTCOMES), NOTHING, lost)
 
 
 def test_the_easiest_state_of_each_outcome_that_mounts() -> None:

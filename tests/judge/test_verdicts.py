@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.property.account import Extent
+from bob.claim.property.account import EffectExtent
 from bob.claim.property.bench import Bench, Judged, inodes_of_things
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
@@ -72,7 +72,7 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
     assert (found.evidence.state, found.evidence.outcome) == dense
     assert found.evidence.violation.question.required == (1,)
     told = {one.number: one.extent for one in found.evidence.violation.accounts}
-    assert told == {1: Extent.NOTHING, 2: Extent.WHOLE}
+    assert told == {1: EffectExtent.NOTHING, 2: EffectExtent.WHOLE}
 
 
 def test_what_does_not_mount_is_not_among_the_explored() -> None:

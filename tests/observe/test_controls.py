@@ -21,11 +21,11 @@ from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
 from bob.observe.left_behind import Left
-from bob.observe.observation import Findings
-from bob.observe.predict import Contents, Contradiction, Gap, Known, Node
-from bob.observe.rounds import Counts, Division, Mispredicted, Rounds
+from bob.observe.observation import OutcomeTable
+from bob.observe.predict import Contents, Contradiction, Gap, ReadNode, ReadTree
+from bob.observe.rounds import Division, Mispredicted, Rounds, StateCounts
 from bob.observe.samples import LEAST, Applied, Reservoir, Samples
-from bob.observe.session import Mounted
+from bob.observe.session import MountedState
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
 from bob.trace.model import DeviceWrite, Flush
@@ -58,18 +58,18 @@ class MadeUp:
 
     def __init__(self, recovery: Recovery, *, forgets: bool = False, refused: frozenset[int] = frozenset()) -> None:
         self.forgets = forgets
-        self.findings = Findings()
+        self.findings = OutcomeTable()
         self.mounts: list[Device] = []
         self.left: Callable[[Device], Left] = lambda _device: Left(frozenset(), frozenset(), frozenset())
         self._recovery, self._refused = recovery, refused
         self._numbers: dict[str, int] = {}
         self._repaired: set[int] = set()
 
-    def mount(self, deltas: Sequence[Sequence[ByteRun]], _payload: bytes, *, audit: bool = True) -> list[Mounted]:
+    def mount(self, deltas: Sequence[Sequence[ByteRun]], _payload: bytes, *, audit: bool = True) -> list[MountedState]:
         del audit
         return [self._mount(delta) for delta in deltas]
 
-    def _mount(self, delta: Sequence[ByteRun]) -> Mounted:
+    def _mount(self, delta: Sequence[ByteRun]) -> MountedState:
         new = {sector + offset for sector, _source, count in delta for offset in range(count)}
         device = {sector: sector in new for sector in range(SECTORS)}
         self.mounts.append(device)
@@ -83,20 +83,20 @@ class MadeUp:
         if number == len(self.findings.found):
             self.findings.found.append(text)
         accesses = tuple(Access(True, sector, 1, place) for place, sector in enumerate(read))
-        return Mounted(number, accesses, self.left(device) if self.forgets else None)
+        return MountedState(number, accesses, self.left(device) if self.forgets else None)
 
 
 class Remembering(Rounds):
     """Has what was divided and counted last."""
 
     division = Division()
-    counts = Counts()
+    counts = StateCounts()
 
     def divide(self) -> Division:
         self.division = super().divide()
         return self.division
 
-    def count(self, division: Division) -> Counts:
+    def count(self, division: Division) -> StateCounts:
         self.counts = super().count(division)
         return self.counts
 
@@ -351,7 +351,7 @@ def test_two_outcomes_of_like_states_are_noticed(monkeypatch: pytest.MonkeyPatch
     def contradicting(*_args: object) -> None:
         raise Contradiction(0, 0)
 
-    monkeypatch.setattr(Known, "add", contradicting)
+    monkeypatch.setattr(ReadTree, "add", contradicting)
     with pytest.raises(Mispredicted):
         by_singles(MadeUp(honest), 1)
 
@@ -453,14 +453,14 @@ def test_what_was_merged_with_other_knowledge_since_is_mounted(
         read, outcome = honest(device)
         return read, outcome if is_right or not lost else outcome + 100
 
-    def leaf(known: Known, contents: Contents, gap: Gap | None = None) -> Node | Gap:
+    def leaf(known: ReadTree, contents: Contents, gap: Gap | None = None) -> ReadNode | Gap:
         del contents, gap
         lost.append(1)
         return Gap(known.root, b"lost")
 
     session = MadeUp(recovery)
     found = rounds(session, plan(), 1)
-    monkeypatch.setattr(Known, "leaf", leaf)
+    monkeypatch.setattr(ReadTree, "leaf", leaf)
     found.divide()
     mounted = len(session.mounts)
     several = [course for course in found.division.courses if course.states > 1]

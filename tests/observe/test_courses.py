@@ -24,7 +24,7 @@ from bob.crash.state import CrashState, check_state
 from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
 from bob.observe.courses import Courses
-from bob.observe.predict import Contents, Gap, Known, places_read
+from bob.observe.predict import Contents, Gap, ReadTree, places_read
 from bob.observe.torn_courses import TornCourses
 from crash.brute import legal_units, legal_writes, units_of
 from crash.traces import Case, cases, journal
@@ -54,7 +54,7 @@ class Explorer:
         self.composer = Composer(case.trace, self.points, case.model, case.base_sector)
         self.views = [view(number, point) for number, point in enumerate(self.points)]
         self.legal = legal_states(self.views)
-        self.known = Known()
+        self.known = ReadTree()
         self.courses = Courses(self.known, self.legal, self.composer)
         self.program, self.steps, self.mounts = program, steps, 0
 
@@ -174,7 +174,7 @@ def test_contents_that_no_write_leaves_are_in_no_torn_course() -> None:
     torn = TornCourses(WriteUnits(trace, explorer.points, DeviceModel()), explorer.composer)
     [alone] = [place for place, layers in enumerate(explorer.composer.layers) if len(layers) == 1][:1]
     for content, courses in [(0, 1), (explorer.composer.layers[alone][0].content, 1), (10**6, 0)]:
-        known, contents = Known(), np.zeros(len(explorer.composer.sectors), dtype=np.int32)
+        known, contents = ReadTree(), np.zeros(len(explorer.composer.sectors), dtype=np.int32)
         contents[alone] = content
         known.add(contents, [np.array([alone])], 0)
         assert len(list(torn.known(known))) == courses

@@ -13,8 +13,8 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside.ring_buffer import PAGE_BYTES, layout, used
 from bob.observe.accesses import Access, Accesses, accesses
-from bob.observe.events import Bio, Decoder, Event, Jread, Lookup, ReadAhead
-from bob.observe.observation import Findings, Node
+from bob.observe.events import AccessEvent, Bio, Decoder, JournalRead, Lookup, ReadAhead
+from bob.observe.observation import Node, OutcomeTable
 from bob.observe.sights import Gathering
 
 from .traces import FORMATS, LAYOUTS, data, entry, events, page, pages
@@ -24,7 +24,7 @@ EVENTS = st.one_of(
     st.builds(Bio, st.booleans(), NUMBERS, st.integers(1, 2**32 - 1)),
     st.builds(Lookup, NUMBERS),
     st.builds(ReadAhead, st.lists(NUMBERS, max_size=8).map(tuple), st.sampled_from([1, 2, 8])),
-    st.builds(Jread, st.booleans()),
+    st.builds(JournalRead, st.booleans()),
 )
 PADDING, EXTEND, STAMP = 29, 30, 31
 BETWEEN = st.one_of(
@@ -41,7 +41,7 @@ PAGES = st.tuples(st.lists(st.tuples(st.lists(BETWEEN, max_size=2), EVENTS, st.b
 
 @given(st.lists(PAGES, max_size=4))
 def test_what_is_in_the_pages_is_found_in_its_order(
-    written: list[tuple[list[tuple[list[bytes], Event, bool]], bool]],
+    written: list[tuple[list[tuple[list[bytes], AccessEvent, bool]], bool]],
 ) -> None:
     travelling, wanted = b"", []
     for found, ends in written:
@@ -54,7 +54,7 @@ def test_what_is_in_the_pages_is_found_in_its_order(
 
 
 @given(st.lists(EVENTS, max_size=20))
-def test_a_page_travels_without_the_room_that_is_left_in_it(found: list[Event]) -> None:
+def test_a_page_travels_without_the_room_that_is_left_in_it(found: list[AccessEvent]) -> None:
     whole = page([entry(data(event)) for event in found])
     assert len(used(whole)) == 16 + sum(4 + -(-len(data(event)) // 4) * 4 for event in found)
     assert Decoder(LAYOUTS).events(whole[: len(used(whole))]) == found
@@ -68,7 +68,7 @@ ALIKE = st.one_of(
 
 @given(ALIKE, st.lists(st.tuples(st.integers(0, 30), st.one_of(BETWEEN, st.just(END))), max_size=1))
 def test_events_of_one_kind_are_found_whatever_one_thing_is_between(
-    found: list[Event], other: list[tuple[int, bytes]]
+    found: list[AccessEvent], other: list[tuple[int, bytes]]
 ) -> None:
     """They are found in strides, which must end where something else lies between them."""
     entries = [entry(data(event)) for event in found]
@@ -95,7 +95,7 @@ def test_readahead_that_somebody_waits_for_is_none() -> None:
 
 def test_an_event_that_nobody_asked_for_is_not_passed_over() -> None:
     with pytest.raises(KeyError):
-        Decoder({"lookup": LAYOUTS["lookup"]}).events(pages([Jread(True)]))
+        Decoder({"lookup": LAYOUTS["lookup"]}).events(pages([JournalRead(True)]))
 
 
 numbers = st.integers(0, 2**40)
@@ -109,7 +109,7 @@ def outcome(content: list[int], xattrs: dict[str, int] | None = None, error: str
 
 
 def told(chunks: list[bytes], found: list[str]) -> Gathering:
-    gathering = Gathering(Findings())
+    gathering = Gathering(OutcomeTable())
     gathering.tell(found, [len(chunk) for chunk in chunks], b"".join(chunks))
     return gathering
 
@@ -135,7 +135,7 @@ def test_what_is_recalled_and_then_told_has_one_number(chunks: list[bytes]) -> N
     one = told(chunks, [outcome([0])])
     sight = one.sight(0, ())
     assert sight is not None
-    other = Gathering(Findings())
+    other = Gathering(OutcomeTable())
     recalled = other.recalled(sight)
     other.tell([outcome([0]), outcome([1])], [4, *map(len, chunks)], b"----" + b"".join(chunks))
     assert other.told(0) != recalled
@@ -164,7 +164,7 @@ OLD = {"kind": "directory", "inode": 12, "links": 1, "size": 0, "content": []}
 
 
 def node(entry: dict[str, object]) -> Node:
-    tree = Findings([json.dumps({"error": None, "repaired": False, "tree": {"/d": entry}})]).observation(0).tree
+    tree = OutcomeTable([json.dumps({"error": None, "repaired": False, "tree": {"/d": entry}})]).observation(0).tree
     assert tree is not None
     return tree["/d"]
 

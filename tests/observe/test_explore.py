@@ -24,9 +24,9 @@ from bob.observe import controls, examine, left_behind, mounts, observation, rou
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
 from bob.observe.effort import Effort
-from bob.observe.events import Bio, Event, ReadAhead
+from bob.observe.events import AccessEvent, Bio, ReadAhead
 from bob.observe.explore import explore
-from bob.observe.observation import Findings, Node, Observation
+from bob.observe.observation import Node, Observation, OutcomeTable
 from bob.observe.observed import Observed, Seen
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
@@ -42,7 +42,7 @@ LOSS = GuestLost(Loss(LossCause.VANISHED, ""), "QEMU is gone")
 COMMIT, JOURNAL, DATA = 22, (20, 21), 8
 """What writes 3, 2 and 1 of the trace change."""
 BY_A_SIGHT = "by what was seen of its disk in another workload"
-AHEAD: list[Event] = [ReadAhead((COMMIT,), 1)]
+AHEAD: list[AccessEvent] = [ReadAhead((COMMIT,), 1)]
 
 
 class FakeAgent:
@@ -644,7 +644,7 @@ def test_writes_are_known_by_what_they_carry() -> None:
 
 
 def test_of_a_long_file_what_is_in_it_is_read_where_it_is() -> None:
-    findings = Findings()
+    findings = OutcomeTable()
     entry = {"kind": "file", "size": 6 * GIB, "content": [0, 1], "places": [0, 5 * GIB], "flags": 0x80010}
     tree = {"/far": entry, "/part": {"kind": "file", "fault": "more than is looked at", "unseen": True}}
     for one in (tree, {"/far": entry}):
@@ -665,7 +665,7 @@ GIB = 2**30
 
 
 def test_findings_grow_and_are_put_together_again() -> None:
-    findings = Findings()
+    findings = OutcomeTable()
     findings.add([samples.outcome(("/a", 11, [0, 1], 8))], [4, 4], b"aaaabbbb")
     tree = {
         "/d": {"kind": "directory", "inode": 5, "fault": "cannot be listed"},

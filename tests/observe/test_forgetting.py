@@ -19,7 +19,7 @@ from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
 from bob.observe.left_behind import LONGEST, Left, Stretches
-from bob.observe.predict import Contents, Contradiction, Gap, Known, Places, places_read
+from bob.observe.predict import Contents, Contradiction, Gap, Indexes, ReadTree, places_read
 from bob.observe.torn_courses import TornCourses
 from bob.trace.model import DeviceWrite
 from crash.brute import legal_writes
@@ -31,7 +31,7 @@ STATES = [np.array(each, dtype=np.int32) for each in product((0, 1), repeat=BLOC
 """The log, and then the blocks: 0 is old and 1 is new."""
 
 
-def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Places], int, Left]:
+def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Indexes], int, Left]:
     """Without a log it reads nothing more; else it reads each block, and all but the ``stubborn`` ones are new then."""
     log, *blocks = state.tolist()
     read = [np.array([place], dtype=np.intp) for place in range(1 + BLOCKS * log)]
@@ -42,7 +42,7 @@ def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Places], in
 
 def mounts(states: Sequence[Contents], stubborn: frozenset[int]) -> int:
     """How many are mounted of ``states``; each that was predicted is predicted right."""
-    known, mounted, learnt = Known(), 0, []
+    known, mounted, learnt = ReadTree(), 0, []
     for state in states:
         read, outcome, left = recover(state, stubborn)
         found = known.find(state)
@@ -71,9 +71,11 @@ def test_no_order_makes_a_wrong_prediction(order: list[int], stubborn: frozenset
     assert mounts([STATES[number] for number in order], stubborn) <= 2**BLOCKS + 1
 
 
-def learnt_of(rows: Sequence[tuple[list[int], list[list[int]], int, int]], able: Sequence[bool] | None = None) -> Known:
+def learnt_of(
+    rows: Sequence[tuple[list[int], list[list[int]], int, int]], able: Sequence[bool] | None = None
+) -> ReadTree:
     """What is known after states with these contents: what each read, its outcome, and which content it left."""
-    known = Known(None if able is None else np.array(able))
+    known = ReadTree(None if able is None else np.array(able))
     for contents, read, outcome, left in rows:
         places = [np.array(each, dtype=np.intp) for each in read]
         left_behind = Left(frozenset({(0, left)}), frozenset(), frozenset())
@@ -81,7 +83,7 @@ def learnt_of(rows: Sequence[tuple[list[int], list[list[int]], int, int]], able:
     return known
 
 
-def found_of(known: Known, *contents: int) -> int | None:
+def found_of(known: ReadTree, *contents: int) -> int | None:
     found = known.find(np.array(contents, dtype=np.int32))
     return None if isinstance(found, Gap) else found
 
@@ -150,7 +152,7 @@ def test_a_part_of_the_log_is_not_forgotten(exempt: range, forgettable: str) -> 
 
 @pytest.mark.parametrize("told", list(product((False, True), repeat=2)))
 def test_where_it_is_not_known_what_was_left_behind_nothing_is_forgotten(told: tuple[bool, bool]) -> None:
-    known, left = Known(), Left(frozenset(), frozenset(), frozenset())
+    known, left = ReadTree(), Left(frozenset(), frozenset(), frozenset())
     for content, is_told in enumerate(told):
         known.add(np.array([content], dtype=np.int32), [np.array([0])], 7, left if is_told else None)
     assert known.forgets is all(told)
@@ -269,7 +271,7 @@ ALL_THREE = ThreeSectors()
 
 
 @lru_cache(maxsize=16)
-def recover_three(made: Made, state: tuple[int, ...]) -> tuple[list[Places], int, Left]:
+def recover_three(made: Made, state: tuple[int, ...]) -> tuple[list[Indexes], int, Left]:
     """Reads all three, and makes of each by itself what it makes of such a one; what is found follows from these."""
     (*becomes, shows), where = made
     after = [of >> old & 1 for of, old in zip(becomes, state, strict=True)]
@@ -289,7 +291,7 @@ def recover_three(made: Made, state: tuple[int, ...]) -> tuple[list[Places], int
 
 def wrong_predictions(made: Made, order: Sequence[int]) -> int:
     """How many of the eight states are predicted wrongly if they come in this order; 0 where that is noticed."""
-    known, wrong = Known(), 0
+    known, wrong = ReadTree(), 0
     recovered = [recover_three(made, state) for state in THREE]
     for number in order:
         read, outcome, left = recovered[number]

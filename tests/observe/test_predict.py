@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bob.observe.accesses import Access
-from bob.observe.predict import Contents, Contradiction, Gap, Known, places_read
+from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 
 SECTORS = 24
 """Of the device. Every third one is the same in all states."""
@@ -57,7 +57,7 @@ def vectors(seed: int, count: int) -> Iterable[Contents]:
 
 def mispredicted(program: int, seed: int, count: int, drop: int = 0) -> tuple[int, int]:
     """How many of ``count`` states were predicted, and how many of these wrongly; ``drop`` reads are kept back."""
-    known, predicted, wrong = Known(), 0, 0
+    known, predicted, wrong = ReadTree(), 0, 0
     for contents in vectors(seed, count):
         outcome, accesses = recover(program, contents)
         found = known.find(contents)
@@ -97,7 +97,7 @@ def test_without_all_reads_predictions_are_wrong() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_another_order_of_the_same_reads_predicts_nothing_wrong(program: int, seed: int) -> None:
-    known, chance = Known(), Random(seed)
+    known, chance = ReadTree(), Random(seed)
     for contents in vectors(seed, 40):
         outcome, accesses = recover(program, contents)
         found = known.find(contents)
@@ -110,7 +110,7 @@ def test_another_order_of_the_same_reads_predicts_nothing_wrong(program: int, se
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_going_on_from_a_gap_finds_what_starting_anew_does(program: int, seed: int) -> None:
-    known = Known()
+    known = ReadTree()
     states = list(vectors(seed, 30))
     gaps: dict[int, Gap] = {}
     for contents in states:
@@ -128,7 +128,7 @@ def test_going_on_from_a_gap_finds_what_starting_anew_does(program: int, seed: i
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_states_with_different_gaps_predict_nothing_of_each_other(program: int, seed: int) -> None:
     states = list(vectors(seed, 20))
-    known = Known()
+    known = ReadTree()
     outcome, accesses = recover(program, states[0])
     known.add(states[0], places_read(VARYING, accesses), outcome)
     kinds: dict[Gap, Contents] = {}
@@ -150,7 +150,7 @@ def places(*numbers: int) -> np.ndarray:  # type: ignore[type-arg]
 
 
 def test_a_state_is_known_by_what_was_read_alone() -> None:
-    known = Known()
+    known = ReadTree()
     assert isinstance(known.find(contents(0, 0, 0)), Gap)
     known.add(contents(7, 1, 0), [places(0), places(2)], 4)
     assert known.find(contents(7, 9, 0)) == 4
@@ -161,13 +161,13 @@ def test_a_state_is_known_by_what_was_read_alone() -> None:
 
 
 def test_a_recovery_that_reads_nothing_that_differs_is_known_of_all_states() -> None:
-    known = Known()
+    known = ReadTree()
     known.add(contents(1, 2), [], 3)
     assert known.find(contents(8, 9)) == 3
 
 
 def test_two_outcomes_of_like_states_contradict_each_other() -> None:
-    known = Known()
+    known = ReadTree()
     known.add(contents(1, 2), [places(0)], 3)
     known.add(contents(1, 5), [places(0)], 3)
     with pytest.raises(Contradiction) as caught:
@@ -205,7 +205,7 @@ def test_reads_come_in_the_order_of_their_use_whatever_was_written_between() -> 
 
 def test_a_prediction_takes_well_under_a_millisecond() -> None:
     chance = np.random.default_rng(1)
-    known = Known()
+    known = ReadTree()
     runs = np.array_split(np.arange(4000), 100)
     base = chance.integers(0, 50, 4000, dtype=np.int32)
     states = []

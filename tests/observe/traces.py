@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 
 from bob.agent.inside.ring_buffer import PAGE_BYTES
-from bob.observe.events import Bio, Event, Jread, Lookup, ReadAhead
+from bob.observe.events import AccessEvent, Bio, JournalRead, Lookup, ReadAhead
 
 _EVENT = re.compile(
     rb"block_bio_queue: \S+ (?P<kind>\S+) (?P<sector>\d+) \+ (?P<sectors>\d+)"
@@ -50,9 +50,9 @@ LAYOUTS = {
 """What a guest tells of them."""
 
 
-def events(text: bytes) -> list[Event]:
+def events(text: bytes) -> list[AccessEvent]:
     """The events of a trace as the kernel prints it."""
-    found: list[Event] = []
+    found: list[AccessEvent] = []
     for event in _EVENT.finditer(text):
         if event["kind"]:
             found.append(Bio(event["kind"].startswith(b"R"), int(event["sector"]), int(event["sectors"])))
@@ -63,11 +63,11 @@ def events(text: bytes) -> list[Event]:
             blocks = tuple(int(word.partition(b"=")[2]) for word in words)
             found.append(ReadAhead(blocks, int(event["size"]) // 512))
         else:
-            found.append(Jread(event["begin"] is not None))
+            found.append(JournalRead(event["begin"] is not None))
     return found
 
 
-def data(event: Event) -> bytes:
+def data(event: AccessEvent) -> bytes:
     """An event's data as it lies in the buffer."""
     if isinstance(event, Bio):
         kind = b"RA" if event.reads else b"WFS"
@@ -95,7 +95,7 @@ def page(entries: Sequence[bytes]) -> bytes:
     return (struct.pack("<QQ", 1 << 40, 1 << 31 | len(used)) + used).ljust(PAGE_BYTES, b"\0")
 
 
-def pages(found: Sequence[Event]) -> bytes:
+def pages(found: Sequence[AccessEvent]) -> bytes:
     """A trace of these events as it travels."""
     if not found:
         return b""

@@ -10,7 +10,7 @@ import pytest
 
 import samples_of_runs as samples
 from bob import documents
-from bob.claim.checking import Checked
+from bob.claim.checking import CheckerClaim
 from bob.crash.state import CrashState
 from bob.program.case import ProgramCase
 from bob.program.pace import Pace
@@ -48,7 +48,7 @@ def test_a_program_is_called_by_its_pace_and_has_no_operations() -> None:
 
 def test_a_witness_has_the_program_that_did_the_work(tmp_path: Path) -> None:
     program = case().work
-    showing = Showing(case(), CrashState(0), Checked(program, b"a"), "lost acknowledged data: all")
+    showing = Showing(case(), CrashState(0), CheckerClaim(program, b"a"), "lost acknowledged data: all")
     plain = witness.write(showing, environment=samples.ENVIRONMENT)
     # As in witnesses of before: the name stands where operations do, and there are none.
     expected = Workload("mine", (), ())

@@ -40,14 +40,14 @@ from bob.program.transcript import Transcript
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
-from bob.protocol.diagram import Kind as Kinds
-from bob.protocol.diagram import Step as Shown
-from bob.protocol.effects import Deed, Effects, File, Stored, Version
+from bob.protocol.diagram import DiagramStep as Shown
+from bob.protocol.diagram import StepKind as Kinds
+from bob.protocol.effects import Deed, Effects, Stored, TracedFile, Version
 from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
-from bob.protocol.replayed import Replayed, replayed, unlike
+from bob.protocol.replayed import ReplayedProgram, replayed, unlike
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.schema import decode, encode
 from bob.workload import operations as ops
@@ -524,11 +524,11 @@ def test_a_sentence_names_the_calls() -> None:
     assert "2 more" in Explanation(Reliance.DURABLE, (0, 1, 2, 3, 4)).sentence(words)
 
 
-def again(done: Performed, tellings: dict[int, bytes] | None = None) -> Replayed:
+def again(done: Performed, tellings: dict[int, bytes] | None = None) -> ReplayedProgram:
     return replayed("p", made(done), done.trees[0], tellings or {})
 
 
-def shown(replay: Replayed, step: Step) -> dict[str, tuple[str, bytes, int, int]]:
+def shown(replay: ReplayedProgram, step: Step) -> dict[str, tuple[str, bytes, int, int]]:
     """What a step of a history says, in the form of :func:`asked_of`."""
     things = replay.history.things
     return {
@@ -923,7 +923,7 @@ def test_a_sync_makes_durable_what_no_sync_before_it_did(words: list[str]) -> No
                 deeds.append(Deed(call, ops.Unlink(path), files[path]))
             case _:
                 deeds.append(Deed(call, ops.Write(path, 0, 1), files[path], b"x"))
-    made = [File("directory"), File("directory"), *(File("file") for _ in NAMES)]
+    made = [TracedFile("directory"), TracedFile("directory"), *(TracedFile("file") for _ in NAMES)]
     calls = [SystemCall(1, 0.0, "call", (), 0) for _ in words]
     found = {step.number: set(step.covers) for step in steps_of(calls, Effects(made, {}, {}, deeds), {})}
     expected: dict[int, set[int]] = {call: set() for call in range(len(words))}
@@ -1118,7 +1118,7 @@ class Watched:
         elif kind == "elsewhere":
             self.call(f"lseek({self.there()}, 0, SEEK_SET) = 0")
 
-    def replayed(self, before: dict[str, Node]) -> Replayed:
+    def replayed(self, before: dict[str, Node]) -> ReplayedProgram:
         self.lines += self.watcher.left
         text = b"\n".join(self.lines).decode()
         return replayed("p", protocol(parse(text), str(self.root), before, tree_in(self.root)), before, {})

@@ -19,7 +19,7 @@ from bob.errors import UsageError
 from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
-from bob.protocol.diagram import MOST_NEEDS, Kind, Need, Protocol, Step, diagram
+from bob.protocol.diagram import MOST_NEEDS, DiagramStep, Need, Protocol, StepKind, diagram
 from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.protocol_drawing import picture, svg
@@ -118,14 +118,14 @@ def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path)
 
 
 STEPS = (
-    Step(0, Kind.CHANGE, "create", f"/{NASTY}", program=NASTY, function=NASTY),
+    DiagramStep(0, StepKind.CHANGE, "create", f"/{NASTY}", program=NASTY, function=NASTY),
     *(
-        Step(number, Kind.CHANGE, "append", f"/{NASTY}", f"{number} bytes at 0", program=NASTY)
+        DiagramStep(number, StepKind.CHANGE, "append", f"/{NASTY}", f"{number} bytes at 0", program=NASTY)
         for number in range(1, 9)
     ),
-    Step(9, Kind.SYNC, "fsync", f"/{NASTY}", program=NASTY, covers=tuple(range(1, 9))),
-    Step(10, Kind.CHANGE, "rename", f"/{NASTY}", f"to {NASTY}", program=NASTY),
-    Step(11, Kind.TOLD, "tells", "", told=NASTY),
+    DiagramStep(9, StepKind.SYNC, "fsync", f"/{NASTY}", program=NASTY, covers=tuple(range(1, 9))),
+    DiagramStep(10, StepKind.CHANGE, "rename", f"/{NASTY}", f"to {NASTY}", program=NASTY),
+    DiagramStep(11, StepKind.TOLD, "tells", "", told=NASTY),
 )
 
 
@@ -177,7 +177,7 @@ def test_the_protocol_by_itself_has_what_all_answers_about_it_say(tmp_path: Path
 
 def test_a_folded_row_has_no_detail_that_is_of_some_of_its_steps_only() -> None:
     loop = [
-        Step(2 * at + more, Kind.CHANGE, verb, "/f", f"{said} {at * more}")
+        DiagramStep(2 * at + more, StepKind.CHANGE, verb, "/f", f"{said} {at * more}")
         for at in range(9)
         for more, (verb, said) in enumerate((("truncate", "to"), ("append", "at")))
     ]
@@ -187,8 +187,12 @@ def test_a_folded_row_has_no_detail_that_is_of_some_of_its_steps_only() -> None:
 
 def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_other(tmp_path: Path) -> None:
     steps = [
-        Step(
-            2 * at + more, (Kind.CHANGE, Kind.SYNC)[more], ("append", "fsync")[more], f"/{at}", covers=(2 * at,) * more
+        DiagramStep(
+            2 * at + more,
+            (StepKind.CHANGE, StepKind.SYNC)[more],
+            ("append", "fsync")[more],
+            f"/{at}",
+            covers=(2 * at,) * more,
         )
         for at in range(40)
         for more in (0, 1)

@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import Probe, shipped_probes
-from bob.claim.checking import Checked
+from bob.claim.checking import CheckerClaim
 from bob.crash.state import CrashState
 from bob.documents import opened
 from bob.errors import UsageError
@@ -117,7 +117,7 @@ def test_a_recording_that_came_out_otherwise_has_no_crash(tmp_path: Path, trace:
 def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
     """A program's workload has no operations: the log would be empty."""
     program = Program("p", "", tuple(ProgramFile(name, b"#!/bin/sh\n", True) for name in ("workload", "check")))
-    claim = Checked(program, b"saved")
+    claim = CheckerClaim(program, b"saved")
     case = replace(samples.case(), work=program)
     showing = witness.Showing(case, CrashState(0), claim, "lost acknowledged data: all")
     document = witness.write(showing, environment=samples.ENVIRONMENT)

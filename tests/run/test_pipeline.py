@@ -31,7 +31,7 @@ from bob.errors import (
 )
 from bob.guest.spec import Clock
 from bob.observe.effort import Effort
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
 from bob.progress import Silent
 from bob.record.base import base_name
@@ -50,7 +50,7 @@ from wording import text_with
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
-OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+OBSERVED = Observed((Seen(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
 
 
 Tell = Callable[[int], None]
@@ -119,7 +119,7 @@ class World:
             return self.observing(samples.WORKLOAD)
         except (GuestLost, AgentBroken, UsageError) as loss:
             lost, died = what_happened(loss), isinstance(loss, GuestLost)
-            return Observed((), Findings(), samples.plan().nothing_explored(), lost, died=died)
+            return Observed((), OutcomeTable(), samples.plan().nothing_explored(), lost, died=died)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from bob.crash.state import CrashState
 from bob.errors import RecordingError, StoreError, UsageError
 from bob.judge.recovered import Recovered
 from bob.judge.tried import Trial, Tried, from_json, to_json
-from bob.observe.observation import Findings
+from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
 from bob.program.folder import named
 from bob.progress import Silent
@@ -215,7 +215,7 @@ def test_the_document_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # Crashed recoveries whose guests are lost, or at which bob breaks: tried again, unknown, and the others go on
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
-OBSERVED = Observed((Seen(samples.FIRST, 0),), Findings([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+OBSERVED = Observed((Seen(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
 PLACES = 3
 
 

@@ -17,7 +17,7 @@ from bob.cli.replay import keep_found
 from bob.crash.device import DeviceModel
 from bob.crash.state import CrashState
 from bob.documents import opened
-from bob.observe.observation import Findings, Node, Observation
+from bob.observe.observation import Node, Observation, OutcomeTable
 from bob.result import Environment, Result, Run, condensed, to_json
 from bob.run.replay import Replayed
 from bob.schema import decode, encode
@@ -115,7 +115,7 @@ def test_a_reference_whose_witness_breaks_nothing_by_this_bob_is_refused_and_sta
     reference: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = reference / "witnesses" / "overwrite-any.json"
-    whole = Findings([samples.ALL], [samples.INITIAL, samples.OVERWRITTEN]).observation(0)
+    whole = OutcomeTable([samples.ALL], [samples.INITIAL, samples.OVERWRITTEN]).observation(0)
     bundle.save({path: {**bundle.load(path), "found": encode(FoundDocument.of(whole, "6.1.0"))}})
     before = (reference / "result.json.xz").read_bytes()
     assert run(["judge", "--quiet", str(reference)]) == 8

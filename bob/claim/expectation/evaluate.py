@@ -20,20 +20,20 @@ from bob.claim.expectation.syntax import (
     Content,
     Exists,
     Expectation,
+    Formula,
     Implies,
-    Kept,
+    KeptContents,
     Links,
     Mode,
     Mounts,
-    Name,
+    NamedPath,
     Not,
     Or,
     Owner,
-    Relation,
     Same,
     Size,
+    SizeRelation,
     Target,
-    Test,
     Time,
     atoms,
     names,
@@ -49,12 +49,12 @@ LONGEST_WORDS = 200
 """What is told of one file has at most so many letters."""
 
 _RELATIONS = {
-    Relation.EQUAL: operator.eq,
-    Relation.DIFFERENT: operator.ne,
-    Relation.LESS: operator.lt,
-    Relation.AT_MOST: operator.le,
-    Relation.MORE: operator.gt,
-    Relation.AT_LEAST: operator.ge,
+    SizeRelation.EQUAL: operator.eq,
+    SizeRelation.DIFFERENT: operator.ne,
+    SizeRelation.LESS: operator.lt,
+    SizeRelation.AT_MOST: operator.le,
+    SizeRelation.MORE: operator.gt,
+    SizeRelation.AT_LEAST: operator.ge,
 }
 
 
@@ -70,7 +70,7 @@ def check(expectation: Expectation, history: History) -> None:
             _check_attribute(atom, history, expectation.text)
 
 
-def holds(test: Test, observation: Observation, history: History) -> bool | None:
+def holds(test: Formula, observation: Observation, history: History) -> bool | None:
     """Whether ``observation`` is as ``test`` wants it; None where that cannot be told, as the state does not mount."""
     match test:
         case Not(inner):
@@ -87,7 +87,9 @@ def holds(test: Test, observation: Observation, history: History) -> bool | None
     return _atom_holds(test, observation, history) if observation.mounted else None
 
 
-def _one_decides(decisive: bool, left: Test, right: Test, observation: Observation, history: History) -> bool | None:
+def _one_decides(
+    decisive: bool, left: Formula, right: Formula, observation: Observation, history: History
+) -> bool | None:
     """What two tests say together where one is enough that is ``decisive``: False in an `and`, True in an `or`."""
     first = holds(left, observation, history)
     if first is decisive:
@@ -98,7 +100,7 @@ def _one_decides(decisive: bool, left: Test, right: Test, observation: Observati
     return None if first is None or second is None else not decisive
 
 
-def evidence(test: Test, observation: Observation, history: History) -> str:
+def evidence(test: Formula, observation: Observation, history: History) -> str:
     """What is there of the names that decide that ``test`` does not hold (or does), in one line."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
@@ -135,7 +137,7 @@ def _stat(atom: Links | Mode | Owner | Time | Attribute, node: Node) -> str:
             return f"no {attribute}" if value is None else f"{attribute} = {_shortened(describe(value))}"
 
 
-def _check_name(name: Name, history: History, text: str) -> None:
+def _check_name(name: NamedPath, history: History, text: str) -> None:
     """A name is one of a directory that is there at some time, and some name of the workload ends so."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
@@ -160,7 +162,7 @@ def _check_content(content: Content, history: History, text: str) -> None:
         if within is not None and not offset <= within.start < within.stop <= offset + length:
             wrote = f"operation {source.what} wrote bytes {offset:,} to {offset + length:,}"
             raise PointedError(f"not all of these bytes are of op{source.what}", text, *within.at, hint=wrote)
-    elif source.what in (Kept.OLD, Kept.NEW):
+    elif source.what in (KeptContents.OLD, KeptContents.NEW):
         file, when = _kept(source.what, path, history), _WHEN[source.what]
         if file is None:
             hint = f"`exists {path}` and `absent {path}` can be asked of it"
@@ -190,16 +192,16 @@ def _check_attribute(wanted: Attribute, history: History, text: str) -> None:
 
 _SETTERS = "setxattr sets one, removexattr removes it; operations are numbered from op1"
 _WRITERS = "write and append do; operations are numbered from op1"
-_WHEN = {Kept.OLD: "before the operations", Kept.NEW: "after the last operation"}
+_WHEN = {KeptContents.OLD: "before the operations", KeptContents.NEW: "after the last operation"}
 
 
 def _kinds(step: Step, history: History) -> Iterator[tuple[str, Kind]]:
     return ((path, history.things[thing].kind) for path, thing in step.names.items())
 
 
-def _kept(what: Kept, path: str, history: History) -> bytes | None:
+def _kept(what: KeptContents, path: str, history: History) -> bytes | None:
     """The content of ``path`` before the operations or after them; None if no file has that name then."""
-    step = history.steps[0 if what is Kept.OLD else -1]
+    step = history.steps[0 if what is KeptContents.OLD else -1]
     thing = step.names.get(path)
     if thing is None or history.things[thing].kind is not Kind.FILE:
         return None
@@ -245,7 +247,7 @@ def _stat_is(atom: Links | Mode | Owner | Time | Target | Attribute, node: Node,
         case Target(_name, path):
             return node.kind == Kind.SYMLINK and node.target == path
         case Attribute(name, attribute, source):
-            kept = {Kept.OLD: 0, Kept.NEW: -1}
+            kept = {KeptContents.OLD: 0, KeptContents.NEW: -1}
             step = history.steps[source.what if isinstance(source.what, int) else kept[source.what]]
             path = name.path
             if isinstance(source.what, int):
@@ -258,9 +260,9 @@ def _stat_is(atom: Links | Mode | Owner | Time | Target | Attribute, node: Node,
 def _content_is(wanted: Content, found: bytes, history: History) -> bool:
     """Whether the content ``found`` is that of the source."""
     what, within = wanted.source.what, wanted.within
-    if what is Kept.EMPTY:
+    if what is KeptContents.EMPTY:
         return not found
-    if what is Kept.ZEROS:
+    if what is KeptContents.ZEROS:
         piece = found[within.start : within.stop] if within else found
         return len(piece) == (within.stop - within.start if within else len(found)) and bool(piece) and not any(piece)
     if isinstance(what, int):
@@ -299,7 +301,7 @@ def _hidden_by(path: str, observation: Observation) -> str | None:
     return None
 
 
-def _deciding(test: Test, observation: Observation, history: History) -> Iterator[Atom]:
+def _deciding(test: Formula, observation: Observation, history: History) -> Iterator[Atom]:
     """The atoms by which ``test`` holds, or does not."""
     match test:
         case Not(inner):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from bob.claim.claim import Context, Known, Refusal, View
+from bob.claim.claim import Context, PropertyLookup, Refusal, View
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
 from bob.observe.observation import Observation
@@ -62,7 +62,7 @@ class Expected:
         return {"property": None, "probe": None, "question": None, "expectation": self.text}
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> Expected | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Expected | None:
     """The expectation of a witness; None where it is of none. Raises UsageError for what cannot be expected of the
     workload."""
     del known

@@ -20,27 +20,27 @@ from bob.claim.expectation.syntax import (
     Absent,
     And,
     Attribute,
+    ByteRange,
     Content,
     Exists,
     Expectation,
+    Formula,
     Implies,
-    Kept,
+    KeptContents,
     Links,
     Mode,
     Mounts,
-    Name,
+    NamedPath,
     Not,
     Or,
     Owner,
-    Range,
-    Relation,
     Same,
     Size,
+    SizeRelation,
     Source,
     Target,
-    Test,
+    TextSpan,
     Time,
-    Where,
 )
 from bob.errors import PointedError
 from bob.workload.language import bytes_in, owner_in, path_in, permissions_in, time_in
@@ -76,7 +76,7 @@ _TOKEN = re.compile(
 )
 
 
-class _Kind(Enum):
+class _TokenKind(Enum):
     SYMBOL = "symbol"
     RANGE = "range"
     WORD = "word"
@@ -88,9 +88,9 @@ class _Kind(Enum):
 class _Token:
     """``text`` is without quotes; ``at`` is where it stands, quotes included."""
 
-    kind: _Kind
+    kind: _TokenKind
     text: str
-    at: Where
+    at: TextSpan
 
 
 def parse(text: str) -> Expectation:
@@ -106,7 +106,7 @@ class _Parser:
         self._tokens = list(self._split())
         self._next = 0
         self._depth = self._tests = 0
-        self._atoms: dict[str, Callable[[], Test]] = {
+        self._atoms: dict[str, Callable[[], Formula]] = {
             "mounts": Mounts,
             "exists": lambda: Exists(self._name()),
             "absent": lambda: Absent(self._name()),
@@ -125,35 +125,35 @@ class _Parser:
             "attribute": self._attribute,
         }
 
-    def whole(self) -> Test:
+    def whole(self) -> Formula:
         """All of the text."""
         test = self._implies()
-        if self._token.kind is not _Kind.END:
+        if self._token.kind is not _TokenKind.END:
             self._fail(f"{self._shown} where a test is over", hint=f"tests are joined by {', '.join(JOINTS)}")
         return test
 
-    def _implies(self) -> Test:
+    def _implies(self) -> Formula:
         tests = [self._or()]
         while self._takes("implies"):
             tests.append(self._or())
         return reduce(lambda right, left: Implies(left, right), reversed(tests))
 
-    def _or(self) -> Test:
+    def _or(self) -> Formula:
         test = self._and()
         while self._takes("or"):
             test = Or(test, self._and())
         return test
 
-    def _and(self) -> Test:
+    def _and(self) -> Formula:
         test = self._not()
         while self._takes("and"):
             test = And(test, self._not())
         return test
 
-    def _not(self) -> Test:
+    def _not(self) -> Formula:
         negated, opened = self._takes("not"), False
         if not negated:
-            opened = self._takes("(", _Kind.SYMBOL)
+            opened = self._takes("(", _TokenKind.SYMBOL)
         if not negated and not opened:
             return self._atom()
         self._depth += 1
@@ -161,13 +161,13 @@ class _Parser:
             self._fail(f"more than {DEEPEST} brackets and 'not' within each other")
         inner = self._not() if negated else self._implies()
         self._depth -= 1
-        if opened and not self._takes(")", _Kind.SYMBOL):
+        if opened and not self._takes(")", _TokenKind.SYMBOL):
             self._fail(f"{self._shown} where ')' is missing", hint="each '(' needs its ')'")
         return Not(inner) if negated else inner
 
-    def _atom(self) -> Test:
+    def _atom(self) -> Formula:
         token = self._token
-        read = self._atoms.get(token.text) if token.kind is _Kind.WORD else None
+        read = self._atoms.get(token.text) if token.kind is _TokenKind.WORD else None
         if read is None:
             self._fail(f"{self._shown} where a test begins", hint=f"tests: {', '.join(FORMS)}; also not and (")
         self._tests += 1
@@ -176,57 +176,57 @@ class _Parser:
         self._next += 1
         return read()
 
-    def _size(self) -> Test:
+    def _size(self) -> Formula:
         name = self._name()
         relation = self._relation("size")
         return Size(name, relation, self._value(bytes_in, "a number of bytes", "such as 512, 4K or 2M"))
 
-    def _content(self) -> Test:
+    def _content(self) -> Formula:
         name, within = self._name(), self._range()
         prefix = self._takes("prefix")
-        if not prefix and not self._takes("=", _Kind.SYMBOL):
+        if not prefix and not self._takes("=", _TokenKind.SYMBOL):
             self._fail(f"{self._shown} where = or prefix comes", hint=_written("content"))
         source = self._source()
         if prefix and within is not None:
             self._fail("a prefix is of the whole file", hint=_written("content"), at=within.at)
-        if prefix and source.what in (Kept.ZEROS, Kept.EMPTY):
+        if prefix and source.what in (KeptContents.ZEROS, KeptContents.EMPTY):
             self._fail(f"there is no prefix of {source.what!s}", hint=_written("content"), at=source.at)
-        if within is not None and source.what is Kept.EMPTY:
+        if within is not None and source.what is KeptContents.EMPTY:
             self._fail("only a whole file is empty", hint=_written("content"), at=source.at)
         return Content(name, source, within, prefix)
 
-    def _links(self) -> Test:
+    def _links(self) -> Formula:
         name = self._name()
         return Links(name, self._relation("links"), self._value(_number_in, "a number of names", "such as 2"))
 
-    def _attribute(self) -> Test:
+    def _attribute(self) -> Formula:
         name, attribute = self._name(), self._text_of("the name of an attribute")
         self._equal("attribute")
         source = self._source()
-        if source.what in (Kept.ZEROS, Kept.EMPTY):
+        if source.what in (KeptContents.ZEROS, KeptContents.EMPTY):
             self._fail(f"an attribute is not {source.what!s}", hint=_written("attribute"), at=source.at)
         return Attribute(name, attribute, source)
 
-    def _name_is(self, test: str) -> Name:
+    def _name_is(self, test: str) -> NamedPath:
         """A name, and = behind it."""
         name = self._name()
         self._equal(test)
         return name
 
     def _equal(self, test: str) -> None:
-        if not self._takes("=", _Kind.SYMBOL):
+        if not self._takes("=", _TokenKind.SYMBOL):
             self._fail(f"{self._shown} where = comes", hint=_written(test))
 
-    def _relation(self, test: str) -> Relation:
+    def _relation(self, test: str) -> SizeRelation:
         token = self._token
-        if token.kind is not _Kind.SYMBOL or token.text in "()":
+        if token.kind is not _TokenKind.SYMBOL or token.text in "()":
             self._fail(f"{self._shown} where {_COMPARED[test]} are compared", hint=_written(test))
         self._next += 1
-        return Relation(token.text)
+        return SizeRelation(token.text)
 
     def _text_of(self, what: str) -> str:
         token = self._token
-        if token.kind not in (_Kind.WORD, _Kind.QUOTED):
+        if token.kind not in (_TokenKind.WORD, _TokenKind.QUOTED):
             self._fail(f"{self._shown} where {what} comes", hint="quote one with brackets or signs")
         self._next += 1
         return token.text
@@ -234,7 +234,7 @@ class _Parser:
     def _value(self, read: Callable[[str], T], what: str, hint: str) -> T:
         token = self._token
         try:
-            value = read(token.text) if token.kind is _Kind.WORD else None
+            value = read(token.text) if token.kind is _TokenKind.WORD else None
         except ValueError:
             value = None
         if value is None:
@@ -242,9 +242,9 @@ class _Parser:
         self._next += 1
         return value
 
-    def _name(self) -> Name:
+    def _name(self) -> NamedPath:
         token = self._token
-        if token.kind not in (_Kind.WORD, _Kind.QUOTED):
+        if token.kind not in (_TokenKind.WORD, _TokenKind.QUOTED):
             self._fail(
                 f"{self._shown} where a path comes", hint="a path such as /d/a; quote one with brackets or signs"
             )
@@ -253,11 +253,11 @@ class _Parser:
         except ValueError as error:
             self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a")
         self._next += 1
-        return Name(path, token.at)
+        return NamedPath(path, token.at)
 
-    def _range(self) -> Range | None:
+    def _range(self) -> ByteRange | None:
         token = self._token
-        if token.kind is not _Kind.RANGE:
+        if token.kind is not _TokenKind.RANGE:
             return None
         try:
             start, stop = (bytes_in(word.strip()) for word in token.text[1:-1].split(":"))
@@ -266,18 +266,18 @@ class _Parser:
         if start >= stop:
             self._fail(f"no byte is in the range {token.text}", hint="the second number is not in it: [0:1] is a byte")
         self._next += 1
-        return Range(start, stop, token.at)
+        return ByteRange(start, stop, token.at)
 
     def _source(self) -> Source:
         token = self._token
         number = re.fullmatch(r"op([1-9][0-9]{0,8})", token.text)
-        if token.kind is not _Kind.WORD or not (number or token.text in list(Kept)):
+        if token.kind is not _TokenKind.WORD or not (number or token.text in list(KeptContents)):
             self._fail(
                 f"{self._shown} where it says whose bytes they are",
                 hint="old, new, zeros, empty, or an operation by its number: op1 is the first",
             )
         self._next += 1
-        return Source(int(number[1]) if number else Kept(token.text), token.at)
+        return Source(int(number[1]) if number else KeptContents(token.text), token.at)
 
     @property
     def _token(self) -> _Token:
@@ -286,9 +286,9 @@ class _Parser:
     @property
     def _shown(self) -> str:
         """The next token, for a message."""
-        return "the end" if self._token.kind is _Kind.END else repr(self._token.text)
+        return "the end" if self._token.kind is _TokenKind.END else repr(self._token.text)
 
-    def _takes(self, text: str, kind: _Kind = _Kind.WORD) -> bool:
+    def _takes(self, text: str, kind: _TokenKind = _TokenKind.WORD) -> bool:
         """Whether the next token is this one; then it is taken."""
         taken = (self._token.kind, self._token.text) == (kind, text)
         self._next += taken
@@ -307,13 +307,13 @@ class _Parser:
                 self._fail(f"{letter!r} {what}", hint="quote a path with such letters", at=(position, position + 1))
             at, position = found.span(), found.end()
             if found["word"] and not PLAIN.fullmatch(found["word"]):
-                tokens.append(_Token(_Kind.QUOTED, "".join(shlex.split(found["word"])), at))
+                tokens.append(_Token(_TokenKind.QUOTED, "".join(shlex.split(found["word"])), at))
             else:
-                kind = _Kind.SYMBOL if found["symbol"] else _Kind.RANGE if found["range"] else _Kind.WORD
+                kind = _TokenKind.SYMBOL if found["symbol"] else _TokenKind.RANGE if found["range"] else _TokenKind.WORD
                 tokens.append(_Token(kind, found[0], at))
-        return [*tokens, _Token(_Kind.END, "", (len(self._text), len(self._text)))]
+        return [*tokens, _Token(_TokenKind.END, "", (len(self._text), len(self._text)))]
 
-    def _fail(self, message: str, *, hint: str | None = None, at: Where | None = None) -> NoReturn:
+    def _fail(self, message: str, *, hint: str | None = None, at: TextSpan | None = None) -> NoReturn:
         start, stop = at or self._token.at
         raise PointedError(message, self._text, start, stop, hint=hint)
 

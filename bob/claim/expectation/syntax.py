@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-Where = tuple[int, int]
+TextSpan = tuple[int, int]
 
 PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")
 """A word that needs no quotes."""
 
 
-class Relation(StrEnum):
+class SizeRelation(StrEnum):
     """How sizes are compared."""
 
     EQUAL = "="
@@ -29,7 +29,7 @@ class Relation(StrEnum):
     AT_LEAST = ">="
 
 
-class Kept(StrEnum):
+class KeptContents(StrEnum):
     """Contents that go by a name; those of an operation go by its number."""
 
     OLD = "old"
@@ -39,28 +39,28 @@ class Kept(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class NamedPath:
     """A path within the probed file system."""
 
     path: str
-    at: Where = field(default=(0, 0), compare=False, repr=False)
+    at: TextSpan = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose bytes are expected: those of ``what``, an operation's number or one of :class:`Kept`."""
+    """Whose bytes are expected: those of ``what``, an operation's number or one of :class:`KeptContents`."""
 
-    what: int | Kept
-    at: Where = field(default=(0, 0), compare=False, repr=False)
+    what: int | KeptContents
+    at: TextSpan = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class ByteRange:
     """The bytes ``start`` up to, not including, ``stop`` of a file."""
 
     start: int
     stop: int
-    at: Where = field(default=(0, 0), compare=False, repr=False)
+    at: TextSpan = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +72,30 @@ class Mounts:
 class Exists:
     """The name is there."""
 
-    name: Name
+    name: NamedPath
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
     """The name is not there, and its directory can be listed or is not there either."""
 
-    name: Name
+    name: NamedPath
 
 
 @dataclass(frozen=True, slots=True)
 class Same:
     """Both names are there, and have one inode."""
 
-    one: Name
-    other: Name
+    one: NamedPath
+    other: NamedPath
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """The name is that of a file, whose size (bytes) is so."""
 
-    name: Name
-    relation: Relation
+    name: NamedPath
+    relation: SizeRelation
     size: int
 
 
@@ -103,9 +103,9 @@ class Size:
 class Content:
     """The name is that of a file, which holds the bytes of ``source``; of a ``prefix``, the first of them."""
 
-    name: Name
+    name: NamedPath
     source: Source
-    within: Range | None = None
+    within: ByteRange | None = None
     prefix: bool = False
 
 
@@ -113,8 +113,8 @@ class Content:
 class Links:
     """The name is that of a file, which has so many names."""
 
-    name: Name
-    relation: Relation
+    name: NamedPath
+    relation: SizeRelation
     number: int
 
 
@@ -122,7 +122,7 @@ class Links:
 class Mode:
     """The name is there, with these permission bits."""
 
-    name: Name
+    name: NamedPath
     mode: int
 
 
@@ -130,7 +130,7 @@ class Mode:
 class Owner:
     """The name is there, with this owner and group."""
 
-    name: Name
+    name: NamedPath
     uid: int
     gid: int
 
@@ -139,7 +139,7 @@ class Owner:
 class Time:
     """The name is there, and was modified then (seconds since 1970), as an operation has set it."""
 
-    name: Name
+    name: NamedPath
     seconds: int
 
 
@@ -147,7 +147,7 @@ class Time:
 class Target:
     """The name is that of a symbolic link, which leads to ``path``."""
 
-    name: Name
+    name: NamedPath
     path: str
 
 
@@ -155,7 +155,7 @@ class Target:
 class Attribute:
     """The name is there, and its extended attribute is as that of ``source``; if there was none, it has none."""
 
-    name: Name
+    name: NamedPath
     attribute: str
     source: Source
 
@@ -164,35 +164,35 @@ class Attribute:
 class Not:
     """``inner`` does not hold."""
 
-    inner: Test
+    inner: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class And:
     """Both hold."""
 
-    left: Test
-    right: Test
+    left: Formula
+    right: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
     """One holds, or both."""
 
-    left: Test
-    right: Test
+    left: Formula
+    right: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class Implies:
     """Where ``left`` holds, ``right`` does."""
 
-    left: Test
-    right: Test
+    left: Formula
+    right: Formula
 
 
 Atom = Mounts | Exists | Absent | Same | Size | Content | Links | Mode | Owner | Time | Target | Attribute
-Test = Atom | Not | And | Or | Implies
+Formula = Atom | Not | And | Or | Implies
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class Expectation:
     """What is expected, as it was written (``text``) and as it is understood (``test``)."""
 
     text: str
-    test: Test
+    test: Formula
 
     @property
     def line(self) -> str:
@@ -213,7 +213,7 @@ class Expectation:
         return any(isinstance(atom, Mounts) for atom in atoms(self.test))
 
 
-def atoms(test: Test) -> Iterator[Atom]:
+def atoms(test: Formula) -> Iterator[Atom]:
     """What ``test`` consists of, from left to right."""
     match test:
         case Not(inner):
@@ -225,14 +225,14 @@ def atoms(test: Test) -> Iterator[Atom]:
             yield test
 
 
-def names(atom: Atom) -> tuple[Name, ...]:
+def names(atom: Atom) -> tuple[NamedPath, ...]:
     """The names that ``atom`` speaks of."""
     if isinstance(atom, Mounts):
         return ()
     return (atom.one, atom.other) if isinstance(atom, Same) else (atom.name,)
 
 
-def write(test: Test) -> str:
+def write(test: Formula) -> str:
     """``test`` in the language, with no brackets but those that it needs; read again it is the same."""
     match test:
         case Mounts():
@@ -270,14 +270,14 @@ def write(test: Test) -> str:
             return f"{_inside(left, Not, And, Or)} implies {_inside(right, Not, And, Or, Implies)}"
 
 
-def _inside(test: Test, *bare: type) -> str:
+def _inside(test: Formula, *bare: type) -> str:
     """``test``, in brackets unless it is an atom or one of ``bare``."""
     return (
         f"({write(test)})" if isinstance(test, Not | And | Or | Implies) and not isinstance(test, bare) else write(test)
     )
 
 
-def _quoted(name: Name) -> str:
+def _quoted(name: NamedPath) -> str:
     return _in_quotes(name.path)
 
 

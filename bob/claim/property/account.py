@@ -14,7 +14,7 @@ from bob.claim.property.contents import Fact
 from bob.observe.presence import Presence
 
 
-class Part(StrEnum):
+class EffectPart(StrEnum):
     """A part of an operation's effect. ``FILE`` is that what it changed is there, and can be read."""
 
     NAME = "name"
@@ -26,7 +26,7 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EffectFact:
     """One fact of an operation in an observation, in words for people.
 
     ``plainly`` says in a sentence what was found, where there is a shorter one than what was found instead of what.
@@ -36,7 +36,7 @@ class Finding:
     """
 
     fact: Fact
-    part: Part
+    part: EffectPart
     about: str
     expected: str
     found: str
@@ -54,12 +54,12 @@ class Finding:
         said = f"{self.about}: {self.found or 'nothing'}"
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
-    def blaming(self, number: int, suspects: frozenset[int]) -> Finding:
+    def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
         """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
-class Extent(StrEnum):
+class EffectExtent(StrEnum):
     """How much of an operation an observation shows.
 
     ``WHOLE``: all of it. ``PART``: something of it, and something of it is missing or torn. ``NOTHING``: all that it
@@ -80,7 +80,7 @@ class Account:
     """What of operation ``number`` an observation shows: every fact of it."""
 
     number: int
-    findings: tuple[Finding, ...]
+    findings: tuple[EffectFact, ...]
 
     @property
     def presence(self) -> Presence:
@@ -88,17 +88,17 @@ class Account:
         return presence_of({finding.fact for finding in self.findings})
 
     @property
-    def there(self) -> tuple[Finding, ...]:
+    def there(self) -> tuple[EffectFact, ...]:
         """What is there, and by this operation alone."""
         return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
 
     @property
-    def lacking(self) -> tuple[Finding, ...]:
+    def lacking(self) -> tuple[EffectFact, ...]:
         """What is as if it had not been performed, or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
-    def extent(self) -> Extent:
+    def extent(self) -> EffectExtent:
         """How much of it is there."""
         torn = [finding for finding in self.findings if finding.fact is Fact.NEITHER]
         is_some = bool(self.there) or any(finding.is_there for finding in torn)
@@ -106,22 +106,22 @@ class Account:
         may_be_there = any(finding.is_there and finding.fact is Fact.BEFORE for finding in self.findings)
         untold = [finding for finding in self.findings if finding.fact is Fact.EITHER and finding.is_change]
         if is_some and self.lacking:
-            return Extent.PART
+            return EffectExtent.PART
         if torn:
-            return Extent.BROKEN
+            return EffectExtent.BROKEN
         if is_some:
             is_whole = not suspected and not any(finding.is_unseen and finding.is_change for finding in self.findings)
-            return Extent.WHOLE if is_whole else Extent.UNCLEAR
+            return EffectExtent.WHOLE if is_whole else EffectExtent.UNCLEAR
         is_told = self.lacking and not suspected and not untold and not may_be_there
-        return Extent.NOTHING if is_told else Extent.UNCLEAR
+        return EffectExtent.NOTHING if is_told else EffectExtent.UNCLEAR
 
     @property
     def details(self) -> str:
         """What is there, then what is not, shortly: two findings that are wrong, and up to two that are there. That a
         file is not there is not said again where its name is not."""
-        lacks_name = any(finding.part is Part.NAME for finding in self.lacking)
-        wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is Part.FILE)][:2]
-        there = self.there[:2] if self.extent in (Extent.PART, Extent.UNCLEAR) else ()
+        lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
+        wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
+        there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
         told = (*there, *wrong) or self.findings[:2]
         return "; ".join(finding.words for finding in told)
 
@@ -129,11 +129,11 @@ class Account:
         """The sentence that not all of it is there; ``who`` is the operation in words. Of one that is whole, or of
         which that is not known, it says no more than that."""
         match self.extent:
-            case Extent.NOTHING:
+            case EffectExtent.NOTHING:
                 said = f"nothing of {who} is there"
-            case Extent.PART:
+            case EffectExtent.PART:
                 said = f"only a part of {who} is there"
-            case Extent.BROKEN:
+            case EffectExtent.BROKEN:
                 said = f"{who} is neither there nor left out"
             case _:
                 said = f"not all of {who} is there"
@@ -142,11 +142,11 @@ class Account:
     def appears(self, who: str) -> str:
         """The sentence that something of it is there; that it survived only where it is whole."""
         match self.extent:
-            case Extent.WHOLE:
+            case EffectExtent.WHOLE:
                 return f"{who} survived"
-            case Extent.PART:
+            case EffectExtent.PART:
                 return f"a part of {who} is there ({self.details})"
-            case Extent.BROKEN:
+            case EffectExtent.BROKEN:
                 return f"{who} left a trace ({self.details})"
             case _:
                 return f"at least a part of {who} is there ({self.details})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from bob.claim.property.sightings import Places
+from bob.claim.property.sightings import NamePlaces
 from bob.claim.property.vocabulary import Call
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind, Step
@@ -38,7 +38,7 @@ def covered(
         return ()
     if call_of(history.operations[-1], history, history.steps[-1]) is not call:
         return ()
-    target, places, every = target_of(history, last), Places(history), changes(history)
+    target, places, every = target_of(history, last), NamePlaces(history), changes(history)
     if target is not None and not any(history.steps[-1].inodes[thing].links for thing in target.things):
         return ()  # a file that is only kept open: after a crash there is none to ask of
     found = [
@@ -77,7 +77,7 @@ def _maker(history: History, thing: int) -> int:
     return next(named, 0)
 
 
-def _is_in(change: Change, target: Extent | None, places: Places) -> bool:
+def _is_in(change: Change, target: Extent | None, places: NamePlaces) -> bool:
     """Whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of a file
     with a name in it. Related is, too, what is beside that directory, in the one above: no fsync of the directory has
     to do with that, nor with another name of a file in it."""

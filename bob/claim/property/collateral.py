@@ -24,10 +24,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bob.claim.property.account import Part
+from bob.claim.property.account import EffectPart
 from bob.claim.property.attributes import Attributes
-from bob.claim.property.contents import Story
-from bob.claim.property.sightings import ROOT, Place, Places, Sightings
+from bob.claim.property.contents import FileStory
+from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
 from bob.observe.observation import Node
 from bob.printable import printable
 from bob.trace.recording import Statuses
@@ -45,7 +45,7 @@ class Damage:
 
     suspects: frozenset[int]
     about: str
-    part: Part | None = None
+    part: EffectPart | None = None
 
 
 class Collateral:
@@ -56,8 +56,8 @@ class Collateral:
     def __init__(
         self,
         history: History,
-        places: Places,
-        stories: Mapping[int, Story],
+        places: NamePlaces,
+        stories: Mapping[int, FileStory],
         touchers: Mapping[int, frozenset[int]],
         statuses: Sequence[Statuses] = (),
     ) -> None:
@@ -166,7 +166,7 @@ class Collateral:
         """The operations that changed names in these directories, or moved them."""
         return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
 
-    def _path(self, place: Place) -> str:
+    def _path(self, place: NamePlace) -> str:
         folders = [path for path, thing in self._history.steps[0].names.items() if thing == place[0]]
         return f"{folders[0].rstrip('/')}/{place[1]}"
 

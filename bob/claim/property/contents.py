@@ -48,7 +48,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ContentChange:
     """What an operation does to a file's contents wherever it finds them.
 
     It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
@@ -98,7 +98,7 @@ class Change:
         return cut if low >= self.stop else cut | {(max(low, self.bottom) + 1, self.stop)}
 
 
-class Story:
+class FileStory:
     """Everything that a workload does to the contents of one file (``identity``)."""
 
     def __init__(self, history: History, identity: int) -> None:
@@ -210,7 +210,7 @@ class Story:
             here = frozenset(change.number for change in self.changes if change.reaches(start))
             yield start, stop, here or self.writers
 
-    def _zeroing(self, number: int, size: int) -> list[Change]:
+    def _zeroing(self, number: int, size: int) -> list[ContentChange]:
         """The other operations that cut the file off, and may be there in part where its size is ``size``: what is to
         be cut off is zeros already, the size is as it was (ext4 zeroes the rest of a block first,
         ``ext4_block_truncate_page``)."""
@@ -285,7 +285,7 @@ class Story:
         every = list(origins(self._shifts, at))
         return frozenset(change.number for change in self.changes if any(map(change.concerns, every)))
 
-    def _is_cut(self, change: Change, at: int) -> bool:
+    def _is_cut(self, change: ContentChange, at: int) -> bool:
         """Whether an operation cuts off what may be at ``at``."""
         places = (origin.after(change.number) for origin in origins(self._shifts, at))
         return change.cut is not None and any(place is not None and change.cut <= place for place in places)
@@ -300,7 +300,7 @@ class Story:
             return False
         return found == self.initial[start : start + len(found)]
 
-    def _is_hole(self, origin: Origin, changes: Iterable[Change], *, is_there: bool = False) -> bool:
+    def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
         """Whether whole ``changes`` can leave zeros at what comes from ``origin``; ``is_there``: where something was
         before them."""
         first = origin.after(0)
@@ -341,7 +341,7 @@ class Story:
         return sizes
 
 
-def _changes(history: History, identity: int) -> Iterator[Change]:
+def _changes(history: History, identity: int) -> Iterator[ContentChange]:
     for number, operation in enumerate(history.operations, start=1):
         was, now = history.steps[number - 1].inodes.get(identity), history.steps[number].inodes.get(identity)
         if now is None:
@@ -354,22 +354,22 @@ def _changes(history: History, identity: int) -> Iterator[Change]:
                 cut = 0 if how is ops.How.TRUNC else None
                 stop = 0 if how is ops.How.MMAP else start + length  # a mapping never changes the size
                 data = now.content[start : start + length]
-                yield Change(number, cut, min(start, size), start, stop, data, resizes or cut is not None)
+                yield ContentChange(number, cut, min(start, size), start, stop, data, resizes or cut is not None)
             case ops.CopyRange() | ops.Reflink() if history.data[number][0] == identity:
                 _thing, start, length = history.data[number]
                 data = now.content[start : start + length]
-                yield Change(number, None, min(start, size), start, start + length, data, resizes)
+                yield ContentChange(number, None, min(start, size), start, start + length, data, resizes)
             case ops.Truncate(path, new) if history.steps[number].thing(path) == identity:
-                yield Change(number, new, new, new, new, b"", resizes)
+                yield ContentChange(number, new, new, new, new, b"", resizes)
             case ops.Fallocate(path, offset, length, mode) if history.steps[number].thing(path) == identity:
                 if mode.shifts:
                     moved = -length if mode is ops.Allocation.COLLAPSE else length
-                    yield Change(number, None, 0, offset, 0, b"", True, shift=Shift(number, offset, moved))
+                    yield ContentChange(number, None, 0, offset, 0, b"", True, shift=Shift(number, offset, moved))
                     continue
                 # It zeroes all of the range that it finds, also where the file was longer than in program order.
                 data = bytes(length) if mode.zeroes else b""
                 stop = offset + length if mode.grows else 0
-                yield Change(number, None, min(offset, size), offset, stop, data, resizes, not mode.grows)
+                yield ContentChange(number, None, min(offset, size), offset, stop, data, resizes, not mode.grows)
 
 
 def fact_of(*, without: bool, along: bool) -> Fact:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from bob.claim.claim import NEWER, Context, Known, Refusal, Shown, View
+from bob.claim.claim import NEWER, BrokenClaim, Context, PropertyLookup, Refusal, View
 from bob.claim.property.bench import Bench, inodes_of_things
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.presence import Oracle
@@ -85,14 +85,14 @@ class OfProperty:
         finish = Finish("natural", natural=True)
         return replace(workload, operations=workload.operations[:returned], finish=finish, at=At.END)
 
-    def easiest(self, bench: Bench) -> Shown | None:
+    def easiest(self, bench: Bench) -> BrokenClaim | None:
         judged = bench.judge(self.resolved)
         if judged is None or judged.evidence is None:
             return None
         violation = judged.evidence.violation
         claim = OfProperty(self.name, violation.question, self.resolved)
         found = bench.observation(judged.evidence.outcome)
-        return Shown(judged.evidence.state, claim, violation.evidence, found, violation.is_clear)
+        return BrokenClaim(judged.evidence.state, claim, violation.evidence, found, violation.is_clear)
 
     def kept_in(self, bench: Bench, state: CrashState) -> bool:
         return bench.satisfies(self.resolved, state)
@@ -135,7 +135,7 @@ class QuestionDocument(Document, frozen=True):
     beside: bool = False
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: Known) -> OfProperty | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> OfProperty | None:
     """The property of a witness; None where it is of none. Raises ValueError, KeyError or TypeError for what is none,
     UsageError for a declaration that says what no property says."""
     name, asked = document["property"], document["question"]

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.claim.property.sightings import ROOT, Place, Places, Sightings
+from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
 from bob.workload import operations as ops
 from bob.workload.history import History, Kind
 from bob.workload.operations import Replacing
@@ -28,7 +28,7 @@ MOST_STATES = 4096
 """Of operations that can leave their names in more ways than this, all ways are not held against what is there: those
 that only make or remove a name are left out, and if that is not enough, each name is judged by itself."""
 
-_State = tuple[int | None, ...]
+_NamesState = tuple[int | None, ...]
 """What is at each place of a group: a thing, or nothing."""
 
 
@@ -45,34 +45,34 @@ class _Act(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _NameStep:
     """An operation on names: what it does at ``place``, with ``thing``, which is made, linked or moved there, from the
     place ``old``."""
 
     number: int
     act: _Act
-    place: Place
+    place: NamePlace
     thing: int | None = None
-    old: Place | None = None
+    old: NamePlace | None = None
 
 
-class Group:
+class OperationGroup:
     """Operations of which only some sets can have happened, and what these leave at all places that they change."""
 
-    def __init__(self, history: History, places: Places, steps: Sequence[_Step]) -> None:
+    def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
         self._things = history.things
         self.places = tuple(sorted({place for number in self.numbers for place in places.changes[number]}))
         self._at = {place: index for index, place in enumerate(self.places)}
         self._homes = {thing: places.of(thing) for thing in range(len(history.things))}
-        first: _State = tuple(places.initially(place) for place in self.places)
+        first: _NamesState = tuple(places.initially(place) for place in self.places)
         # Of what no operation removes something must be left; what has a name elsewhere has one.
         kept = {
             thing
             for thing in first
             if thing is not None and not places.is_removed(thing) and all(p in self._at for p in self._homes[thing])
         }
-        states: set[_State] | None = {first}
+        states: set[_NamesState] | None = {first}
         for step in steps:
             assert states is not None
             states |= {after for state in states if (after := self._after(state, step)) is not None}
@@ -94,7 +94,7 @@ class Group:
             for state in self._states
         )
 
-    def _after(self, state: _State, step: _Step) -> _State | None:
+    def _after(self, state: _NamesState, step: _NameStep) -> _NamesState | None:
         """What the operation makes of ``state``; None where it would be refused."""
         at, values = self._at[step.place], list(state)
         there = state[at]
@@ -140,18 +140,18 @@ class Group:
     def _is_directory(self, thing: int) -> bool:
         return self._things[thing].kind is Kind.DIRECTORY
 
-    def _is_alive(self, thing: int, state: _State) -> bool:
+    def _is_alive(self, thing: int, state: _NamesState) -> bool:
         """Whether ``thing`` has a name, or may have one that this group knows nothing of."""
         homes = self._homes[thing]
         return thing == ROOT or thing in state or not all(place in self._at for place in homes)
 
-    def _is_empty(self, directory: int, state: _State) -> bool:
+    def _is_empty(self, directory: int, state: _NamesState) -> bool:
         return not any(
             value is not None and place[0] == directory for place, value in zip(self.places, state, strict=True)
         )
 
 
-def unexplained(groups: Iterable[Group], seen: Sightings, torn: Iterable[int]) -> Iterator[Group]:
+def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
     """The groups of which no set that can have happened explains the names that are ``seen``, but not those around
     them; a group with an operation that is ``torn``, there in part, needs no other explanation."""
     explained_by_others = {frozenset({number}) for number in torn}
@@ -163,19 +163,19 @@ def unexplained(groups: Iterable[Group], seen: Sightings, torn: Iterable[int]) -
         yield group
 
 
-def found(group: Group, seen: Sightings) -> list[frozenset[int | None] | None]:
+def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
     """What is seen at each place of ``group``; None where that cannot be told."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # What is none of the things that it can be is told by the operations on that name.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
-def groups(history: History, places: Places) -> list[Group]:
+def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
     """The groups of a workload, those first that change the same names. One within another has the fewer suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
-    wanted: dict[tuple[int, ...], list[_Step]] = {}
+    wanted: dict[tuple[int, ...], list[_NameStep]] = {}
     for keys in (by_name, by_thing):
         for numbers in _chained(keys):
             if len(numbers) > 1:
@@ -184,21 +184,21 @@ def groups(history: History, places: Places) -> list[Group]:
     return [group for group in made if group.is_judged]
 
 
-def _group(history: History, places: Places, steps: Sequence[_Step]) -> Group:
+def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
     """A group of ``steps``; of too many, without those that only make or remove a name that no other one changes: what
     the rest can leave does not hang on them, but that a directory may be empty without them."""
-    group = Group(history, places, steps)
+    group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
-    return group if group.is_judged or len(fewer) < 2 else Group(history, places, fewer)
+    return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
 
 
-def _stands_alone(history: History, places: Places, step: _Step) -> bool:
+def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool:
     is_directory = step.thing is not None and history.things[step.thing].kind is Kind.DIRECTORY
     is_simple = step.act is _Act.REMOVE or (step.act is _Act.MAKE and not is_directory)
     return is_simple and places.changers(step.place) == {step.number}
 
 
-def _shared(places: Places, step: _Step) -> set[object]:
+def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
     """What else an operation depends on, or others on it: its things and directories, by all the names they ever had,
     and the names in a directory that it removes."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
@@ -231,7 +231,7 @@ def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
 _RENAMES = {Replacing.REPLACE: _Act.RENAME, Replacing.REFUSE: _Act.MOVE, Replacing.EXCHANGE: _Act.EXCHANGE}
 
 
-def _step(history: History, places: Places, number: int) -> _Step | None:
+def _step(history: History, places: NamePlaces, number: int) -> _NameStep | None:
     """Operation ``number`` as it acts on names; None where it changes none."""
     if not places.changes[number]:
         return None
@@ -239,14 +239,14 @@ def _step(history: History, places: Places, number: int) -> _Step | None:
     before, after = history.steps[number - 1].names, history.steps[number].names
     match operation:
         case ops.Rename(old, new, replacing):
-            return _Step(number, _RENAMES[replacing], _place(before, new), before[old], _place(before, old))
+            return _NameStep(number, _RENAMES[replacing], _place(before, new), before[old], _place(before, old))
         case ops.Link(_old, new):
             is_first = not history.steps[number - 1].inodes[after[new]].links
-            return _Step(number, _Act.MAKE if is_first else _Act.LINK, _place(before, new), after[new])
+            return _NameStep(number, _Act.MAKE if is_first else _Act.LINK, _place(before, new), after[new])
         case ops.Unlink(path):
-            return _Step(number, _Act.REMOVE, _place(before, path))
+            return _NameStep(number, _Act.REMOVE, _place(before, path))
         case ops.Rmdir(path):
-            return _Step(number, _Act.REMOVE_DIRECTORY, _place(before, path))
+            return _NameStep(number, _Act.REMOVE_DIRECTORY, _place(before, path))
         case (
             ops.Create(path)
             | ops.Mkdir(path)
@@ -256,10 +256,10 @@ def _step(history: History, places: Places, number: int) -> _Step | None:
             | ops.CopyRange(_, path)
             | ops.Reflink(_, path)
         ):
-            return _Step(number, _Act.MAKE, _place(before, path), after[path])
+            return _NameStep(number, _Act.MAKE, _place(before, path), after[path])
     raise ValueError(f"an operation on names that is not known: {operation}")
 
 
-def _place(names: Mapping[str, int], path: str) -> Place:
+def _place(names: Mapping[str, int], path: str) -> NamePlace:
     folder, name = path.rsplit("/", 1)
     return names[folder or "/"], name

@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from bob.claim.property.account import Account, Extent, Finding, Part, presence_of
+from bob.claim.property.account import Account, EffectExtent, EffectFact, EffectPart, presence_of
 from bob.claim.property.collateral import Collateral, Damage, described
-from bob.claim.property.contents import Fact, Story, fact_of
-from bob.claim.property.possible import Group, found, groups, unexplained
-from bob.claim.property.sightings import Place, Places, Sightings
+from bob.claim.property.contents import Fact, FileStory, fact_of
+from bob.claim.property.possible import OperationGroup, found, groups, unexplained
+from bob.claim.property.sightings import NamePlace, NamePlaces, Sightings
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
@@ -43,7 +43,7 @@ from bob.workload.pattern import CELL_BYTES, describe
 class Reading:
     """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
 
-    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.Extent`). ``prefixes`` are
+    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.EffectExtent`). ``prefixes`` are
     those of which only a part is there, but a block-granular prefix of their data. ``collateral`` is damage to what no
     operation was to change; its suspects, if any, are those nearest to it.
     """
@@ -69,8 +69,8 @@ class Oracle:
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
         self._inodes = inodes
-        self._places = Places(history)
-        self._stories = {thing.identity: Story(history, thing.identity) for thing in history.things}
+        self._places = NamePlaces(history)
+        self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
         self._groups = groups(history, self._places)
         self._directory_operations = frozenset(
             number
@@ -89,7 +89,7 @@ class Oracle:
             account = Account(number, tuple(self._findings(number, seen, explain=False)))
             presences.append(account.presence)
             damage += [Damage(f.suspects, f.words, f.part) for f in account.findings if f.suspects - {number}]
-            if account.extent is Extent.WHOLE:
+            if account.extent is EffectExtent.WHOLE:
                 whole.add(number)
         collateral = list(self._collateral.damage(seen))
         torn = [number for number, presence in enumerate(presences, start=1) if presence is Presence.PARTIAL]
@@ -109,7 +109,7 @@ class Oracle:
     def _sightings(self, observation: Observation) -> Sightings:
         return Sightings(self._places, self._history, self._stories, self._inodes, observation)
 
-    def _findings(self, number: int, seen: Sightings, *, explain: bool) -> Iterator[Finding]:
+    def _findings(self, number: int, seen: Sightings, *, explain: bool) -> Iterator[EffectFact]:
         names = [self._name(number, place, seen) for place in self._places.changes[number]]
         yield from names
         before, after = self._history.steps[number - 1], self._history.steps[number]
@@ -132,19 +132,19 @@ class Oracle:
                 yield from self._contents(number, thing, was, now, node, explain=explain)
             yield from self._attributes(number, thing, was, now, node)
 
-    def _unexplained(self, group: Group, seen: Sightings) -> Damage:
+    def _unexplained(self, group: OperationGroup, seen: Sightings) -> Damage:
         """Names that no set of operations explains."""
         names = zip(group.places, found(group, seen), strict=True)
         about = [f"{name} is {self._who(there)}" for (_folder, name), there in names if there is not None]
-        return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}", Part.NAME)
+        return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}", EffectPart.NAME)
 
-    def _name(self, number: int, place: Place, seen: Sightings) -> Finding:
+    def _name(self, number: int, place: NamePlace, seen: Sightings) -> EffectFact:
         """What is at a place that the operation changed."""
         places = self._places
         now = places.changes[number][place]
         path, earlier = self._path(number, place), {places.initially(place), places.before(number, place)}
         about, expected = f"the name {path}", self._who({now})
-        finding = Finding(Fact.EITHER, Part.NAME, about, expected, "out of sight", is_unseen=True)
+        finding = EffectFact(Fact.EITHER, EffectPart.NAME, about, expected, "out of sight", is_unseen=True)
         found, fault = seen.at(place), seen.fault(place)
         if now is not None and self._history.things[now].born != number and not seen.may_be_there(place[0]):
             return finding  # put into a directory that is not there: that may be complete, and out of reach
@@ -163,12 +163,12 @@ class Oracle:
             return finding.blaming(number, frozenset(values))
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
-    def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, Finding]:
+    def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
         """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
-        finding = Finding(Fact.EITHER, Part.FILE, about, "there", "not there", plainly=plainly, is_unseen=True)
+        finding = EffectFact(Fact.EITHER, EffectPart.FILE, about, "there", "not there", plainly=plainly, is_unseen=True)
         node = seen.node(identity)
         if node is not None and node.fault:
             finding = replace(finding, expected="readable", found=node.fault, plainly="")
@@ -186,15 +186,15 @@ class Oracle:
         suspects = self._changing if is_hidden and not beside else beside | self._touchers(identity)
         return None, finding.blaming(number, suspects)
 
-    def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[Finding]:
+    def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[EffectFact]:
         """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
         name = thing.label
         if is_named:
-            yield Finding(Fact.AFTER, Part.FILE, f"the file {name}", "there", "there")
+            yield EffectFact(Fact.AFTER, EffectPart.FILE, f"the file {name}", "there", "there")
         if not self._stories[thing.identity].writers and node.size:
-            yield Finding(Fact.NEITHER, Part.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
+            yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
-    def _links(self, number: int, thing: Thing, node: Node) -> Finding:
+    def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
         """A number of names that is not how many there are: any operation that changes it may be there or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
@@ -206,22 +206,22 @@ class Oracle:
         is_after = node.links in {links + changes[number] for links in without}
         name = thing.label
         expected = str(self._history.steps[number].inodes[thing.identity].links)
-        finding = Finding(Fact.EITHER, Part.LINKS, f"the number of names of {name}", expected, str(node.links))
+        finding = EffectFact(Fact.EITHER, EffectPart.LINKS, f"the number of names of {name}", expected, str(node.links))
         if not is_after and node.links not in without:
             return finding.blaming(number, frozenset(changes))
         return replace(finding, fact=fact_of(without=node.links in without, along=is_after))
 
     def _contents(
         self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node, *, explain: bool
-    ) -> Iterator[Finding]:
+    ) -> Iterator[EffectFact]:
         story, name = self._stories[thing.identity], thing.label
         fact, suspects = story.size(number, node.size)
         if not story.may_have(node.size) and self._touchers(thing.identity) > story.sizers:
             fact, suspects = Fact.EITHER, frozenset()  # no write leaves it: that is collateral damage
         length_before = 0 if was is None else len(was.content)
-        size = Finding(
+        size = EffectFact(
             fact,
-            Part.SIZE,
+            EffectPart.SIZE,
             f"the size of {name}",
             f"{len(now.content):,} B",
             f"{node.size:,} B",
@@ -236,7 +236,7 @@ class Oracle:
         if len(node.content) < min(node.size, start + length):
             expected, found = f"{node.size:,} B", f"{len(node.content):,} B"
             yield size
-            finding = Finding(Fact.EITHER, Part.DATA, f"what can be read of {name}", expected, found)
+            finding = EffectFact(Fact.EITHER, EffectPart.DATA, f"what can be read of {name}", expected, found)
             yield finding.blaming(number, story.writers)
             return
         data = self._data(number, thing, node, explain=explain)
@@ -247,7 +247,7 @@ class Oracle:
         is_as_before = was is not None and was.content[start : start + length] == now.content[start : start + length]
         yield replace(data, is_change=not is_as_before and start < len(node.content))
 
-    def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> Finding:
+    def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> EffectFact:
         """What is there of the data of an operation."""
         _thing, start, length = self._history.data[number]
         facts: set[Fact] = set()
@@ -263,9 +263,9 @@ class Oracle:
         is_there = Fact.AFTER in facts
         if Fact.NEITHER in facts:  # of bytes that nothing explains, some may be as it wrote them by chance
             is_there = explain and self._has_cell_of(number, thing, content)
-        return Finding(
+        return EffectFact(
             _FACTS[presence_of(facts)],
-            Part.DATA,
+            EffectPart.DATA,
             f"bytes {start:,} to {start + length:,} of {thing.label}",
             f"the data of operation {number}",
             f"{found}, then the end of the file" if found and is_cut else found,
@@ -283,16 +283,16 @@ class Oracle:
         cells = (slice(at, at + CELL_BYTES) for at in range(0, len(content) - CELL_BYTES + 1, CELL_BYTES))
         return any(content[cell] == own[cell] != was[cell] for cell in cells)
 
-    def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[Finding]:
+    def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[EffectFact]:
         """The attributes of a directory, where it is to be seen; where it is not, others tell."""
         node = seen.node(thing.identity)
         if node is not None and node.fault:
-            finding = Finding(Fact.EITHER, Part.FILE, f"the directory {thing.label}", "readable", node.fault)
+            finding = EffectFact(Fact.EITHER, EffectPart.FILE, f"the directory {thing.label}", "readable", node.fault)
             yield finding.blaming(number, self._touchers(thing.identity))
         elif node is not None:
             yield from self._attributes(number, thing, was, now, node)
 
-    def _attributes(self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node) -> Iterator[Finding]:
+    def _attributes(self, number: int, thing: Thing, was: Inode | None, now: Inode, node: Node) -> Iterator[EffectFact]:
         before, after = now.attributes if was is None else was.attributes, now.attributes
         own = attribute_set_by(self._history.operations[number - 1])
         for attribute in sorted({*before, *after}):
@@ -301,7 +301,7 @@ class Oracle:
             if attribute != TIME or own is not None:  # what is written to has a later time: that is not asked
                 yield self._attribute(number, thing, attribute, node)
 
-    def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> Finding:
+    def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> EffectFact:
         values: dict[int, object] = {}
         made = max(thing.born, 0)
         inodes = [step.inodes[thing.identity] for step in self._history.steps[made:]]
@@ -315,7 +315,7 @@ class Oracle:
         if attribute == TIME:
             about, expected = f"the time of modification of {thing.label}", (steps[number] or b"").decode()
             there = "another" if found is None else found.decode()
-            finding = Finding(Fact.EITHER, Part.ATTRIBUTE, about, expected, there)
+            finding = EffectFact(Fact.EITHER, EffectPart.ATTRIBUTE, about, expected, there)
             if node.mtime is None:
                 return replace(finding, is_unseen=True)
             # What changes the contents sets it, too, to the time at which that is done: any other time.
@@ -325,14 +325,14 @@ class Oracle:
         elif attribute in (MODE, OWNER):
             about, expected = f"the {attribute} of {thing.label}", (steps[number] or b"").decode()
             there = "unknown" if found is None else found.decode()
-            finding = Finding(Fact.EITHER, Part.ATTRIBUTE, about, expected, there)
+            finding = EffectFact(Fact.EITHER, EffectPart.ATTRIBUTE, about, expected, there)
             if found is None:
                 return replace(finding, is_unseen=True)
         else:
             expected = "absent" if values.get(number, found) is None else "set"
             there = "absent" if found is None else "set"
-            finding = Finding(
-                Fact.EITHER, Part.ATTRIBUTE, f"the attribute {attribute} of {thing.label}", expected, there
+            finding = EffectFact(
+                Fact.EITHER, EffectPart.ATTRIBUTE, f"the attribute {attribute} of {thing.label}", expected, there
             )
         if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
@@ -368,7 +368,7 @@ class Oracle:
         inside = self._places.changers_in(identity)
         return self._stories[identity].writers.union(own, inside, *names)
 
-    def _path(self, number: int, place: Place) -> str:
+    def _path(self, number: int, place: NamePlace) -> str:
         for step in (self._history.steps[number], self._history.steps[number - 1]):
             for path, identity in step.names.items():
                 if identity == place[0]:

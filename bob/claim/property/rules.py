@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from bob.claim.property.account import Account, Extent
+from bob.claim.property.account import Account, EffectExtent
 from bob.claim.property.calls import covered, makers
 from bob.claim.property.collateral import Damage
 from bob.claim.property.presence import Oracle, Reading
@@ -124,7 +124,7 @@ class Violation:
     def is_clear(self) -> bool:
         """Whether the later operation is there whole, where the question has one."""
         later = self.question.later
-        return all(one.extent is Extent.WHOLE for one in self.accounts if one.number == later)
+        return all(one.extent is EffectExtent.WHOLE for one in self.accounts if one.number == later)
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from bob.claim.property.account import Extent
+from bob.claim.property.account import EffectExtent
 from bob.claim.property.rules import Question
 from bob.story.decisive import at, decisive, in_words
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, WriteEvent
@@ -21,7 +21,7 @@ JOURNAL, METADATA = "journal", "metadata"
 
 
 def of_question(
-    line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, Extent]
+    line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
     """What happened, in one sentence; ``question`` is the one that is answered wrongly. ``extents`` say how much of its
     operations is there, where that is known."""
@@ -30,7 +30,7 @@ def of_question(
     if question.returned is not None:
         number = question.required[0]
         if number == question.returned:
-            it = "it" if extents.get(number, Extent.NOTHING) is Extent.NOTHING else "a part of it"
+            it = "it" if extents.get(number, EffectExtent.NOTHING) is EffectExtent.NOTHING else "a part of it"
             return f"{_name(operations, number)} had returned, but {it} {_still(line, number)}."
         returned, missing = _name(operations, question.returned), _missing(operations, number, extents)
         return f"{returned} had returned while {missing} {_still(line, number)}."
@@ -39,12 +39,12 @@ def of_question(
         return f"{decisive(line)}, and of {several} not all is there as it should be."
     if question.later is None:
         (number,) = question.required
-        broken = extents.get(number, Extent.PART) is Extent.BROKEN
+        broken = extents.get(number, EffectExtent.PART) is EffectExtent.BROKEN
         how_much = "is neither there nor left out" if broken else "is there only in part"
         return f"When the power failed, {_where(line, number)}: {_name(operations, number)} {how_much}."
     lost = _lost(question.required, extents)
     there, missing = _name(operations, question.later), _missing(operations, lost, extents)
-    if extents.get(question.later, Extent.WHOLE) is not Extent.WHOLE:
+    if extents.get(question.later, EffectExtent.WHOLE) is not EffectExtent.WHOLE:
         there = f"something of {there}"
     how, since = _how(line, question.later)
     sent = _sent(line, lost)
@@ -57,16 +57,16 @@ def _name(operations: Sequence[Operation], number: int) -> str:
     return f"«{write_one(operations[number - 1])}»"
 
 
-def _lost(required: Sequence[int], extents: Mapping[int, Extent]) -> int:
+def _lost(required: Sequence[int], extents: Mapping[int, EffectExtent]) -> int:
     """The first of ``required`` that is known to be lost, all or some of it; or that may be."""
-    for here in ((Extent.NOTHING, Extent.PART, Extent.BROKEN), (Extent.UNCLEAR,)):
+    for here in ((EffectExtent.NOTHING, EffectExtent.PART, EffectExtent.BROKEN), (EffectExtent.UNCLEAR,)):
         if found := [number for number in required if extents.get(number) in here]:
             return found[0]
     return required[0]
 
 
-def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int, Extent]) -> str:
-    is_nothing_there = extents.get(number, Extent.NOTHING) is Extent.NOTHING
+def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int, EffectExtent]) -> str:
+    is_nothing_there = extents.get(number, EffectExtent.NOTHING) is EffectExtent.NOTHING
     return f"{'' if is_nothing_there else 'a part of '}{_name(operations, number)}, issued before it,"
 
 

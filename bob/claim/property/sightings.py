@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from bob.claim.property.contents import Story
+from bob.claim.property.contents import FileStory
 from bob.observe.observation import Node, Observation
 from bob.workload.history import History, Kind, Step
 from bob.workload.operations import Rename, Replacing
 
 ROOT = 0
-Place = tuple[int, str]
+NamePlace = tuple[int, str]
 """A name in a directory: (thing, base name)."""
 
 
-class Places:
+class NamePlaces:
     """Every name of a history as a place: what is there at each step."""
 
     def __init__(self, history: History) -> None:
-        self._steps: list[dict[Place, int]] = []
+        self._steps: list[dict[NamePlace, int]] = []
         for number, step in enumerate(history.steps):
             is_as_before = number > 0 and step.names is history.steps[number - 1].names
             self._steps.append(self._steps[-1] if is_as_before else _places(step))
         self._things = history.things
-        self.changes: list[dict[Place, int | None]] = [{}]
+        self.changes: list[dict[NamePlace, int | None]] = [{}]
         """Operation number -> the places that it changed, and what is there then (None: nothing)."""
         for before, after in zip(self._steps, self._steps[1:], strict=False):
             if before is after:
@@ -37,7 +37,7 @@ class Places:
                 continue
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
-        self.bearers: dict[Place, list[int]] = {}
+        self.bearers: dict[NamePlace, list[int]] = {}
         """Place -> what had it at any step, or may have it where operations before an exchange are missing."""
         for number, there in enumerate(self._steps):
             for place, thing in there.items() if not number or there is not self._steps[number - 1] else ():
@@ -51,13 +51,13 @@ class Places:
                 new = sorted(thing for thing in things if thing is not None and thing not in self.bearers[place])
                 self.bearers[place] += new
 
-    def _brought(self, history: History) -> list[dict[Place, frozenset[int | None]]]:
+    def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
         """An exchange brings to a name whatever the other name had: which operations before it are there decides."""
-        first: dict[Place, frozenset[int | None]] = {
+        first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
         may_have = dict(first)
-        found: list[dict[Place, frozenset[int | None]]] = [{}]
+        found: list[dict[NamePlace, frozenset[int | None]]] = [{}]
         nothing: frozenset[int | None] = frozenset({None})
         for operation, changes in zip(history.operations, self.changes[1:], strict=True):
             brought = {place: frozenset({thing}) for place, thing in changes.items()}
@@ -72,24 +72,24 @@ class Places:
             found.append(brought)
         return found
 
-    def initially(self, place: Place) -> int | None:
+    def initially(self, place: NamePlace) -> int | None:
         """What is at ``place`` in the initial tree."""
         return self._steps[0].get(place)
 
-    def before(self, number: int, place: Place) -> int | None:
+    def before(self, number: int, place: NamePlace) -> int | None:
         """What is at ``place`` just before operation ``number``, where each one before it was performed."""
         return self._steps[number - 1].get(place)
 
-    def lasting(self) -> list[tuple[Place, int]]:
+    def lasting(self) -> list[tuple[NamePlace, int]]:
         """The names of the initial tree that no operation changes, and what they refer to."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
-    def of(self, thing: int) -> list[Place]:
+    def of(self, thing: int) -> list[NamePlace]:
         """Every place that ``thing`` ever had."""
         return [place for place, bearers in self.bearers.items() if thing in bearers]
 
-    def changers(self, place: Place) -> frozenset[int]:
+    def changers(self, place: NamePlace) -> frozenset[int]:
         """The operations that change what is at ``place``."""
         return frozenset(number for number, changed in enumerate(self.changes) if place in changed)
 
@@ -121,9 +121,9 @@ class Sightings:
 
     def __init__(
         self,
-        places: Places,
+        places: NamePlaces,
         history: History,
-        stories: Mapping[int, Story],
+        stories: Mapping[int, FileStory],
         inodes: Mapping[int, int],
         seen: Observation,
     ) -> None:
@@ -140,7 +140,7 @@ class Sightings:
             for thing in things:
                 self._at.setdefault(thing, []).append(path)
 
-    def at(self, place: Place) -> frozenset[int | None] | None:
+    def at(self, place: NamePlace) -> frozenset[int | None] | None:
         """What is at ``place``: the things that it may be, {None} for nothing, empty for none of those that it can be.
 
         None where it cannot be seen: its directory is lost or cannot be listed.
@@ -200,12 +200,12 @@ class Sightings:
         """What the directory of ``path`` may be."""
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())
 
-    def fault(self, place: Place) -> str | None:
+    def fault(self, place: NamePlace) -> str | None:
         """The kernel's word where what is at ``place`` cannot be read."""
         paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
         return next((fault for path in paths if (fault := self._fault(path))), None)
 
-    def kind(self, place: Place) -> str | None:
+    def kind(self, place: NamePlace) -> str | None:
         """The kind of what is at ``place``; None for nothing."""
         paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
         return next((self._tree[path].kind for path in paths if path in self._tree), None)
@@ -254,7 +254,7 @@ class Sightings:
         return frozenset(thing.identity for thing in things)
 
 
-def _places(step: Step) -> dict[Place, int]:
+def _places(step: Step) -> dict[NamePlace, int]:
     places = {}
     for path, thing in step.names.items():
         if path != "/":
