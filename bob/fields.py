@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from bob.errors import BobError
 
-Word = TypeVar("Word", bound=StrEnum)
+W = TypeVar("W", bound=StrEnum)
 
 MISSHAPEN: tuple[type[Exception], ...] = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError),
@@ -34,14 +34,14 @@ def said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def word(kind: type[Word], value: Any) -> Word:
+def word(kind: type[W], value: Any) -> W:
     """``value`` as one of the words of ``kind``."""
     if value not in list(kind):
         raise ValueError(f"{value!r} is none of {', '.join(kind)}")
     return kind(value)
 
 
-def words(kind: type[Word], table: Mapping[str, Any], key: str) -> tuple[Word, ...]:
+def words(kind: type[W], table: Mapping[str, Any], key: str) -> tuple[W, ...]:
     """The words of ``kind`` at ``key``; none where it is not there."""
     return tuple(word(kind, one) for one in texts(table.get(key, ()), key))
 

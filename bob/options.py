@@ -17,7 +17,7 @@ from inspect import signature
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
-Group = TypeVar("Group")
+T = TypeVar("T")
 REQUIRED = Declared.empty
 """In place of a default: a value has to be given."""
 
@@ -110,7 +110,7 @@ def option(
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
-def group(made: type[Group]) -> type[Group]:
+def group(made: type[T]) -> type[T]:
     """Make a frozen dataclass, whose fields declare options."""
     kinds = get_type_hints(made)
     for name, one in [(name, one) for name, one in vars(made).items() if isinstance(one, Option)]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.catalogue.probe_files import Probe
-from bob.catalogue.sets import Rows, asked_probes
+from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel, DeviceModelDocument
@@ -68,7 +68,7 @@ class ProbeRequest:
     audit: float = DEFAULT_AUDIT
     recovery_crashes: int = 0
     probes: tuple[Probe, ...] = ()
-    rows: Rows = Rows.TABLE1
+    rows: RowSet = RowSet.TABLE1
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED
 
@@ -112,7 +112,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     completion: Completion = field(default_factory=older(Completion.PROMPT))
     audit: Number = field(default_factory=older(DEFAULT_AUDIT))
     recovery_crashes: int = field(default_factory=older(0))
-    rows: Rows = field(default_factory=older(Rows.TABLE1))
+    rows: RowSet = field(default_factory=older(RowSet.TABLE1))
     probes: tuple[ProbeDocument, ...] = field(default_factory=older(()))
     by_cause: bool = False
     pace: Pace = Pace.UNDISTURBED

@@ -29,12 +29,12 @@ from bob.errors import BobError, UsageError
 __all__ = [
     "Declaration",
     "Document",
-    "Line",
-    "Name",
+    "OneLine",
+    "OneWord",
     "Number",
     "ShapeError",
-    "Size",
-    "Word",
+    "Amount",
+    "NonEmpty",
     "adapt",
     "as_text",
     "declared",
@@ -64,14 +64,14 @@ class ShapeError(ValueError):
 
 Number = int | float
 """A number that is written again as it was read: 2 and 2.0 are two texts."""
-Size = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
+Amount = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
 """A number from 0 on."""
 _LINE, _NAME = r"\A[^\n]*\S[^\n]*\Z", r"\A\S+\Z"
-Line = Annotated[str, msgspec.Meta(pattern=_LINE)]
+OneLine = Annotated[str, msgspec.Meta(pattern=_LINE)]
 """A line of text with something in it."""
-Name = Annotated[str, msgspec.Meta(pattern=_NAME)]
+OneWord = Annotated[str, msgspec.Meta(pattern=_NAME)]
 """A text without blanks."""
-Word = Annotated[str, msgspec.Meta(min_length=1)]
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that is not empty."""
 
 

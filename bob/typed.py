@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Made = TypeVar("Made")
-Test = Callable[[Any], bool]
+ValueTest = Callable[[Any], bool]
 
 
 def typed(made: Made) -> Made:
@@ -29,7 +29,7 @@ def array(value: Any) -> tuple[Any, ...]:
 
 
 @cache
-def _tests(kind: Hashable) -> dict[str, tuple[Test, str]]:
+def _tests(kind: Hashable) -> dict[str, tuple[ValueTest, str]]:
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return {name: (_test(hints[name]), _words(hints[name])) for name in names}
@@ -39,7 +39,7 @@ def _words(hint: Any) -> str:
     return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint)
 
 
-def _test(hint: Any) -> Test:
+def _test(hint: Any) -> ValueTest:
     """Whether a value is of the type that an annotation names; of what is no plain data, nothing is asked."""
     if hint is Any:
         return lambda _value: True
@@ -74,5 +74,5 @@ def _test(hint: Any) -> Test:
     return lambda _value: True
 
 
-def _each(kind: type[Collection[Any]], test: Test) -> Test:
+def _each(kind: type[Collection[Any]], test: ValueTest) -> ValueTest:
     return lambda value: isinstance(value, kind) and not isinstance(value, str) and all(map(test, value))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bob.catalogue.probe_files import probe_names
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.main import run
 from bob.cli.readme_sample import SHOWN, sample, written
@@ -74,9 +74,9 @@ def set_of(folder: Path) -> str:
     return {"durability": "plain", "pairs": "defaults"}.get(name, name)
 
 
-def finer_rows(folder: Path) -> Rows | None:
+def finer_rows(folder: Path) -> RowSet | None:
     """The rows that were asked in place of those of Table 1."""
-    return next((rows for rows in Rows if folder.name.startswith(f"{rows}-")), None)
+    return next((rows for rows in RowSet if folder.name.startswith(f"{rows}-")), None)
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
@@ -120,7 +120,7 @@ def test_most_witnesses_are_small(folder: Path) -> None:
     """Those of pairs are as found: each of their workloads asks about many pairs, and to shrink one takes a minute."""
     cells = [cell for column in read_result(folder).configurations for cell in column.properties if cell.witness]
     documents = [bundle.load(folder / str(cell.witness)) for cell in cells]
-    most = 15 if finer_rows(folder) is Rows.PAIRS else 3
+    most = 15 if finer_rows(folder) is RowSet.PAIRS else 3
     assert statistics.median(len(document["workload"]["operations"]) for document in documents) <= most
 
 

@@ -22,7 +22,7 @@ from bob.apm.clauses import Durable
 from bob.apm.export.claims import GROUPS
 from bob.apm.model import ClauseStatus
 from bob.apm.model import load as load_model
-from bob.catalogue.sets import Rows
+from bob.catalogue.sets import RowSet
 from bob.claim.property.vocabulary import Call, What
 from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModel, DeviceModelDocument
@@ -32,7 +32,7 @@ from bob.result import to_json
 from bob.schema import encode
 from bob.site.build import MARKER, build
 from bob.site.links import faults
-from bob.site.rely import Word, answered
+from bob.site.rely import Grade, answered
 from bob.site.results import Reference, Results, short
 from bob.site.sources import for_mkdocs, slug
 from report import samples
@@ -265,7 +265,7 @@ def test_every_word_has_its_evidence(site: Path) -> None:
         assert items
         for item in items:
             assert re.search(r"<span>[^<]{10,}</span>", item), item
-    assert {word.word for word in Word if word is not Word.SOME} >= set(re.findall(r"</a>: ([a-z ]+)\. <span>", text))
+    assert {word.word for word in Grade if word is not Grade.SOME} >= set(re.findall(r"</a>: ([a-z ]+)\. <span>", text))
 
 
 # A site that does not hold together
@@ -341,7 +341,7 @@ def test_a_run_of_ones_own_is_in_the_table(small: Path, tmp_path: Path) -> None:
     run = tmp_path / "my run"
     run.mkdir()
     (run / "result.json").write_text(json.dumps(to_json(samples.result("xfs-mine"))))
-    (tmp_path / "finer.json").write_text(json.dumps(to_json(samples.finer(Rows.DURABILITY, "ext4"))))
+    (tmp_path / "finer.json").write_text(json.dumps(to_json(samples.finer(RowSet.DURABILITY, "ext4"))))
     built = build(small, tmp_path / "pages", [run, tmp_path / "finer.json"])
     assert built.faults == ()
     text = (tmp_path / "pages/table.html").read_text()
@@ -364,7 +364,7 @@ def test_a_run_of_ones_own_is_in_the_table(small: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_table_of_durability_answers(question: str, rows: list[str], tmp_path: Path) -> None:
-    result = samples.finer(Rows.DURABILITY, "ext4")
+    result = samples.finer(RowSet.DURABILITY, "ext4")
     verdicts = {cell.name: cell.verdict for cell in result.configurations[0].properties}
     (tmp_path / "result.json").write_text(json.dumps(to_json(result)))
     reference = Reference("finer", bob.load(tmp_path))
@@ -462,14 +462,14 @@ def test_the_filter_and_the_search_work_from_a_file_system(site: Path, tmp_path:
 @pytest.mark.parametrize(
     ("source", "question", "word"),
     [
-        ({}, "sync-all", Word.WEAKER),
-        ({"device_model": encode(DeviceModelDocument.of(DeviceModel()))}, "sync-all", Word.WEAKER),
-        ({"device_model": encode(DeviceModelDocument.of(DEFAULT_MODEL))}, "sync-all", Word.YES),
-        ({}, "append-stale", Word.YES),
+        ({}, "sync-all", Grade.WEAKER),
+        ({"device_model": encode(DeviceModelDocument.of(DeviceModel()))}, "sync-all", Grade.WEAKER),
+        ({"device_model": encode(DeviceModelDocument.of(DEFAULT_MODEL))}, "sync-all", Grade.YES),
+        ({}, "append-stale", Grade.YES),
     ],
 )
 def test_a_model_of_a_disk_that_is_done_at_once_is_less_sure_of_a_sync(
-    source: dict[str, object], question: str, word: Word
+    source: dict[str, object], question: str, word: Grade
 ) -> None:
     model = load_model(next(path for path in MODELS if path.stem == "ext2-sync"))
     known = {key: value for key, value in model.source.items() if key != "device_model"}

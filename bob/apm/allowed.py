@@ -16,7 +16,7 @@ from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, Na
 from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 
 MOST_ASKED = 10_000
 """By which clauses a tree is forbidden is asked where times and clauses make so many questions at most."""
@@ -152,7 +152,7 @@ class Foreseen:
         lost = tuple(
             f" in {min(thing.names)}"
             for thing in things
-            if thing.kind is Kind.DIRECTORY and thing.born >= 0 and not any(name in tree for name in thing.names)
+            if thing.kind is FileKind.DIRECTORY and thing.born >= 0 and not any(name in tree for name in thing.names)
         )
         found = self._reader.read(Observation(True, None, dict(tree)))
         return [one for one in found if not one.about.startswith("the attribute ") and not one.about.endswith(lost)]

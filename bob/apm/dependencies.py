@@ -48,8 +48,8 @@ from bob.claim.property.calls import call_of
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload import operations as ops
-from bob.workload.history import Step
-from bob.workload.kinds import Change, ChangeKind, relation
+from bob.workload.history import HistoryStep
+from bob.workload.kinds import ChangeKind, OperationChange, relation
 from bob.workload.operations import Operation, Workload
 
 
@@ -307,11 +307,11 @@ class GraphBuilder:
                     below.update(dict.fromkeys(_above(step, step.thing(path)), number))
         return itself, below
 
-    def _step(self, number: int) -> Step:
+    def _step(self, number: int) -> HistoryStep:
         """The tree after operation ``number``, which may be one of the finish."""
         return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
 
-    def _is_synced(self, change: Change) -> bool:
+    def _is_synced(self, change: OperationChange) -> bool:
         """Whether a sync of what a change is about, of the directory whose names it changes, or of something below what
         it makes, comes with it or after it. (A crash before that sync counts, too: the model allows a little more.)"""
         of = change.things | (change.directories if change.kind in DIRECTORY_KINDS else frozenset())
@@ -384,7 +384,7 @@ class GraphBuilder:
 _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
 
 
-def _above(step: Step, thing: int) -> frozenset[int]:
+def _above(step: HistoryStep, thing: int) -> frozenset[int]:
     """The directories in which ``thing`` is, up to the root."""
     found: set[int] = set()
     waiting = [thing]

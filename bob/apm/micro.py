@@ -23,7 +23,7 @@ from bob.errors import UsageError
 from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History, attribute_set_by
-from bob.workload.kinds import MODELLED_KINDS, Change, ChangeKind, changes
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, OperationChange, changes
 from bob.workload.language import write_one
 
 
@@ -122,7 +122,7 @@ class Workings:
 
     history: History
     places: NamePlaces
-    changes: tuple[Change, ...]
+    changes: tuple[OperationChange, ...]
     operations: tuple[MicroOperation, ...]
     writers: Mapping[TreeCell, tuple[int, ...]]
     pieces: Mapping[int, tuple[DataCell, ...]]
@@ -153,7 +153,7 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
         if change.kind not in MODELLED_KINDS:
             text = write_one(history.operations[change.number - 1])
             raise UsageError(f"models do not speak of {text!r}", hint="they know no ranges that move in a file")
-    of_contents: dict[int, list[Change]] = {}
+    of_contents: dict[int, list[OperationChange]] = {}
     for change in made:
         if change.kind in _OF_CONTENTS:
             (file,) = change.things
@@ -179,7 +179,7 @@ def block_of(offset: int) -> int:
     return offset // BLOCK_BYTES
 
 
-def _freed(history: History, made: Sequence[Change]) -> Iterator[int]:
+def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
     """The files that lose blocks: another file may be given these."""
     for change in made:
         if change.kind is ChangeKind.TRUNCATE_DOWN:
@@ -192,7 +192,7 @@ def _freed(history: History, made: Sequence[Change]) -> Iterator[int]:
                 yield thing
 
 
-def _size_before(history: History, change: Change) -> int:
+def _size_before(history: History, change: OperationChange) -> int:
     """The size of the file that ``change`` writes to, before it; O_TRUNC has cut it off."""
     operation, (thing,) = history.operations[change.number - 1], change.things
     was = history.steps[change.number - 1].inodes.get(thing)
@@ -200,7 +200,7 @@ def _size_before(history: History, change: Change) -> int:
     return 0 if was is None or is_cut else was.size
 
 
-def _growths(history: History, made: Sequence[Change], in_part: Set[int]) -> Iterator[tuple[int, Growth]]:
+def _growths(history: History, made: Sequence[OperationChange], in_part: Set[int]) -> Iterator[tuple[int, Growth]]:
     """The growth of each append, by its index; ``in_part`` has those of which a part is asked for alone."""
     largest: dict[int, int] = {}
     for index, change in enumerate(made):
@@ -213,7 +213,11 @@ def _growths(history: History, made: Sequence[Change], in_part: Set[int]) -> Ite
 
 
 def _micro_operations(
-    history: History, places: NamePlaces, pieces: Mapping[int, tuple[DataCell, ...]], index: int, change: Change
+    history: History,
+    places: NamePlaces,
+    pieces: Mapping[int, tuple[DataCell, ...]],
+    index: int,
+    change: OperationChange,
 ) -> Iterator[MicroOperation]:
     number = change.number
     if change.kind in _OF_CONTENTS:
@@ -262,7 +266,7 @@ class _Reach:
     sizes: tuple[int, ...] = ()
 
 
-def _reach(history: History, change: Change) -> _Reach:
+def _reach(history: History, change: OperationChange) -> _Reach:
     operation, (thing,) = history.operations[change.number - 1], change.things
     was, now = history.steps[change.number - 1].inodes.get(thing), history.steps[change.number].inodes[thing]
     size, after = 0 if was is None else was.size, now.size
@@ -294,7 +298,7 @@ def _start(cell: DataCell) -> int:
     return cell.start
 
 
-def _pieces(history: History, made: Iterable[Change], thing: int) -> Iterator[DataCell]:
+def _pieces(history: History, made: Iterable[OperationChange], thing: int) -> Iterator[DataCell]:
     """The contents of a file, cut wherever one of the changes of them begins or ends, and into sectors where one
     writes."""
     first = history.steps[0].inodes.get(thing)

@@ -30,7 +30,7 @@ from bob.apm.clauses import (
 from bob.apm.dependencies import Edge, Graph, GraphBuilder, SyncCall
 from bob.apm.micro import MicroOperation, NameCell, Workings
 from bob.claim.property.vocabulary import Call, What
-from bob.workload.kinds import Change, ChangeKind, Extent, Relation, relation
+from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Relation, relation
 from bob.workload.operations import Workload
 
 _OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)
@@ -132,7 +132,7 @@ class _ChangeChains:
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
         self._nodes: dict[tuple[ChangeKind, _By, object], int] = {}
-        self._extents: dict[ChangeKind, dict[Extent, None]] = {}
+        self._extents: dict[ChangeKind, dict[OperationScope, None]] = {}
         self._needed = {
             before: {
                 by
@@ -144,7 +144,7 @@ class _ChangeChains:
             for before in ChangeKind
         }
 
-    def add(self, change: Change, link: Callable[[int | None], int]) -> None:
+    def add(self, change: OperationChange, link: Callable[[int | None], int]) -> None:
         """Take in a change that later ones may come after: ``link`` makes the next node of a chain."""
         for by in sorted(self._needed[change.kind], key=lambda one: one.name):
             for key in _keys(change, by):
@@ -152,7 +152,7 @@ class _ChangeChains:
                 self._nodes[place] = link(self._nodes.get(place))
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
-    def before(self, change: Change, promised: Set[Clause], means: Means | None) -> Iterator[int]:
+    def before(self, change: OperationChange, promised: Set[Clause], means: Means | None) -> Iterator[int]:
         """The nodes of all that comes before a change; ``promised`` are the orders that speak of it. ``means`` is how
         it is written, None where a call asks for it alone."""
         for kind, extents in self._extents.items():
@@ -184,7 +184,7 @@ def _related(before: ChangeKind, after: ChangeKind, promised: Set[Clause]) -> fr
     return frozenset(one for one in Relation if Ordered(before, after, one) in promised)
 
 
-def _keys(change: Change, by: _By) -> Iterable[object]:
+def _keys(change: OperationChange, by: _By) -> Iterable[object]:
     """The chains that a change is in."""
     match by:
         case _By.KIND:
@@ -196,8 +196,8 @@ def _keys(change: Change, by: _By) -> Iterable[object]:
     return (_extent(change),)
 
 
-def _extent(change: Change) -> Extent:
-    return Extent(change.things, change.directories)
+def _extent(change: OperationChange) -> OperationScope:
+    return OperationScope(change.things, change.directories)
 
 
 class _Waiting:

@@ -20,7 +20,7 @@ from bob.claim.property.contents import FileStory
 from bob.claim.property.sightings import Sightings
 from bob.observe.observation import Node, Observation
 from bob.trace.model import SECTOR_BYTES
-from bob.workload.history import MODE, OWNER, TIME, Kind
+from bob.workload.history import MODE, OWNER, TIME, FileKind
 from bob.workload.kinds import ChangeKind
 
 
@@ -77,7 +77,7 @@ class ObservationReader:
                 ]
                 yield Constraint(about, tuple(readings) or (_BROKEN[TreePart.NAMES],))
         for thing in self._taken.history.things:
-            node = seen.node(thing.identity) if thing.kind is Kind.FILE else None
+            node = seen.node(thing.identity) if thing.kind is FileKind.FILE else None
             if node is not None:
                 yield from self._file(thing.identity, min(thing.names), node)
 

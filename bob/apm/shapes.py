@@ -22,7 +22,7 @@ from bob.apm.holes import Filling, Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
 from bob.apm.trees import Leaving, ModelEntry, ModelTree, first_names
 from bob.trace.model import SECTOR_BYTES
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 from bob.workload.kinds import ChangeKind
 
 DIGEST_BYTES = 16
@@ -101,7 +101,7 @@ class Shapes:
         digest of all that a checker can see (contents, modes, owners, and what was told), and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
-        sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == Kind.FILE}
+        sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
         found: dict[bytes, bytes] = {}
         for variant in range(len(FILLINGS) if any(one[0] != one[1] for one in sums.values()) else 1):
             shape = _shape(
@@ -118,7 +118,9 @@ class Shapes:
         """One of the trees that a set leaves, by its place among those of :meth:`of`."""
         listing = self._listing(there)
         made = {
-            thing: replace(entry, content=self._content(thing, there, variant)) if entry.kind == Kind.FILE else entry
+            thing: replace(entry, content=self._content(thing, there, variant))
+            if entry.kind == FileKind.FILE
+            else entry
             for thing, entry in self._status(there, listing).items()
         }
         return tuple((path, made[thing]) for path, thing in listing.items())
@@ -141,7 +143,7 @@ class Shapes:
             known.update((thing, leaving.without_content(thing)) for thing in missing)
         first = first_names(listing)
         return {
-            thing: replace(known[thing], same=name) if known[thing].kind == Kind.FILE else known[thing]
+            thing: replace(known[thing], same=name) if known[thing].kind == FileKind.FILE else known[thing]
             for thing, name in first.items()
         }
 
@@ -383,7 +385,7 @@ def _shape(told: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
     """``seen`` has the paths, what is there, and what its content is known by."""
     made = blake2b(digest(told), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
-        target = "" if entry.kind == Kind.DIRECTORY else entry.target  # there it is the order of its names
+        target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # there it is the order of its names
         more = repr((entry.kind, target, entry.same)).encode()
         made.update(digest(path.encode(errors="surrogateescape"), more, content))
     return made.digest()

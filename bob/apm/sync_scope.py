@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from bob.apm.clauses import RENAMING_KINDS
 from bob.workload import operations as ops
 from bob.workload.history import History
-from bob.workload.kinds import Change, ChangeKind
+from bob.workload.kinds import ChangeKind, OperationChange
 
 _NAMING = (ChangeKind.CREATE, ChangeKind.LINK, ChangeKind.MKDIR, ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
-def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Change]) -> frozenset[int]:
+def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
     """The changes (indexes of those ``made``) whose own operation, or a later one, asks for a part of their file:
     sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
@@ -32,7 +32,7 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Ch
     )
 
 
-def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: Change, before: int) -> bool:
+def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
     """Whether sync_file_range asks for a part of what an append to a file of ``before`` bytes wrote, and not for the
     beginning of that."""
     return any(
@@ -41,7 +41,7 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
     )
 
 
-def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Change]) -> frozenset[int]:
+def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
     """The changes (indexes of those ``made``) whose own operation, or a later one, asks for what they changed. It asks
     for the file or directory that it is given, and for what is in the directories in which that one was given a
     name."""
@@ -65,7 +65,7 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Chan
     )
 
 
-def logged(history: History, made: Sequence[Change]) -> frozenset[int]:
+def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
     """The changes (indexes of those ``made``) that a log may take along when it is written for another file: those of a
     file or directory that an earlier call asked for, and, where such a file gets or loses a name, those in the
     directories in which it has one, and in new ones there (fs/btrfs/tree-log.c,
@@ -86,7 +86,7 @@ def logged(history: History, made: Sequence[Change]) -> frozenset[int]:
     return frozenset(found)
 
 
-def elsewhere(history: History, finish: Sequence[ops.Operation], change: Change) -> bool:
+def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
     """Whether an operation behind ``change`` syncs a file or a directory."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 

@@ -17,7 +17,7 @@ from bob.apm.dependencies import Edge, Graph
 from bob.apm.evidence import Witnessed
 from bob.apm.micro import DataCell
 from bob.apm.trees import ModelEntry, ModelTree, allowed_trees, observed_tree
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 from bob.workload.language import write_one
 
 COUNTED_OPERATIONS = 300
@@ -98,7 +98,9 @@ def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree
 
 
 def _without(tree: ModelTree, paths: Set[str]) -> ModelTree:
-    return tuple((path, _blank(entry) if path in paths and entry.kind == Kind.FILE else entry) for path, entry in tree)
+    return tuple(
+        (path, _blank(entry) if path in paths and entry.kind == FileKind.FILE else entry) for path, entry in tree
+    )
 
 
 def _blank(entry: ModelEntry) -> ModelEntry:

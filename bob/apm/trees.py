@@ -21,7 +21,7 @@ from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell,
 from bob.apm.readings import CellReading
 from bob.claim.property.sightings import ROOT, NamePlace
 from bob.observe.observation import Node, Observation
-from bob.workload.history import MODE, OWNER, TIME, Kind
+from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,17 @@ def observed_tree(observation: Observation) -> ModelTree:
     tree = observation.tree or {}
     first: dict[int, str] = {}
     for path, node in sorted(tree.items()):
-        if node.kind == Kind.FILE and node.inode:
+        if node.kind == FileKind.FILE and node.inode:
             first.setdefault(node.inode, path)
     return tuple(
         (
             path,
             ModelEntry(
                 node.kind,
-                node.content[: node.size].ljust(node.size, b"\0") if node.kind == Kind.FILE else b"",
+                node.content[: node.size].ljust(node.size, b"\0") if node.kind == FileKind.FILE else b"",
                 node.target,
                 tuple(sorted(node.xattrs.items())),
-                first.get(node.inode, path) if node.kind == Kind.FILE else "",
+                first.get(node.inode, path) if node.kind == FileKind.FILE else "",
             ),
         )
         for path, node in sorted(tree.items())
@@ -188,7 +188,7 @@ class Leaving:
             if (thing := self._bearer(place)) is None:
                 continue
             found[f"{path}/{place[1]}"] = thing
-            if self._taken.history.things[thing].kind is Kind.DIRECTORY and thing not in above:
+            if self._taken.history.things[thing].kind is FileKind.DIRECTORY and thing not in above:
                 self._list(thing, f"{path}/{place[1]}", found, above | {thing})
 
     def _bearer(self, place: NamePlace) -> int | None:
@@ -198,7 +198,7 @@ class Leaving:
 
     def _entry(self, identity: int, first: str) -> ModelEntry:
         entry = self.without_content(identity)
-        if entry.kind != Kind.FILE:
+        if entry.kind != FileKind.FILE:
             return entry
         inode = self._taken.history.steps[0].inodes.get(identity)
         initial = b"" if inode is None else inode.content
@@ -220,7 +220,7 @@ class Leaving:
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)
-        target = "" if thing.kind is Kind.FILE else thing.target
+        target = "" if thing.kind is FileKind.FILE else thing.target
         return ModelEntry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
 
     def _status(self, identity: int) -> tuple[int, tuple[int, int]]:

@@ -30,7 +30,7 @@ from bob.apm.dependencies import Graph
 from bob.apm.micro import NameCell, SizeCell, Workings
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.property.vocabulary import Unit, What
-from bob.workload.kinds import Change, ChangeKind, Relation, relation
+from bob.workload.kinds import ChangeKind, OperationChange, Relation, relation
 from bob.workload.operations import Fsync, How, Msync, Operation, Rename, Sync, Workload, Write
 
 
@@ -206,7 +206,7 @@ def _has_a_name(taken: Workings, things: frozenset[int]) -> bool:
     return not things or not things.isdisjoint(taken.history.steps[-1].names.values())
 
 
-def _takes_a_place(taken: Workings, change: Change, things: frozenset[int]) -> bool:
+def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[int]) -> bool:
     """Whether a change gives one of ``things`` the name of another one."""
     match taken.history.operations[change.number - 1]:
         case Rename(_old, new) if change.kind is ChangeKind.RENAME_OVER:
@@ -214,7 +214,7 @@ def _takes_a_place(taken: Workings, change: Change, things: frozenset[int]) -> b
     return False
 
 
-def _is_one_end(taken: Workings, rename: Change, synced: int | None) -> bool:
+def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) -> bool:
     """Whether a file that was there all along moved from one directory to another, and ``synced`` is one of these."""
     moved = [
         operation

@@ -24,7 +24,7 @@ from bob.request import request_from_json
 from bob.result import Environment
 from bob.witness import document as witness
 from bob.witness.document import Showing
-from bob.workload.kinds import Change, relation
+from bob.workload.kinds import OperationChange, relation
 from bob.workload.operations import At, Finish
 from bob.workload.simulation import simulate
 
@@ -106,7 +106,7 @@ def _of_durability(
     certain. The property is that of one such change: of its kind, and related as it is to what the call is made on."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
-    missing: dict[int, dict[Change, None]] = {}
+    missing: dict[int, dict[OperationChange, None]] = {}
     for edge in graph.edges:
         if clause in edge.clauses and known.get(edge.node) is True and known.get(edge.needs) is False:
             change = graph.workings.changes[graph.workings.operations[edge.needs].change]

@@ -24,7 +24,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GridPlace:
     """Where a row stands: ``layout`` is the grid."""
 
     layout: Layout
@@ -53,7 +53,7 @@ _DURABILITY = _layout("durability", "when the call on the left has returned, is 
 _UNITS = _layout("units", "is the kind of change on the left whole, up to the unit above?", ChangeKind, Unit)
 
 
-def place_of(name: str) -> Place | None:
+def place_of(name: str) -> GridPlace | None:
     """Where the row of this name stands; None for one that is in no grid, such as those of Table 1."""
     one, _dot, other = name.partition(".")
     first, _then, later = one.partition("-then-")
@@ -61,7 +61,7 @@ def place_of(name: str) -> Place | None:
         layout, down, across = _PAIRS[Relation(other)], first, later
     else:
         layout, down, across = (_DURABILITY if one in _DURABILITY.down else _UNITS), one, other
-    return Place(layout, down, across) if down in layout.down and across in layout.across else None
+    return GridPlace(layout, down, across) if down in layout.down and across in layout.across else None
 
 
 def is_in_grid(names: Sequence[str]) -> bool:

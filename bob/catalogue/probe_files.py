@@ -17,7 +17,7 @@ from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError, meant
 from bob.resources import shipped
-from bob.schema import Declaration, Line, declared, mistakes_in, toml
+from bob.schema import Declaration, OneLine, declared, mistakes_in, toml
 from bob.workload import operations as ops
 from bob.workload.language import parse, parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload
@@ -43,19 +43,19 @@ class TreeDeclaration(Declaration, frozen=True):
     """An initial tree."""
 
     about: str
-    setup: tuple[Line, ...]
+    setup: tuple[OneLine, ...]
 
 
 class WorkloadDeclaration(Declaration, frozen=True, kw_only=True):
     """Workloads, as a probe file has them."""
 
-    name: Line
+    name: OneLine
     tree: str | None = None
-    setup: tuple[Line, ...] | None = None
-    first: tuple[Line, ...] = ("",)
-    operations: tuple[Line, ...]
-    later: tuple[Line, ...] = ("",)
-    finish: tuple[Line, ...]
+    setup: tuple[OneLine, ...] | None = None
+    first: tuple[OneLine, ...] = ("",)
+    operations: tuple[OneLine, ...]
+    later: tuple[OneLine, ...] = ("",)
+    finish: tuple[OneLine, ...]
     at: At = At.ANY
 
 

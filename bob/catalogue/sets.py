@@ -15,7 +15,7 @@ from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
 
-class Rows(StrEnum):
+class RowSet(StrEnum):
     """The rows of a matrix."""
 
     TABLE1 = "table1"
@@ -24,17 +24,17 @@ class Rows(StrEnum):
     UNITS = "units"
 
 
-_PROPERTIES: Mapping[Rows, Callable[[], Iterator[Property]]] = {
-    Rows.PAIRS: pairs.properties,
-    Rows.DURABILITY: durability.properties,
-    Rows.UNITS: units.properties,
+_PROPERTIES: Mapping[RowSet, Callable[[], Iterator[Property]]] = {
+    RowSet.PAIRS: pairs.properties,
+    RowSet.DURABILITY: durability.properties,
+    RowSet.UNITS: units.properties,
 }
 
 
 @cache
-def probes_of(rows: Rows) -> tuple[Probe, ...]:
+def probes_of(rows: RowSet) -> tuple[Probe, ...]:
     """The probes of a set, in the order of its table: each property that some workload asks for."""
-    if rows is Rows.TABLE1:
+    if rows is RowSet.TABLE1:
         return shipped_probes()
     properties = tuple(_PROPERTIES[rows]())
     asking: dict[str, list[Workload]] = {prop.name: [] for prop in properties}
@@ -48,9 +48,9 @@ def probes_of(rows: Rows) -> tuple[Probe, ...]:
     return tuple(Probe(row, prop, tuple(asking[prop.name])) for row, prop in enumerate(asked, start=1))
 
 
-def _workloads(rows: Rows) -> tuple[Workload, ...]:
+def _workloads(rows: RowSet) -> tuple[Workload, ...]:
     own = load_workloads(shipped("probes") / "rows" / f"{rows.value}.toml")
-    if rows is not Rows.UNITS:
+    if rows is not RowSet.UNITS:
         return own
     atomic = (probe for probe in shipped_probes() if probe.property.family == units.FAMILY)
     return (*(workload for probe in atomic for workload in probe.workloads), *own)
@@ -61,7 +61,7 @@ def _what_is_done(workload: Workload) -> object:
     return workload.setup, workload.operations, workload.at
 
 
-def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: Rows = Rows.TABLE1) -> tuple[Probe, ...]:
+def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1) -> tuple[Probe, ...]:
     """The shipped probes of these names among ``rows``, then ``own``; all of ``rows`` where neither names nor own are
     given."""
     chosen = named(probes_of(rows), names) if names or not own else ()

@@ -32,7 +32,7 @@ _TEMPORARY_BYTES = 512 * _MIB
 """Each guest that runs has a copy of its saved state there."""
 
 
-class State(StrEnum):
+class Health(StrEnum):
     """A probe can do without a NOTE, not without what is MISSING."""
 
     OK = "ok"
@@ -45,7 +45,7 @@ class Check:
     """Something that was looked for: its name, what was found, and what to do where that is not enough."""
 
     name: str
-    state: State
+    state: Health
     found: str
     hint: str | None = None
 
@@ -67,15 +67,15 @@ def _settings() -> Check:
     """Which bob.toml is read, and what it says. Raises UsageError for a wrong one: where the cache is hangs on it."""
     found = settings()
     if found.path is None:
-        return Check("settings", State.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
+        return Check("settings", Health.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
     said = ", ".join(f"{key} {value}" for key, value in found.said.items()) or "nothing"
     try:
         if found.image is not None:
             check_image(found.image)
         check_jobs(found.jobs)
     except BobError as wrong:
-        return Check("settings", State.MISSING, f"{found.path}: {wrong.message}", wrong.hint)
-    return Check("settings", State.OK, f"{found.path} says {said}")
+        return Check("settings", Health.MISSING, f"{found.path}: {wrong.message}", wrong.hint)
+    return Check("settings", Health.OK, f"{found.path} says {said}")
 
 
 def _has_image(name: str) -> bool:
@@ -87,18 +87,18 @@ def _has_image(name: str) -> bool:
 
 def _python() -> Check:
     """Which one; an older one than bob needs would not have come this far."""
-    return Check("Python", State.OK, f"{platform.python_version()}, {sys.executable}")
+    return Check("Python", Health.OK, f"{platform.python_version()}, {sys.executable}")
 
 
 def _qemu() -> Check:
     program = shutil.which("qemu-system-x86_64")
     if program is None:
-        return Check("QEMU", State.MISSING, "there is no qemu-system-x86_64", "apt-get install qemu-system-x86")
+        return Check("QEMU", Health.MISSING, "there is no qemu-system-x86_64", "apt-get install qemu-system-x86")
     try:
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("QEMU", State.MISSING, f"{program} does not start: {error}", "apt-get install qemu-system-x86")
-    return Check("QEMU", State.OK, said.partition("\n")[0].removeprefix("QEMU emulator version "))
+        return Check("QEMU", Health.MISSING, f"{program} does not start: {error}", "apt-get install qemu-system-x86")
+    return Check("QEMU", Health.OK, said.partition("\n")[0].removeprefix("QEMU emulator version "))
 
 
 def _user() -> Check:
@@ -107,11 +107,11 @@ def _user() -> Check:
     except KeyError:
         return Check(
             "user libvirt-qemu",
-            State.MISSING,
+            Health.MISSING,
             "it does not exist, and libvirt's QEMU driver asks for it",
             "apt-get install libvirt-daemon-system",
         )
-    return Check("user libvirt-qemu", State.OK, "exists")
+    return Check("user libvirt-qemu", Health.OK, "exists")
 
 
 def _libvirt() -> Iterator[Check]:
@@ -121,16 +121,16 @@ def _libvirt() -> Iterator[Check]:
         from bob.guest.root import Root
     except ImportError as error:
         found = f"libvirt-python cannot be loaded: {error}"
-        yield Check("libvirt", State.MISSING, found, "apt-get install libvirt-dev pkg-config gcc; pip install .")
+        yield Check("libvirt", Health.MISSING, found, "apt-get install libvirt-dev pkg-config gcc; pip install .")
         return
     try:
         uri = Root.shared().uri
         connection, versions = connect(uri)
     except BobError as error:
-        yield Check("libvirt", State.MISSING, error.message, error.hint)
+        yield Check("libvirt", Health.MISSING, error.message, error.hint)
         return
     disconnect(connection, uri)
-    yield Check("libvirt", State.OK, f"{versions.libvirt}, inside bob (no daemon), runs QEMU {versions.qemu}")
+    yield Check("libvirt", Health.OK, f"{versions.libvirt}, inside bob (no daemon), runs QEMU {versions.qemu}")
     yield _accelerator(f"QEMU {versions.qemu}, libvirt {versions.libvirt}")
     yield _network()
 
@@ -141,17 +141,17 @@ def _accelerator(versions: str) -> Check:
     try:
         choice = choose(versions, _not_now)
     except _NotTried:
-        return Check("accelerator", State.OK, "/dev/kvm opens; the first probe tries whether a guest boots with it")
+        return Check("accelerator", Health.OK, "/dev/kvm opens; the first probe tries whether a guest boots with it")
     except BobError as error:
-        return Check("accelerator", State.MISSING, error.message, error.hint)
-    return Check("accelerator", State.OK, f"{choice.accelerator.value.upper()}: {choice.reason}")
+        return Check("accelerator", Health.MISSING, error.message, error.hint)
+    return Check("accelerator", Health.OK, f"{choice.accelerator.value.upper()}: {choice.reason}")
 
 
 def _network() -> Check:
     from bob.guest.network import choose_network
 
     choice = choose_network()
-    return Check("network", State.OK, f"{choice.kind.value}: {choice.reason}")
+    return Check("network", Health.OK, f"{choice.kind.value}: {choice.reason}")
 
 
 class _NotTried(Exception):
@@ -171,31 +171,31 @@ def _space() -> Iterator[Check]:
 def _folder(name: str, folder: Path, needed: int, hint: str) -> Check:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if reason := why_no_new_file(existing):
-        return Check(name, State.MISSING, f"{folder} cannot be written: {reason}", hint)
+        return Check(name, Health.MISSING, f"{folder} cannot be written: {reason}", hint)
     free = shutil.disk_usage(existing).free
     found = f"{folder}, {size(free)} free"
     if free < needed:
-        return Check(name, State.MISSING, f"{found}, {size(needed)} needed", f"free some space, or {hint}")
-    return Check(name, State.OK, found)
+        return Check(name, Health.MISSING, f"{found}, {size(needed)} needed", f"free some space, or {hint}")
+    return Check(name, Health.OK, found)
 
 
 def _builders(*, needed: bool) -> Iterator[Check]:
     """The programs that build guest images; who has the image can do without."""
-    state = State.MISSING if needed else State.NOTE
+    state = Health.MISSING if needed else Health.NOTE
     programs = mmdebstrap.PROGRAMS if os.geteuid() == 0 else mmdebstrap.PROGRAMS | mmdebstrap.USER_PROGRAMS
     for program, package in programs.items():
         path = shutil.which(program)
         if path is None:
             yield Check(program, state, "not installed; it is for building guest images", f"apt-get install {package}")
         else:
-            yield Check(program, State.OK, path)
+            yield Check(program, Health.OK, path)
     path = depmod()
     if path is None:
-        yield Check("depmod", State.NOTE, "not installed; it is for --kernel-tree", "apt-get install kmod")
+        yield Check("depmod", Health.NOTE, "not installed; it is for --kernel-tree", "apt-get install kmod")
     else:
-        yield Check("depmod", State.OK, path)
+        yield Check("depmod", Health.OK, path)
     if mmdebstrap.KEYRING.exists():
-        yield Check("Debian's keys", State.OK, str(mmdebstrap.KEYRING))
+        yield Check("Debian's keys", Health.OK, str(mmdebstrap.KEYRING))
     else:
         found = "not installed; they are for building guest images"
         yield Check("Debian's keys", state, found, "apt-get install debian-archive-keyring")
@@ -205,9 +205,9 @@ def _images() -> Iterator[Check]:
     for name in recipe_names():
         found = find(load_recipe(name))
         if found is None:
-            yield Check(f"image {name}", State.NOTE, "not built; a probe does it first", f"bob image build {name}")
+            yield Check(f"image {name}", Health.NOTE, "not built; a probe does it first", f"bob image build {name}")
         else:
-            yield Check(f"image {name}", State.OK, f"kernel {found.kernel_release}, built {found.built[:10]}")
+            yield Check(f"image {name}", Health.OK, f"kernel {found.kernel_release}, built {found.built[:10]}")
 
 
 def _saved() -> Check:
@@ -215,5 +215,5 @@ def _saved() -> Check:
     states = [path for path in folder.glob("*") if not path.suffix] if folder.is_dir() else []
     taken = size(sum(path.stat().st_size for path in states))
     if not states:
-        return Check("saved guests", State.NOTE, "none yet; the first probe boots its guests and saves them")
-    return Check("saved guests", State.OK, f"{plural(len(states), 'guest')}, {taken}")
+        return Check("saved guests", Health.NOTE, "none yet; the first probe boots its guests and saves them")
+    return Check("saved guests", Health.OK, f"{plural(len(states), 'guest')}, {taken}")

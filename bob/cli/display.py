@@ -34,14 +34,14 @@ def watching(*, quiet: bool = False) -> Iterator[Progress]:
     if quiet:
         yield Silent()
     elif not screen.is_terminal or screen.is_dumb_terminal:
-        yield Lines(screen)
+        yield LineDisplay(screen)
     else:
         bar = Bar(screen)
         with Live(console=screen, get_renderable=bar.renderable, transient=True, redirect_stdout=False):
             yield bar
 
 
-class Watcher(ABC):
+class ProgressDisplay(ABC):
     """Keeps count of what it is told, by any thread; its subclasses show it."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,7 +104,7 @@ class Watcher(ABC):
         """The counts are others now."""
 
 
-class Lines(Watcher):
+class LineDisplay(ProgressDisplay):
     """Plain lines, for log files: what happens, and the counts every few seconds."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
@@ -119,7 +119,7 @@ class Lines(Watcher):
             self._write(Text(self._tally.line()))
 
 
-class Bar(Watcher):
+class Bar(ProgressDisplay):
     """A bar and the counts at the bottom of a terminal; steps and verdicts scroll by above them."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:

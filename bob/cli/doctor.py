@@ -9,14 +9,14 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from bob.cli.checks import Check, State, checks
+from bob.cli.checks import Check, Health, checks
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
 from bob.run import option_table as table
 
-_STYLES = {State.OK: "bob.holds", State.MISSING: "bob.fails", State.NOTE: "bob.unknown"}
+_STYLES = {Health.OK: "bob.holds", Health.MISSING: "bob.fails", Health.NOTE: "bob.unknown"}
 _NAME_WIDTH = 31
 
 
@@ -43,7 +43,7 @@ def doctor(json_file: Path | None = table.JSON) -> Exit:
         found.append(check)
         if not is_stdout(json_file):
             _print(screen, check)
-    missing = [check.name for check in found if check.state is State.MISSING]
+    missing = [check.name for check in found if check.state is Health.MISSING]
     if json_file is not None:
         document = {"schema": "bob.doctor/1", "ready": not missing, "checks": [asdict(check) for check in found]}
         write_json(json_file, document)
@@ -57,5 +57,5 @@ def doctor(json_file: Path | None = table.JSON) -> Exit:
 def _print(screen: Console, check: Check) -> None:
     state = Text(f"{check.state.value:<8}", _STYLES[check.state])
     screen.print(state, f"{check.name:<{_NAME_WIDTH - 1}} ", check.found, sep="", soft_wrap=True)
-    if check.hint and check.state is not State.OK:
+    if check.hint and check.state is not Health.OK:
         screen.print(f"{'':8}{'hint':<{_NAME_WIDTH}}{check.hint}", style="bob.dim", soft_wrap=True)

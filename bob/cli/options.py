@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 else:
     ParamType = click.ParamType  # before click 8.4 it takes no type
 
-Answer = TypeVar("Answer")
+R = TypeVar("R")
 _CONTEXT = "context"
 """A command with a parameter of this name is handed click's context."""
 _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
-def takes_options(command: Callable[..., Answer]) -> Callable[..., Answer]:
+def takes_options(command: Callable[..., R]) -> Callable[..., R]:
     """Return ``command`` as click calls it: with the options and arguments that it declares."""
     declared = parameters(command)
     is_handed_context = _CONTEXT in signature(command).parameters
 
     @wraps(command)
-    def called(**values: Any) -> Answer:
+    def called(**values: Any) -> R:
         given = arguments(command, {one.name: _in_kind(one, values[one.name]) for one in declared})
         if is_handed_context:
             given[_CONTEXT] = click.get_current_context()
         return command(**given)
 
-    made: Callable[..., Answer] = called
+    made: Callable[..., R] = called
     for one in reversed(declared):
         made = (_option(one) if one.option.flag else _argument(one))(made)
     return made
@@ -56,17 +56,17 @@ def _one_in_kind(one: Parameter, value: Any) -> Any:
     return one.kind(value) if one.choices and value is not None else value
 
 
-def _option(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def _option(one: Parameter) -> Callable[[Callable[..., R]], Callable[..., R]]:
     option = one.option
     if one.kind is bool:
-        return click.option(option.flag, one.name, cls=_Option, declared=option, help=option.help, is_flag=True)
+        return click.option(option.flag, one.name, cls=_ClickOption, declared=option, help=option.help, is_flag=True)
     more: dict[str, Any] = {} if option.alone is None else {"is_flag": False, "flag_value": option.alone}
     if not one.is_required and one.default not in (None, ()):
         more["default"] = one.default.value if isinstance(one.default, Enum) else one.default
     return click.option(
         option.flag,
         one.name,
-        cls=_Option,
+        cls=_ClickOption,
         declared=option,
         type=_type(one),
         metavar=option.metavar or None,
@@ -78,7 +78,7 @@ def _option(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., A
     )
 
 
-def _argument(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+def _argument(one: Parameter) -> Callable[[Callable[..., R]], Callable[..., R]]:
     more: dict[str, Any] = {"required": True} if one.is_required else {"default": one.default, "required": False}
     metavar, nargs = one.option.metavar, -1 if one.several else 1
     return click.argument(one.name, metavar=metavar, type=_type(one), nargs=nargs, **more)
@@ -87,7 +87,7 @@ def _argument(one: Parameter) -> Callable[[Callable[..., Answer]], Callable[...,
 def _type(one: Parameter) -> Any:
     match one.option.values:
         case Words() as words:
-            return _Word(words)
+            return _WordType(words)
         case Existing(file, folder):
             return click.Path(exists=True, file_okay=file, dir_okay=folder, path_type=one.kind)
         case Range(least, most) if one.kind is int:
@@ -97,7 +97,7 @@ def _type(one: Parameter) -> Any:
     return click.Choice(one.choices) if one.choices else one.kind
 
 
-class _Option(click.Option):
+class _ClickOption(click.Option):
     """An option with a default from bob.toml, or in words."""
 
     def __init__(self, *args: Any, declared: Option, **more: Any) -> None:
@@ -141,7 +141,7 @@ def is_given(context: click.Context, parameter: click.Parameter) -> bool:
     return context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
 
 
-class _Word(ParamType):
+class _WordType(ParamType):
     """Values that are read from words; Tab offers known words, else files."""
 
     def __init__(self, words: Words) -> None:

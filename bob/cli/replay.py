@@ -26,7 +26,7 @@ from bob.run.guest_images import asked_images
 from bob.run.option_values import FOLDER, WITNESSES
 
 if TYPE_CHECKING:
-    from bob.run.replay import Replayed
+    from bob.run.replay import WitnessReplay
 
 
 @click.command(cls=Command)
@@ -85,11 +85,11 @@ def replay(
         for written in _kept(witnesses, keep):
             click.echo(f"wrote {written}", err=True)
     if kernel_tree is not None or guest is not None:
-        guests = table.Guests(kernel_tree=kernel_tree, connect=connect)
+        guests = table.GuestOptions(kernel_tree=kernel_tree, connect=connect)
         with watching(quiet=quiet) as progress:
             [image] = asked_images((image or DEFAULT_IMAGE,), guests, guest=guest, progress=progress.step)
         any_kernel = True
-    done: list[Replayed] = []
+    done: list[WitnessReplay] = []
     try:
         with watching(quiet=quiet) as progress:
             for replayed in run_replay(
@@ -108,11 +108,11 @@ def replay(
     return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
 
 
-def _told(replayed: Replayed) -> dict[str, Any]:
+def _told(replayed: WitnessReplay) -> dict[str, Any]:
     return {one.name: getattr(replayed, one.name) for one in fields(replayed) if one.name != "found"}
 
 
-def keep_found(witnesses: Sequence[Path], done: Sequence[Replayed]) -> None:
+def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
     """Have each witness that showed every time keep what was found, and the results beside them say what they say."""
     from bob.witness import bundle
     from bob.witness.document import updated
@@ -134,7 +134,7 @@ def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
     return keep(read(witnesses[0]), folder)
 
 
-def _print(screen: Console, done: list[Replayed]) -> None:
+def _print(screen: Console, done: list[WitnessReplay]) -> None:
     """Of one witness, what is there and what that means; of several, a line each."""
     if len(done) == 1:
         _print_whole(screen, done[0])
@@ -145,7 +145,7 @@ def _print(screen: Console, done: list[Replayed]) -> None:
     screen.print(f"{shown} of {len(done)} witnesses show their violation every time")
 
 
-def _print_whole(screen: Console, replayed: Replayed) -> None:
+def _print_whole(screen: Console, replayed: WitnessReplay) -> None:
     screen.print(Text("after the crash and the mount", "bob.heading"))
     for line in replayed.observation_lines:
         screen.print(Trimmed(Padding(Text(line), (0, 0, 0, 2))))
@@ -155,11 +155,11 @@ def _print_whole(screen: Console, replayed: Replayed) -> None:
     screen.print(Text(_count(replayed), _style(replayed)), soft_wrap=True)
 
 
-def _count(replayed: Replayed) -> str:
+def _count(replayed: WitnessReplay) -> str:
     times = plural(replayed.times, "mount")
     origin = f" (found on {replayed.found_on})" if replayed.found_on != replayed.kernel else ""
     return f"the violation shows in {replayed.confirmed} of {times}, kernel {replayed.kernel}{origin}"
 
 
-def _style(replayed: Replayed) -> str:
+def _style(replayed: WitnessReplay) -> str:
     return "bob.fails" if replayed.confirmed else "bob.unknown"

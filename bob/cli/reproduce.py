@@ -39,7 +39,7 @@ def reproduce(
     ),
     wanted: tuple[str, ...] = option("--app PROGRAM", "Only this program of it.", PROGRAM_OF_SET),
     image: str = table.IMAGE,
-    guests: table.Guests,
+    guests: table.GuestOptions,
     exploration: table.Exploration,
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,

@@ -25,15 +25,15 @@ from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, one_of
-from bob.store.kept_runs import KeptRun, State, check_run, remove, runs_in
+from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 
 _STYLES = {
-    State.DONE: "bob.holds",
-    State.STOPPED: "bob.unknown",
-    State.RUNNING: "bob.command",
-    State.DAMAGED: "bob.fails",
-    State.NO_RUN: "bob.dim",
+    RunState.DONE: "bob.holds",
+    RunState.STOPPED: "bob.unknown",
+    RunState.RUNNING: "bob.command",
+    RunState.DAMAGED: "bob.fails",
+    RunState.NO_RUN: "bob.dim",
 }
 _WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mark for verdict, mark in MARKS.items()}
 
@@ -169,7 +169,7 @@ def _print(found: Sequence[KeptRun], folder: Path) -> None:
         state = Text(run.state.value, _STYLES[run.state])
         table.add_row(str(nearby(run.path)), what, *began, state, _found(run), size(run.used))
     screen.print(Trimmed(table))
-    others = sum(run.state is State.NO_RUN for run in found)
+    others = sum(run.state is RunState.NO_RUN for run in found)
     more = f" and {plural(others, 'other folder')}" if others else ""
     said = f"{plural(len(found) - others, 'run')}{more}, {size(sum(run.used for run in found))}"
     screen.print(Text(said, "bob.dim"))

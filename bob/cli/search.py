@@ -76,7 +76,7 @@ def search(
     shard: tuple[int, int] = table.SHARD,
     count: bool = option("--count", "Only say how many workloads there are; no guest is started."),
     image: str = table.IMAGE,
-    guests: table.Guests,
+    guests: table.GuestOptions,
     guest: str | None = table.GUEST,
     scheduler: str | None = table.SCHEDULER,
     exploration: table.Exploration,

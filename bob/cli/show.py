@@ -31,7 +31,7 @@ from bob.report.table import print_result
 from bob.result import to_json
 from bob.run import option_table as table
 from bob.run.option_values import DESTINATION, EXISTING, Destination
-from bob.store.kept_runs import Kind, kept_run
+from bob.store.kept_runs import RunKind, kept_run
 from bob.store.new_folder import check_folder
 
 STDOUT = Path("-")
@@ -160,7 +160,7 @@ def _load(runs: tuple[Path, ...]) -> tuple[tuple[Path, ...], list[Saved]]:
         raise next(iter(failures.values()))
     for run, failure in failures.items():
         kind = kept_run(run).kind
-        alone = f"{run} is a run of bob {kind.value}, which has no table" if kind in (Kind.TRY, Kind.APP) else ""
+        alone = f"{run} is a run of bob {kind.value}, which has no table" if kind in (RunKind.TRY, RunKind.APP) else ""
         console(stderr=True).print(Text(f"left out: {alone or failure.message}", "bob.dim"), soft_wrap=True)
     return tuple(saved), list(saved.values())
 

@@ -28,7 +28,7 @@ from bob.run.guest_images import asked_images
 from bob.run.requests import request
 from bob.subject import FileSystem, Subject
 
-Done = tuple[Result, Path]
+FinishedRun = tuple[Result, Path]
 """A result, and the run directory behind it."""
 
 
@@ -38,7 +38,7 @@ class TableOptions:
 
     questions: table.Questions
     images: tuple[str, ...] = table.IMAGE
-    guests: table.Guests
+    guests: table.GuestOptions
     guest: str | None = table.GUEST
     exploration: table.Exploration
     delivery: table.Delivery
@@ -50,8 +50,8 @@ def make_table(
     verb: str,
     options: TableOptions,
     configurations: Sequence[Subject],
-    probe: Callable[[ProbeRequest, Path | None, Progress], Done],
-    resume: Callable[[Path, Host, Progress], Done],
+    probe: Callable[[ProbeRequest, Path | None, Progress], FinishedRun],
+    resume: Callable[[Path, Host, Progress], FinishedRun],
     *,
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
@@ -105,10 +105,10 @@ def _on_kernels(
     verb: str,
     wanted: Sequence[ProbeRequest],
     out: Path | None,
-    probe: Callable[[ProbeRequest, Path | None, Progress], Done],
+    probe: Callable[[ProbeRequest, Path | None, Progress], FinishedRun],
     progress: Progress,
     systems: Sequence[FileSystem],
-) -> list[Done]:
+) -> list[FinishedRun]:
     """Have ``probe`` probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
 
     All images are built before the first of them is probed on, and their kernels are seen to have what is needed. On a
@@ -131,7 +131,7 @@ def _on_kernels(
     return done
 
 
-def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None) -> None:
+def _deliver(images: Sequence[str], done: Sequence[FinishedRun], json_file: Path | None) -> None:
     """Write the results as an array into ``json_file``; print them and what changed unless JSON is on stdout."""
     if json_file is not None:
         write_json(json_file, [to_json(result) for result, _run in done])
@@ -139,7 +139,7 @@ def _deliver(images: Sequence[str], done: Sequence[Done], json_file: Path | None
         _print(console(), images, done)
 
 
-def _print(screen: Console, images: Sequence[str], done: Sequence[Done]) -> None:
+def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) -> None:
     if all(len(result.configurations) == 1 for result, _run in done):
         from bob.report.overview import print_overview  # pandas takes a while to load
 

@@ -20,7 +20,7 @@ _SOME = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class _TallySample:
     """What was observed by a time (seconds): workloads, with parts of those that are under way, and tries."""
 
     at: float
@@ -43,8 +43,8 @@ class Tally:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
         self._earlier: Earlier | None = None
-        self._first: _Moment | None = None
-        self._last: _Moment | None = None
+        self._first: _TallySample | None = None
+        self._last: _TallySample | None = None
         self._under_way: dict[str, int] = {}
         self._used = 0
 
@@ -55,13 +55,13 @@ class Tally:
     def plan(self, workloads: int, states: int) -> None:
         """So many more (or fewer) workloads, and tries at the most, are to come."""
         if self._first is None:
-            self._first = self._last = _Moment(self._clock())
+            self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
         self.states += states
 
     def record(self) -> None:
         """One more workload is recorded."""
-        self._last = _Moment(self._clock(), self._observed, self.observed)
+        self._last = _TallySample(self._clock(), self._observed, self.observed)
         if not self.recorded:  # what was before is the guests' start, which comes but once
             self._first = self._last
         self.recorded += 1

@@ -23,12 +23,12 @@ from bob.report.points import suites_of_tried
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import DESTINATION, Destination
-from bob.run.requests import Parts, Question, request
+from bob.run.requests import PartLabels, QuickQuestion, request
 from bob.run.requests import trial as read
 from bob.workload.operations import At
 
 STDIN = "-"
-_PARTS = Parts("--setup", "OPERATIONS", "--finish", "--expect")
+_PARTS = PartLabels("--setup", "OPERATIONS", "--finish", "--expect")
 
 
 @click.command("try", cls=Command)
@@ -49,7 +49,7 @@ def try_(
         DESTINATION,
     ),
     image: str = table.IMAGE,
-    guests: table.Guests,
+    guests: table.GuestOptions,
     guest: str | None = table.GUEST,
     exploration: table.Exploration,
     delivery: table.Delivery,
@@ -97,7 +97,7 @@ def try_(
     check_answers(wanted, output)
     if output is not None and is_stdout(output.path):
         raise UsageError("the answers are printed anyway", hint="name a file: --output answers.html")
-    question = Question(
+    question = QuickQuestion(
         _text(operations), expect, "\n".join(setup), finishes, at, most_witnesses=witnesses, parts=_PARTS
     )
     trial = read(question, request(made, exploration, image, guests.host()))

@@ -44,7 +44,7 @@ def what_if_(
         "--app PROGRAM", "Hold this program against both models. With all, each one that bob ships.", PROGRAM
     ),
     image: str = table.IMAGE,
-    guests: table.Guests,
+    guests: table.GuestOptions,
     exploration: table.Exploration,
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,

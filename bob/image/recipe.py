@@ -11,7 +11,7 @@ from typing import Any
 
 from bob.errors import MalformedError, UsageError
 from bob.resources import shipped
-from bob.schema import Declaration, Line, Name, Word, adapt, decode, mistakes_in
+from bob.schema import Declaration, NonEmpty, OneLine, OneWord, adapt, decode, mistakes_in
 
 DECLARATION = "image.toml"
 
@@ -63,29 +63,29 @@ class Recipe:
 class ModulesDeclaration(Declaration, frozen=True):
     """Kernel modules: in the initramfs, loaded at boot, and kept beside these."""
 
-    initramfs: tuple[Name, ...]
-    boot: tuple[Name, ...]
-    keep: tuple[Name, ...]
+    initramfs: tuple[OneWord, ...]
+    boot: tuple[OneWord, ...]
+    keep: tuple[OneWord, ...]
 
 
 class StripDeclaration(Declaration, frozen=True):
     """What is removed from the root."""
 
-    remove: tuple[Name, ...]
+    remove: tuple[OneWord, ...]
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
     """An ``image.toml``, with what it does not say itself from the one that it is like. Lists reach a shell, separated
     by blanks."""
 
-    description: Line
-    suite: Line
-    more_suites: tuple[Name, ...] = ()
-    architecture: Line
-    kernel_package: Line
-    packages: tuple[Name, ...]
-    without: tuple[Name, ...] = ()
-    cmdline: Word
+    description: OneLine
+    suite: OneLine
+    more_suites: tuple[OneWord, ...] = ()
+    architecture: OneLine
+    kernel_package: OneLine
+    packages: tuple[OneWord, ...]
+    without: tuple[OneWord, ...] = ()
+    cmdline: NonEmpty
     modules: ModulesDeclaration
     strip: StripDeclaration
 

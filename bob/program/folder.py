@@ -11,7 +11,7 @@ from pathlib import Path
 from bob.errors import UsageError, meant
 from bob.program.program import CHECK, EMPTIED, SETUP, WORKLOAD, Program, ProgramFile
 from bob.resources import shipped
-from bob.schema import Declaration, Size, Word, adapt, declared, field, mistakes_in, toml
+from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
@@ -28,12 +28,12 @@ class ProgramDeclaration(Declaration, frozen=True):
 
     about: str = ""
     like: str = ""
-    device_mib: Size = 0
-    must_fail: tuple[Word, ...] = (EMPTIED,)
-    seconds: Size = 60.0
-    packages: tuple[Word, ...] = ()
-    logs: tuple[Word, ...] = ()
-    frames: tuple[Word, ...] = ()
+    device_mib: Amount = 0
+    must_fail: tuple[NonEmpty, ...] = (EMPTIED,)
+    seconds: Amount = 60.0
+    packages: tuple[NonEmpty, ...] = ()
+    logs: tuple[NonEmpty, ...] = ()
+    frames: tuple[NonEmpty, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     scripts: Mapping[str, str] = field(default_factory=dict)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bob.errors import UsageError
-from bob.schema import Declaration, Word, adapt, declared, field, mistakes_in, toml
+from bob.schema import Declaration, NonEmpty, adapt, declared, field, mistakes_in, toml
 
 HINT = "see docs/formats.md"
 
@@ -34,8 +34,8 @@ class ProgramSetDeclaration(Declaration, frozen=True):
 
     title: str
     about: str = ""
-    programs: tuple[Word, ...] = ()
-    models: tuple[Word, ...] = ()
+    programs: tuple[NonEmpty, ...] = ()
+    models: tuple[NonEmpty, ...] = ()
     published: Mapping[str, str] = field(default_factory=dict)
 
 

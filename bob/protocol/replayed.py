@@ -17,7 +17,7 @@ from typing import Any, overload
 from bob.observe.observation import Node
 from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, Stored, handle
 from bob.workload import operations as ops
-from bob.workload.history import PERMISSIONS, SPECIAL_FILES, History, Inode, Kind, Step, Thing
+from bob.workload.history import PERMISSIONS, SPECIAL_FILES, FileKind, History, HistoryStep, Inode, Thing
 from bob.workload.operations import Operation, Replacing, Workload
 
 ALL_BITS = 0o7777
@@ -162,9 +162,9 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     for path in (last.names.keys() & after.keys()) - {"/"}:
         thing, inode, node = history.things[last.names[path]], last.inodes[last.names[path]], after[path]
         is_same = thing.kind.value == node.kind
-        if thing.kind is Kind.FILE:
+        if thing.kind is FileKind.FILE:
             is_same = is_same and node.pieces is None and inode.content == _content(node)
-        elif thing.kind is not Kind.DIRECTORY:
+        elif thing.kind is not FileKind.DIRECTORY:
             is_same = is_same and thing.target == node.target
         if not is_same:
             wrong.add(path)
@@ -178,7 +178,7 @@ def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
     return tuple(
         path
         for path in sorted(last.names.keys() & after.keys())
-        if history.things[last.names[path]].kind in (Kind.FILE, Kind.DIRECTORY)
+        if history.things[last.names[path]].kind in (FileKind.FILE, FileKind.DIRECTORY)
         and (mode := after[path].mode) is not None
         and (last.inodes[last.names[path]].mode ^ mode) & 0o777
     )
@@ -188,7 +188,7 @@ class _CallTree:
     """The tree as the calls so far have left it."""
 
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:
-        self.things = [Thing(number, Kind(file.kind), -1) for number, file in enumerate(effects.files)]
+        self.things = [Thing(number, FileKind(file.kind), -1) for number, file in enumerate(effects.files)]
         self._names = {"/": ROOT_FILE}
         self._links = Counter({ROOT_FILE: 1})
         self._stored: dict[int, list[Stored]] = {}
@@ -201,18 +201,18 @@ class _CallTree:
             if file is None or before[path].fault or before[path].pieces is not None:
                 raise ValueError(f"{path} cannot be read" if before[path].pieces is None else f"{path} is too long")
             self._inodes[file] = _inode(before[path])
-            if before[path].kind != Kind.DIRECTORY:  # a directory's target is the order of its names
+            if before[path].kind != FileKind.DIRECTORY:  # a directory's target is the order of its names
                 self.things[file].target = before[path].target
             self._name(path, file)
-        self._step: Step | None = None
+        self._step: HistoryStep | None = None
         self._kept_names: dict[str, int] | None = None
 
-    def step(self) -> Step:
+    def step(self) -> HistoryStep:
         """A copy of it; the same one while nothing has changed, with the same names while none of these has."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)
-            self._step = Step(self._kept_names, dict(self._inodes), self._handles)
+            self._step = HistoryStep(self._kept_names, dict(self._inodes), self._handles)
         return self._step
 
     def perform(self, number: int, deed: Deed) -> tuple[int, int, int] | None:
@@ -318,10 +318,10 @@ class _CallTree:
 
 
 def _inode(node: Node) -> Inode:
-    links = node.links if node.kind == Kind.FILE else 1
-    mode = PERMISSIONS[Kind(node.kind)] if node.mode is None else node.mode
+    links = node.links if node.kind == FileKind.FILE else 1
+    mode = PERMISSIONS[FileKind(node.kind)] if node.mode is None else node.mode
     return Inode(_content(node), node.xattrs, links, mode, (node.uid or 0, node.gid or 0))
 
 
 def _content(node: Node) -> bytes:
-    return node.content[: node.size].ljust(node.size, b"\0") if node.kind == Kind.FILE else b""
+    return node.content[: node.size].ljust(node.size, b"\0") if node.kind == FileKind.FILE else b""

@@ -18,13 +18,13 @@ from bob.progress import Progress
 from bob.python.arguments import bound
 from bob.settings import forget, settings
 
-Answer = TypeVar("Answer")
+R = TypeVar("R")
 _NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
 """Names in annotations, beside those of Python itself."""
 _WIDTH = 116
 
 
-def for_python(function: Callable[..., Answer]) -> Callable[..., Answer]:
+def for_python(function: Callable[..., R]) -> Callable[..., R]:
     """Return ``function`` as Python calls it, with all that it declares as arguments.
 
     They are checked, and read as the command line reads them. bob.toml is read anew at each call.
@@ -32,7 +32,7 @@ def for_python(function: Callable[..., Answer]) -> Callable[..., Answer]:
     declared = parameters(function)
 
     @wraps(function)
-    def called(*given: Any, **named: Any) -> Answer:
+    def called(*given: Any, **named: Any) -> R:
         forget()
         values = bound(called, given, named).arguments
         return function(**arguments(function, {one.name: _value(one, values) for one in declared}))

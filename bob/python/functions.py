@@ -86,10 +86,10 @@ def try_(
     """
     from bob.run import prober
     from bob.run.interrupts import no_guest_left
-    from bob.run.requests import Question, request, trial
+    from bob.run.requests import QuickQuestion, request, trial
     from bob.run.trial import try_out
 
-    asked = Question(operations, expect, setup, finishes, at, most_witnesses=witnesses)
+    asked = QuickQuestion(operations, expect, setup, finishes, at, most_witnesses=witnesses)
     question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
     _check_runs(out, prober.RUNS)
     with no_guest_left():
@@ -127,7 +127,7 @@ def app(
     if not fs and not models:
         raise UsageError("neither a file system nor a model is named", hint="for example fs='ext4', or model='all'")
     paces = pace if pace or fs else (Pace.UNDISTURBED,)
-    watcher, guests = progress or Silent(), table.Guests(jobs=jobs)
+    watcher, guests = progress or Silent(), table.GuestOptions(jobs=jobs)
     asked = program_requests(
         found, fs or (RECORDED_ON,), options, paces, exploration, image, guests, progress=watcher.step
     )

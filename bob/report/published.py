@@ -20,7 +20,7 @@ from msgspec import Meta
 from bob.errors import MalformedError, UsageError, meant
 from bob.report.rows import FAMILIES
 from bob.resources import shipped
-from bob.schema import Declaration, Line, adapt, declared, field, mistakes_in, toml
+from bob.schema import Declaration, OneLine, adapt, declared, field, mistakes_in, toml
 from bob.witness.traits import WORDS, Trait, Traits
 
 OSDI14 = "osdi14"
@@ -133,7 +133,7 @@ def osdi14_reasons() -> tuple[Reason, ...]:
 class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
     """A reason in the file of reasons."""
 
-    title: Line
+    title: OneLine
     direction: Direction
     configurations: Texts
     properties: Texts

@@ -53,13 +53,13 @@ class KeptGuests:
                 idle.append((agent, stack.pop_all()))
 
 
-Guests = Hypervisor | GivenMachine
+GuestSource = Hypervisor | GivenMachine
 """Where guests come from."""
-AnyGuests = Guests | KeptGuests
+AnyGuests = GuestSource | KeptGuests
 """Where agents in guests come from."""
 
 
-def unshared(guests: AnyGuests) -> Guests:
+def unshared(guests: AnyGuests) -> GuestSource:
     """Where guests come from that are new, and not handed on: for scripts that spoil things, who knows where."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
@@ -83,7 +83,7 @@ def check_image(name: str) -> None:
 
 
 @contextmanager
-def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[Guests]:
+def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[GuestSource]:
     """Where guests of ``image`` come from: the libvirt that ``connect`` says (None: bob's own), or the machine."""
     if isinstance(image, GivenImage):
         with GivenMachine.open(place(image.name), connect) as machine:

@@ -46,8 +46,8 @@ _PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
 _STOPPED: set[str] = set()
 """In a worker: the runs whose parcels are to end."""
 
-Tell = Callable[[Sequence[Sequence[str | int]]], None]
-Event = tuple[str, str, str, Sequence[Sequence[str | int]]]
+ProgressSink = Callable[[Sequence[Sequence[str | int]]], None]
+ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]
 """What a worker tells: the parcel, which attempt at it, who the worker is, and what a Progress was told."""
 
 
@@ -71,7 +71,7 @@ def work(parcel: Parcel) -> ParcelResult:
 
 
 def in_a_process(
-    parcel: Parcel, folder: Path, tell: Tell, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
+    parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
     """Do ``parcel`` in a ``process`` that works in the empty ``folder``; ended when it ``is_wanted`` no more."""
     if not is_wanted():
@@ -97,7 +97,7 @@ def in_a_process(
     return replace(piece, files=new_in(folder / "run", parcel.given), seconds=time.monotonic() - began)
 
 
-def _watched(running: subprocess.Popen[str], tell: Tell, is_wanted: Callable[[], bool]) -> None:
+def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Callable[[], bool]) -> None:
     """Tell what a process tells until it ends; end it when it is wanted no more."""
     told: queue.SimpleQueue[list[str | int]] = queue.SimpleQueue()
     assert running.stdin is not None and running.stdout is not None
@@ -324,7 +324,7 @@ class Workers:
                 self._undo(handed)
                 self._submit(handed)
 
-    def _told(self, event: tuple[float, Event]) -> None:
+    def _told(self, event: tuple[float, ParcelEvent]) -> None:
         """A worker tells how far it is. Called by Dask's own thread."""
         key, attempt, worker, words = event[1]
         with self._lock:

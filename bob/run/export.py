@@ -31,7 +31,7 @@ ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Crash:
+class LogCrash:
     """Where the crash is in a log: the ``entry`` that is its mark, from 0.
 
     Of the writes before that its state lacks those of the entries ``lost``, and has only a part of those of ``torn``.
@@ -52,7 +52,7 @@ class Exported:
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
-    crash: Crash | None
+    crash: LogCrash | None
 
 
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> Exported:
@@ -99,7 +99,7 @@ def exported(witness: Witness, case: Case) -> Exported:
     first = min(lost, default=entry)
     after = {step.write for step in log[first:entry]} - {None}
     here, there = by_sector(plan.runs(state)), by_sector(witness.runs)
-    crash = Crash(
+    crash = LogCrash(
         entry=entry,
         lost=lost,
         torn=tuple(number for number, step in enumerate(log) if step.write in part),

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from bob.errors import UsageError
 from bob.request import DEFAULT_IMAGE
-from bob.run.option_table import Guests
+from bob.run.option_table import GuestOptions
 from bob.settings import settings
 from bob.subject import FileSystem
 from bob.trace.completion import Completion
@@ -15,7 +15,7 @@ from bob.trace.completion import Completion
 
 def asked_images(
     images: Sequence[str],
-    guests: Guests,
+    guests: GuestOptions,
     fs: Sequence[FileSystem] = (),
     *,
     completion: Completion = Completion.PROMPT,
@@ -71,7 +71,9 @@ def asked_images(
         return (own_image(recipe, build, progress).name,)
 
 
-def _machine(guest: str, images: Sequence[str], guests: Guests, scheduler: str | None, recovery_crashes: int) -> str:
+def _machine(
+    guest: str, images: Sequence[str], guests: GuestOptions, scheduler: str | None, recovery_crashes: int
+) -> str:
     """The address of the machine that --guest names, which stands for an image. Raises UsageError where another option
     says something else of guests."""
     from bob.guest.given import place

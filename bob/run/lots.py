@@ -25,7 +25,7 @@ from bob.workload.operations import Workload
 AHEAD = 2
 """Lots in hand for each place: no worker waits for the next one."""
 
-Done = tuple[Path, Result]
+FinishedLot = tuple[Path, Result]
 
 
 class LotChooser(Protocol):
@@ -34,13 +34,13 @@ class LotChooser(Protocol):
     def asks(self, lot: Sequence[Workload]) -> ProbeRequest:
         """Return the request for a lot."""
 
-    def again(self, folder: Path, count: int, known: Sequence[Done]) -> tuple[Workload, ...]:
+    def again(self, folder: Path, count: int, known: Sequence[FinishedLot]) -> tuple[Workload, ...]:
         """Return the workloads of a lot that was begun before."""
 
-    def more(self, known: Sequence[Done], places: int) -> tuple[Workload, ...]:
+    def more(self, known: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
         """Return the workloads of a new lot; an empty tuple ends the search."""
 
-    def count(self, workloads: int, seconds: float, done: Sequence[Done]) -> None:
+    def count(self, workloads: int, seconds: float, done: Sequence[FinishedLot]) -> None:
         """Note that so many workloads of a lot were done in so many seconds, and that these lots are ``done`` now."""
 
 
@@ -82,11 +82,11 @@ class Lots:
             self._results[run.path] = judged(run)
         self._search.count(self._left[run.path], ended.seconds, self.done())
 
-    def done(self) -> list[Done]:
+    def done(self) -> list[FinishedLot]:
         """Return the lots that are done, in their order."""
         return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
-    def _known(self) -> list[Done]:
+    def _known(self) -> list[FinishedLot]:
         """Return the lots before the first one that is not done."""
         known = []
         for folder, _count in self._directory.lots():

@@ -11,7 +11,7 @@ from bob.judge.program_result import Programs
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.progress import Progress
-from bob.run.option_table import Exploration, FileSystemOptions, Guests
+from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.programs import try_program
 from bob.run.requests import RECORDED_ON, program_requests
 
@@ -21,7 +21,7 @@ def answers_by_models(
     models: Sequence[Model],
     exploration: Exploration,
     image: str,
-    guests: Guests,
+    guests: GuestOptions,
     progress: Progress,
     out: Path | None = None,
 ) -> Programs:
@@ -45,7 +45,7 @@ def model_change(
     models: tuple[Model, Model],
     exploration: Exploration,
     image: str,
-    guests: Guests,
+    guests: GuestOptions,
     progress: Progress,
 ) -> Change:
     """Record ``program`` once, and return what the second of two ``models`` changes for it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.catalogue.probe_files import Probe
-from bob.catalogue.sets import Rows
+from bob.catalogue.sets import RowSet
 from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
@@ -61,11 +61,11 @@ class FileSystemOptions:
 class Questions:
     """The properties that a probe asks for."""
 
-    rows: Rows = option(
+    rows: RowSet = option(
         "--rows",
         "The set of properties: those of Table 1; the order in which changes persist (pairs); the changes that each"
         " call makes durable (durability); the size up to which changes are whole (units).",
-        default=Rows.TABLE1,
+        default=RowSet.TABLE1,
     )
     properties: tuple[str, ...] = option(
         "--property",
@@ -217,7 +217,7 @@ SCHEDULER: str | None = option(
 
 
 @group
-class Guests:
+class GuestOptions:
     """The kernel of the guests, and the place where they run."""
 
     kernel: Path | None = option(

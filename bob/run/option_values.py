@@ -14,7 +14,7 @@ from typing import Any
 
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.probe_files import load as load_probe
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.errors import UsageError, meant
 from bob.options import Existing, Words
 from bob.program.folder import shipped_programs
@@ -47,7 +47,7 @@ def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = 
     return Words(lambda word, _option: word, lambda _given: names(), files, name)
 
 
-def property_names(rows: Rows) -> tuple[str, ...]:
+def property_names(rows: RowSet) -> tuple[str, ...]:
     """Return the properties that can be asked for by name among ``rows``."""
     return tuple(probe.property.name for probe in probes_of(rows))
 
@@ -89,7 +89,7 @@ def model_names() -> list[str]:
 
 
 def _properties(given: Mapping[str, Any]) -> Iterable[str]:
-    return *property_names(Rows(given.get("rows") or Rows.TABLE1)), ALL
+    return *property_names(RowSet(given.get("rows") or RowSet.TABLE1)), ALL
 
 
 def _read_probe(word: Any, _option: str) -> Probe:

@@ -29,10 +29,10 @@ from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
-from bob.run.agents import Guests
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, Tell
+from bob.run.agents import GuestSource
+from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, StateSink
 from bob.run.tasks import Explored, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.trace.base import Base
 
 FEW = 6
@@ -47,7 +47,7 @@ class Pipeline(JobQueue):
     ``jobs`` are the guests side by side. Leaving ``with`` early ends the guests and the threads.
     """
 
-    def __init__(self, guests: Guests, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
+    def __init__(self, guests: GuestSource, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         super().__init__(Clock.REAL)
         self.progress = progress
         self._pool = Pool(guests, image, progress)
@@ -65,7 +65,7 @@ class Pipeline(JobQueue):
     def __exit__(self, *_: object) -> None:
         self._pool.stop()
 
-    def result(self, task: int, number: int) -> Explored | Refused | None:
+    def result(self, task: int, number: int) -> Explored | RefusedWorkload | None:
         """Return the result of workload ``number`` of a task, once. None means that only the run directory has it: it
         was done before, or too many results were waiting.
 
@@ -120,7 +120,7 @@ class Pipeline(JobQueue):
             self._jobs.append(observation)
             self._pool.changed.notify_all()
 
-    def finish(self, work: TaskUnderWay, number: int, states: int, result: Explored | Refused) -> None:
+    def finish(self, work: TaskUnderWay, number: int, states: int, result: Explored | RefusedWorkload) -> None:
         """Note the ``result`` of a workload, and that so many of its ``states`` were tried one by one."""
         self.progress.finished(work.left[number].title, work.task.effort.budget - states)
         with self._pool.changed:
@@ -144,9 +144,9 @@ class _WorkloadJob(Job):
         task.run.save_loss(self._folder, self._workload, reason, trace)
         at = f" ({self._folder / 'traceback.txt'})" if trace else ""
         self._pipeline.progress.step(f"unknown: {task.configuration.name}, {self.title}: {reason}{at}")
-        self._finish(Refused(self._workload, reason))
+        self._finish(RefusedWorkload(self._workload, reason))
 
-    def _finish(self, result: Explored | Refused) -> None:
+    def _finish(self, result: Explored | RefusedWorkload) -> None:
         self._pipeline.finish(self._work, self._number, self.states, result)
 
 
@@ -155,13 +155,13 @@ class _RecordingJob(_WorkloadJob):
 
     when, verb = " while recording", "recorded"
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         task, workload = self._task, self._workload
         narrates = self.first_loss is not None  # the console then has the step at which it fell
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
-            self._refuse(Refused(workload, f"its initial tree cannot be made: {refusal}"))
+            self._refuse(RefusedWorkload(workload, f"its initial tree cannot be made: {refusal}"))
             return True
         try:
             made, completion = task.configuration, task.model.completion
@@ -169,10 +169,10 @@ class _RecordingJob(_WorkloadJob):
             case = Case.of(made, workload, base, recording, task.model)
             _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:
-            self._refuse(Refused(workload, f"the guest refused it: {refusal}"))
+            self._refuse(RefusedWorkload(workload, f"the guest refused it: {refusal}"))
             return True
         except (RecordingError, MalformedError) as refusal:
-            self._refuse(Refused(workload, f"the recording was refused: {refusal}"))
+            self._refuse(RefusedWorkload(workload, f"the recording was refused: {refusal}"))
             return True
         task.run.save_recording(self._folder, workload, base, recording)
         self._pipeline.observe_later(self._work, self._number, RecordedCase(task, self._number, self._folder, case))
@@ -180,7 +180,7 @@ class _RecordingJob(_WorkloadJob):
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
         if isinstance(error, GuestLost) and error.loss.is_by_kernel:
-            self._refuse(Refused.by_kernel(self._workload, error.loss))
+            self._refuse(RefusedWorkload.by_kernel(self._workload, error.loss))
         else:
             super().give_up(error, reason, trace)
 
@@ -198,7 +198,7 @@ class _RecordingJob(_WorkloadJob):
         run.save_base(base)
         return base
 
-    def _refuse(self, refused: Refused) -> None:
+    def _refuse(self, refused: RefusedWorkload) -> None:
         self._task.run.save_refusal(self._folder, refused)
         name = self._task.configuration.name
         self._pipeline.progress.step(f"not recorded: {name}, {self.title}: {refused.reason}")
@@ -212,7 +212,7 @@ class _ObservationJob(_WorkloadJob):
     recorded: RecordedCase | None = None
     _seen: Observed | None = None
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
         recorded = self.recorded = self.recorded or read_back(task, self._number)
         self._seen = explore(agent, task.configuration, recorded.case.asked, task.effort, tell, task.sights)

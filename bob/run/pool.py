@@ -32,7 +32,7 @@ from bob.run.agents import AnyGuests, agent_in
 
 T = TypeVar("T")
 R = TypeVar("R")
-Tell = Callable[[int], None]
+StateSink = Callable[[int], None]
 """Reports that so many more crash states of a job are done. It also ends the job when the run is stopped."""
 Errand = Callable[[], None]
 """Work that a worker does without a guest of the queue."""
@@ -62,7 +62,7 @@ class Job:
         self.first_loss: str | None = None
         self.states = 0
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         """Do it, and return whether the guest can do more. Raises GuestLost, AgentBroken or Lost if it was lost."""
         raise NotImplementedError
 
@@ -280,7 +280,7 @@ class _ItemJob(Job, Generic[T, R]):
         super().__init__(title)
         self._item, self._make = item, make
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         self.result = self._make(agent, self._item)
         return True
 

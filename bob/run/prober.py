@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import questions
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING
@@ -34,7 +34,7 @@ from bob.result import (
     environment_from_json,
     from_json,
 )
-from bob.run.agents import Guests, check_image, guests_of, image_called, jobs_for
+from bob.run.agents import GuestSource, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
 from bob.run.tasks import Explored, Task
@@ -120,7 +120,7 @@ def asked_workloads(request: ProbeRequest) -> list[Workload]:
 
 
 @cache  # the columns of a matrix ask the same
-def _asking(rows: Rows, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
+def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
     """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
     operations."""
     probes = probes_of(rows)
@@ -331,7 +331,7 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
     return None
 
 
-def environment_of(hypervisor: Guests, image: Image, request: ProbeRequest) -> Environment:
+def environment_of(hypervisor: GuestSource, image: Image, request: ProbeRequest) -> Environment:
     """What ``request`` is measured on."""
     package = request.configuration.fs.package
     mkfs = f"{package} {image.tools.get(package, '(unknown version)')}"

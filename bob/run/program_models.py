@@ -40,7 +40,7 @@ from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import Pool, each_in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
-from bob.run.state_queue import Built, StateQueue
+from bob.run.state_queue import BuiltTrees, StateQueue
 
 MOST_TRIED = 50
 """So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
@@ -244,7 +244,7 @@ class _ModelledProgram:
             put_program(agent, self.case.work)
             builders[agent] = TreeBuilder(agent, self.root)
 
-        def check(agent: Agent, built: Built) -> list[CheckerAnswer]:
+        def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
             asked = [BuiltChecking(tree, state.told) for state, tree in built]
             return builders[agent].check(asked, self.case.work.seconds)
 

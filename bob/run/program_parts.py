@@ -56,7 +56,7 @@ def spread(
 
 
 @dataclass(frozen=True, slots=True)
-class AskedProgram:
+class ProgramPart:
     """The question of a part. ``explores`` and ``answers`` are as of :func:`bob.run.programs.try_program`."""
 
     request: ProbeRequest
@@ -70,11 +70,11 @@ def is_program(run: RunDirectory) -> bool:
     return "asked" in run.about()
 
 
-def asked_of(run: RunDirectory, host: Host) -> AskedProgram:
+def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
     """Return what the part in ``run`` is asked, for guests on ``host``."""
     asked = run.about()["asked"]
     models = tuple(model_from_json(document) for document in asked["models"])
-    return AskedProgram(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
+    return ProgramPart(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
 
 
 class _ProgramParts:

@@ -28,7 +28,7 @@ from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests
-from bob.run.pool import Job, JobQueue, Lost, Pool, Tell
+from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
 from bob.run.program_recording import session_of
 
 LEAST_SAMPLED = 3
@@ -70,10 +70,10 @@ class _WindowJob(Job):
         self._case, self._window, self._request = case, window, request
         self._sights, self._progress = sights, progress
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         window, case = self._window, self._case.within(self._window)
         observed = explore(agent, case.subject, case.plan, _effort(self._request), tell, self._sights)
-        checked = _Checks()
+        checked = _CheckerRuns()
         if agent.is_sound:
             try:
                 _check(agent, case, window, self._request, observed, checked, tell)
@@ -95,7 +95,7 @@ class _WindowJob(Job):
 
 
 @dataclass(slots=True)
-class _Checks:
+class _CheckerRuns:
     """The checker's answers so far, by outcome; in how many runs; and how it contradicted itself, if it did."""
 
     answers: dict[int, CheckerAnswer] = field(default_factory=dict)
@@ -119,8 +119,8 @@ def _check(
     window: Window,
     request: ProbeRequest,
     observed: Observed,
-    checked: _Checks,
-    tell: Tell,
+    checked: _CheckerRuns,
+    tell: StateSink,
 ) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain. Then run it on a sample of
     other states with the same tree, and once more where it did not end."""

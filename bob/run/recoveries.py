@@ -21,9 +21,9 @@ from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
 from bob.report.counts import plural
 from bob.request import ProbeRequest
-from bob.run.agents import Guests
-from bob.run.pool import Job, JobQueue, Lost, Pool, Tell
-from bob.store.refused import Refused
+from bob.run.agents import GuestSource
+from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.trace import differences
 from bob.trace.base import Base
@@ -31,7 +31,7 @@ from bob.workload.operations import Workload
 
 
 def crash_recoveries(
-    guests: Guests,
+    guests: GuestSource,
     image: Image,
     run: RunDirectory,
     request: ProbeRequest,
@@ -80,7 +80,7 @@ class _RecoveryJob(Job):
         self._progress = progress
         self._seen: Observed | None = None
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         run, request, recovered = self._run, self._request, self._recovered
         subject, origin = request.configuration, run.folder(recovered.number, self._origin)
         base = after_crash(run.case(origin, subject, request.model), recovered.state)
@@ -90,7 +90,7 @@ class _RecoveryJob(Job):
             recording = record_recovery(agent, subject, base, completion=completion)
             case = Case.of(subject, self._workload, base, recording, request.model)
         except (UsageError, RecordingError, MalformedError) as refusal:
-            run.save_refusal(self.folder, Refused(self._workload, f"the recording was refused: {refusal}"))
+            run.save_refusal(self.folder, RefusedWorkload(self._workload, f"the recording was refused: {refusal}"))
             run.clear_loss(self.folder)
             return True
         run.save_base(base)

@@ -19,14 +19,14 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
-from bob.run.witness_image import Found, by_image, each_witness
+from bob.run.witness_image import WitnessFile, by_image, each_witness
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read
 from bob.workload.pattern import describe
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class WitnessReplay:
     """How often a witness, which was ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of
     ``times``; and what was found, a line each."""
 
@@ -49,7 +49,7 @@ def replay(
     connect: str | None,
     times: int,
     progress: Progress,
-) -> Iterator[Replayed]:
+) -> Iterator[WitnessReplay]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
     A path may be a run directory: all witnesses in it. One guest serves for all of one image, and of programs with the
@@ -60,13 +60,13 @@ def replay(
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 
-    def again(agent: Agent, used: Image, found: Found) -> Replayed:
+    def again(agent: Agent, used: Image, found: WitnessFile) -> WitnessReplay:
         return _replay(agent, used.kernel_release, *found, times)
 
     return each_witness(images, Clock.REAL, again, progress, connect)
 
 
-def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> Replayed:
+def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int) -> WitnessReplay:
     payload = b"".join(data for _sector, data in witness.runs)
     delta, position = [], 0
     for sector, data in witness.runs:
@@ -76,15 +76,15 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     session = Session(agent, witness.configuration, witness.base, [], payload)
     # Each state of a request is built, mounted and taken back on its own; one request each, to leave nothing over.
-    views = [_View(agent, session, delta, payload) for _ in range(times)]
+    views = [_WitnessView(agent, session, delta, payload) for _ in range(times)]
     shown = [witness.claim.broken(view, witness.context) for view in views]
     confirmed = sum(evidence is not None for evidence in shown)
     evidence = next((found for found in shown if found is not None), "the violation does not show")
     found = views[0].observation
-    return Replayed(str(path), kernel, witness.kernel, confirmed, times, lines(found), evidence, found)
+    return WitnessReplay(str(path), kernel, witness.kernel, confirmed, times, lines(found), evidence, found)
 
 
-class _View:
+class _WitnessView:
     """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
 
     def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:

@@ -18,7 +18,7 @@ from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.request import Host, ProbeRequest
 from bob.run.guest_images import asked_images
-from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, Guests, Questions
+from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names
 from bob.subject import FileSystem, Subject
 from bob.workload.finishes import default_finishes
@@ -67,7 +67,7 @@ def program_requests(
     paces: Sequence[Pace],
     exploration: Exploration,
     image: str,
-    guests: Guests,
+    guests: GuestOptions,
     *,
     scheduler: str | None = None,
     progress: Callable[[str], None],
@@ -116,7 +116,7 @@ def _check_numbers(request: ProbeRequest) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PartLabels:
     """What the parts of a quick question are called where a mistake in one is told."""
 
     setup: str
@@ -125,12 +125,12 @@ class Parts:
     expect: str
 
 
-PYTHON_PARTS = Parts("setup", "operations", "finishes", "expect")
+PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")
 """As arguments of :func:`bob.try_`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuickQuestion:
     """A quick question as it is written: what is done after ``setup``, and what is expected after a crash.
 
     It is asked after each of the ``finishes``, or those by default where there are none. ``parts`` says what these are
@@ -143,7 +143,7 @@ class Question:
     finishes: Sequence[str] = ()
     at: At = At.END
     most_witnesses: int = MOST_WITNESSES
-    parts: Parts = PYTHON_PARTS
+    parts: PartLabels = PYTHON_PARTS
 
     @property
     def there(self) -> str:
@@ -151,7 +151,7 @@ class Question:
         return f"what {self.parts.setup} makes is there when the first operation begins"
 
 
-def trial(question: Question, request: ProbeRequest) -> Trial:
+def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
     """``question``, read, to be asked as ``request`` says. A mistake is pointed at in the text that has it.
 
     Raises UsageError, and what :func:`checked` raises.
@@ -166,7 +166,7 @@ def trial(question: Question, request: ProbeRequest) -> Trial:
     return Trial(request, workloads, expectations, question.most_witnesses)
 
 
-def _workloads(question: Question, fs: FileSystem) -> tuple[tuple[Workload, ...], History]:
+def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload, ...], History]:
     """What is asked for, once for each finish, and what it does where nothing crashes."""
     parts = question.parts
     with _naming(parts.setup):

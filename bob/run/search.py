@@ -19,7 +19,7 @@ from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, from_json
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
-from bob.run.lots import Done, Lots
+from bob.run.lots import FinishedLot, Lots
 from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
@@ -140,7 +140,7 @@ class _Searching:
             self._progress.judged(cell)
         return result
 
-    def _lots(self) -> list[Done]:
+    def _lots(self) -> list[FinishedLot]:
         """All lots, done here or by the workers of a cluster."""
         directory, scheduler = self._directory, self._request.host.scheduler
         lots = Lots(directory, self, self._progress)
@@ -155,14 +155,14 @@ class _Searching:
         """What is asked of the workloads of a lot."""
         return replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
 
-    def again(self, folder: Path, count: int, known: Sequence[Done]) -> tuple[Workload, ...]:
+    def again(self, folder: Path, count: int, known: Sequence[FinishedLot]) -> tuple[Workload, ...]:
         """The workloads of the lot in ``folder``, which was begun before, when the lots ``known`` were. Raises
         StoreError where it was begun with others."""
         lot = self._next(count, known)
         _check_kept(folder, lot)
         return lot
 
-    def more(self, known: Sequence[Done], places: int) -> tuple[Workload, ...]:
+    def more(self, known: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
         """The next lot, for one of so many ``places`` at which lots are done side by side (0: here), when the lots
         ``known`` are done, the first ones without a gap; none where there is no more to do."""
         if known and self._is_broken(known):
@@ -170,14 +170,14 @@ class _Searching:
         self._places = max(1, places)
         return self._next_lot(known, places)
 
-    def count(self, workloads: int, seconds: float, done: Sequence[Done]) -> None:
+    def count(self, workloads: int, seconds: float, done: Sequence[FinishedLot]) -> None:
         """Note that so many ``workloads`` of a lot were done in so many ``seconds``; now these lots are ``done``."""
         self._busy += seconds
         self._tried += workloads
         self._keep(done)
         self._tell(done)
 
-    def _keep(self, done: Sequence[Done]) -> None:
+    def _keep(self, done: Sequence[FinishedLot]) -> None:
         """Keep what was found so far, unless that took long and was done a short time ago: of all lots as one, it takes
         longer and longer."""
         began = self._clock()
@@ -185,7 +185,7 @@ class _Searching:
             told(self._directory, done)
             self._keep_again = self._clock() + KEPT_FOR * (self._clock() - began)
 
-    def _is_broken(self, done: Sequence[Done]) -> bool:
+    def _is_broken(self, done: Sequence[FinishedLot]) -> bool:
         """Whether every property is broken that is to be."""
         wanted = set(self._asked.props)
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
@@ -207,7 +207,7 @@ class _Searching:
         tell_results(self._directory.path)
         return from_json(read_document(self._directory.path / "result.json"))
 
-    def _next(self, count: int, done: Sequence[Done]) -> tuple[Workload, ...]:
+    def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
         """The next ``count`` workloads, or fewer. Where properties are to be broken, only those that ask for one that
         the lots ``done`` have not broken: so it is the same ones when the search is resumed."""
         workloads = self._planned.workloads
@@ -225,7 +225,7 @@ class _Searching:
                 answers.setdefault(said, []).append(f"{word} ({plural(skipped[word], 'workload')})")
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
-    def _next_lot(self, done: Sequence[Done], places: int = 0) -> tuple[Workload, ...]:
+    def _next_lot(self, done: Sequence[FinishedLot], places: int = 0) -> tuple[Workload, ...]:
         """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so many lots
         as ``places`` are done at a time; 0 is no cluster."""
         if self._asked.seconds is None:
@@ -244,7 +244,7 @@ class _Searching:
         size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
         return self._next(size, done) if rate * left >= FEWEST else ()
 
-    def _tell(self, done: Sequence[Done]) -> None:
+    def _tell(self, done: Sequence[FinishedLot]) -> None:
         """One line on how far it is, how fast it goes, and how long it will take."""
         folders = {folder for folder, _result in done}
         tried = sum(count for folder, count in self._directory.lots() if folder in folders)
@@ -263,7 +263,7 @@ class _Searching:
         self._progress.step(", ".join(words))
 
 
-def _broken(done: Sequence[Done]) -> set[str]:
+def _broken(done: Sequence[FinishedLot]) -> set[str]:
     """The names of the rows that are broken so far."""
     cells = chain.from_iterable(result.configurations[0].properties for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}

@@ -17,10 +17,10 @@ from bob.image import Image
 from bob.progress import Progress
 from bob.run.program_shrinker import ProgramShrinker
 from bob.run.shrinker import Shrinker, in_words
-from bob.run.witness_image import Found, by_image, each_witness
+from bob.run.witness_image import WitnessFile, by_image, each_witness
 from bob.story.timeline import ProgramCallEvent
 from bob.witness import document as witness
-from bob.witness.document import Size
+from bob.witness.document import WitnessSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Shrunk:
 
     path: Path
     document: Mapping[str, Any] | None
-    before: Size
-    after: Size
+    before: WitnessSize
+    after: WitnessSize
 
 
 def shrink(
@@ -51,7 +51,7 @@ def shrink(
     return each_witness(by_image(witnesses, image, progress), Clock.VIRTUAL, shrink_one, progress, connect)
 
 
-def _shrink(agent: Agent, image: Image, each: Found, *, budget: int, progress: Progress) -> Shrunk:
+def _shrink(agent: Agent, image: Image, each: WitnessFile, *, budget: int, progress: Progress) -> Shrunk:
     path, found = each
     before = found.shrunk_from or found.size
     calls: Sequence[ProgramCallEvent] = ()

@@ -30,7 +30,7 @@ from bob.report.counts import plural
 from bob.subject import Subject
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
-from bob.witness.document import Showing, Size
+from bob.witness.document import Showing, WitnessSize
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
@@ -188,7 +188,7 @@ class _Looking:
         return Observed(tuple(self.seen), self.session.findings, self.case.plan.nothing_explored())
 
 
-def in_words(size: Size) -> str:
+def in_words(size: WitnessSize) -> str:
     """How large a witness is, for people. A program has no operations that could be left out."""
     off = f"{plural(size.departure, 'write')} off a clean prefix"
     return f"{size.operations} operations, {size.setup} in the initial tree, {off}" if size.operations else off

@@ -14,7 +14,7 @@ from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node
 from bob.program.answer import Batches, CheckerAnswer
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Tell
+from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, StateSink
 
 BATCH = 20
 """Most states in one request."""
@@ -23,8 +23,8 @@ MOST_BYTES = 16 * 1024 * 1024
 MOST_HUNG = 100
 """Most states that are checked once more because their check did not end in time."""
 
-Built = Sequence[tuple[ModelState, Mapping[str, Node]]]
-Check = Callable[[Agent, Built], Sequence[CheckerAnswer]]
+BuiltTrees = Sequence[tuple[ModelState, Mapping[str, Node]]]
+TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 """Has the checker look at some states in the guest of an agent."""
 
 
@@ -43,7 +43,7 @@ class StateQueue(JobQueue):
         tries: ModelStates,
         most: int,
         answers: dict[bytes, CheckerAnswer],
-        check: Check,
+        check: TreeCheck,
         *,
         again: int = 0,
         seed: int = 1,
@@ -81,7 +81,7 @@ class StateQueue(JobQueue):
         )
         return super().next(has_guest=has_guest)
 
-    def _new(self) -> Built:
+    def _new(self) -> BuiltTrees:
         """Return the next states without an answer; none when all were handed out."""
         new: list[tuple[ModelState, Mapping[str, Node]]] = []
         size = 0
@@ -126,11 +126,11 @@ class _BatchJob(Job):
 
     when = " while checking"
 
-    def __init__(self, queue: StateQueue, built: Built, *, is_first: bool) -> None:
+    def __init__(self, queue: StateQueue, built: BuiltTrees, *, is_first: bool) -> None:
         super().__init__(queue.name)
         self._queue, self._built, self._is_first = queue, built, is_first
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         queue, began = self._queue, time.monotonic()
         try:
             answers = queue.check(agent, self._built)

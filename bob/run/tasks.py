@@ -12,7 +12,7 @@ from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.observed import Observed
 from bob.observe.sights import Sights
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject
 from bob.trace.base import Base
@@ -63,7 +63,7 @@ class TaskUnderWay:
 
     task: Task
     left: dict[int, Workload]
-    results: dict[int, Explored | Refused | None] = field(default_factory=dict)
+    results: dict[int, Explored | RefusedWorkload | None] = field(default_factory=dict)
     bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
     refusal: UsageError | None = None
 

@@ -19,25 +19,25 @@ from bob.run.pool import each_in_a_guest
 from bob.witness.document import Witness
 
 R = TypeVar("R")
-Found = tuple[Path, Witness]
+WitnessFile = tuple[Path, Witness]
 """A witness and the file that it is in."""
 
 
 def by_image(
-    witnesses: Sequence[Found],
+    witnesses: Sequence[WitnessFile],
     name: str | None,
     progress: Progress,
     *,
     connect: str | None = None,
     any_kernel: bool | None = None,
-) -> list[tuple[Image, list[Found]]]:
+) -> list[tuple[Image, list[WitnessFile]]]:
     """The image ``name`` with all of ``witnesses``; without a name, the images that they were found with, each with its
     own. Images are built if they have to be. Where the name is that of a domain, the libvirt at ``connect`` has it.
 
     Where the kernel of an image is another package of the series that a witness is of, ``progress`` is told so. Raises
     UsageError where it is another kernel, unless ``any_kernel`` will do; None says that there is no such option.
     """
-    groups: dict[str, list[Found]] = {}
+    groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
     images = [(image_called(each, progress.step, connect), group) for each, group in groups.items()]
@@ -60,9 +60,9 @@ def by_image(
 
 
 def each_witness(
-    images: Sequence[tuple[Image, Sequence[Found]]],
+    images: Sequence[tuple[Image, Sequence[WitnessFile]]],
     clock: Clock,
-    do: Callable[[Agent, Image, Found], R],
+    do: Callable[[Agent, Image, WitnessFile], R],
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
@@ -77,13 +77,13 @@ def each_witness(
                 world = ensure_world(image, packages, progress.step)
                 items = [(str(found[0]), found) for found in alike]
 
-                def do_one(agent: Agent, found: Found, image: Image = image) -> R:
+                def do_one(agent: Agent, found: WitnessFile, image: Image = image) -> R:
                     return do(agent, image, found)
 
                 yield from each_in_a_guest(guests, image, clock, items, do_one, progress, world)
 
 
-def _packages(found: Found) -> tuple[str, ...]:
+def _packages(found: WitnessFile) -> tuple[str, ...]:
     return found[1].claim.packages
 
 

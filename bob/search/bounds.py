@@ -17,7 +17,7 @@ from bob.catalogue.probe_files import counted
 from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
 from bob.resources import shipped
-from bob.schema import Declaration, Line, adapt, declared, mistakes_in, toml
+from bob.schema import Declaration, OneLine, adapt, declared, mistakes_in, toml
 from bob.workload import operations as ops
 from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
@@ -95,16 +95,16 @@ def filling(length: int) -> tuple[Operation, ...]:
 class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
     """A file of bounds."""
 
-    about: Line
-    files: tuple[Line, ...]
-    setup: tuple[Line, ...]
-    begin: tuple[Line, ...] = ()
-    directories: tuple[Line, ...] = ()
-    operations: tuple[Line, ...] = ()
-    calls: tuple[Line, ...] = ()
-    between: tuple[Line, ...] = ()
-    promises: tuple[Line, ...]
-    leave: Line | None = None
+    about: OneLine
+    files: tuple[OneLine, ...]
+    setup: tuple[OneLine, ...]
+    begin: tuple[OneLine, ...] = ()
+    directories: tuple[OneLine, ...] = ()
+    operations: tuple[OneLine, ...] = ()
+    calls: tuple[OneLine, ...] = ()
+    between: tuple[OneLine, ...] = ()
+    promises: tuple[OneLine, ...]
+    leave: OneLine | None = None
 
     def bounds(self, name: str) -> Bounds:
         """Return the bounds, which are called ``name``. Raises ValueError or UsageError where they cannot be."""

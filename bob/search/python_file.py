@@ -26,7 +26,7 @@ from bob.search.bounds import load, promised, together
 from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
 from bob.search.space import is_asked
 from bob.search.within import MOST_MISSES
-from bob.workload.called import FileSystem, Refused, Stopped
+from bob.workload.called import RefusedCall, SimulatedFileSystem, Stopped
 from bob.workload.language import write_one
 from bob.workload.operations import At, Operation, Workload
 
@@ -118,7 +118,7 @@ class PythonFile:
         """
         module = self._begun()
         setup = self._set_up(module)
-        fs = FileSystem(self.name, setup)
+        fs = SimulatedFileSystem(self.name, setup)
 
         def goes_on(frame: FrameType) -> bool:
             return seen is None or self._is_new(frame, module, fs, choose, seen)
@@ -132,7 +132,7 @@ class PythonFile:
                     f"workload() is to return nothing, and returned a value of type {type(returned).__name__}",
                     hint="it calls fs and choose; with a yield in it, it would return a generator",
                 )
-        except Refused as error:
+        except RefusedCall as error:
             ended, refused = Ended.REFUSED, self._told(error).message
         except Stopped:
             ended = Ended.SEEN
@@ -167,13 +167,13 @@ class PythonFile:
 
     def _set_up(self, module: Mapping[str, Any]) -> tuple[Operation, ...]:
         """The operations that make the initial tree."""
-        fs = FileSystem(self.name)
+        fs = SimulatedFileSystem(self.name)
         if SETUP in module:
             self._call(module[SETUP], fs)
         made = tuple(fs.performing.done)
         if self._setup is None:
             try:
-                FileSystem(self.name, made)
+                SimulatedFileSystem(self.name, made)
             except UsageError as error:
                 raise UsageError(f"{self.name}, in setup(fs): {error.message}", hint=error.hint) from None
             self._setup = made
@@ -185,7 +185,7 @@ class PythonFile:
         return made
 
     def _is_new(
-        self, frame: FrameType, module: Mapping[str, Any], fs: FileSystem, choose: Choose, seen: set[Hashable]
+        self, frame: FrameType, module: Mapping[str, Any], fs: SimulatedFileSystem, choose: Choose, seen: set[Hashable]
     ) -> bool:
         """Whether no run was at this place before with the same signature and the same variables."""
         signature = module.get(SIGNATURE)
@@ -202,7 +202,7 @@ class PythonFile:
         seen.add((place, found))
         return True
 
-    def _signature(self, signature: Any, fs: FileSystem) -> Hashable:
+    def _signature(self, signature: Any, fs: SimulatedFileSystem) -> Hashable:
         if signature == TREE:
             return fs.state()
         if not callable(signature):
@@ -219,7 +219,7 @@ class PythonFile:
                 hint="bob can compare numbers and texts, and lists, tuples, dictionaries and sets of these",
             ) from None
 
-    def _call(self, function: Callable[[FileSystem], Any], fs: FileSystem) -> Any:
+    def _call(self, function: Callable[[SimulatedFileSystem], Any], fs: SimulatedFileSystem) -> Any:
         """What ``function`` of the file returns. Raises UsageError for a mistake, also for a call that is refused."""
         try:
             value = function(fs)
@@ -239,7 +239,7 @@ class PythonFile:
         place = f"{self.name}, line {lines[-1]}" if lines else self.name
         if isinstance(mistake, UsageError):
             return _Told(f"{place}: {mistake.message}", hint=mistake.hint)
-        words = str(mistake) if isinstance(mistake, Refused) else f"{type(mistake).__name__}: {mistake}"
+        words = str(mistake) if isinstance(mistake, RefusedCall) else f"{type(mistake).__name__}: {mistake}"
         taken = ", ".join(str(one.taken) for one in places)
         hint = f"it was run with the choices {taken} (0 is the first option)" if taken else _FORM
         return _Told(f"{place}: {' '.join(words.split()).removesuffix(':')}", hint=hint)

@@ -30,9 +30,9 @@ from bob.report.documents import to_csv, to_latex
 from bob.report.templating import SAYS, html
 from bob.result import condensed, to_json
 from bob.site import sources
-from bob.site.links import Fault, faults
+from bob.site.links import PageFault, faults
 from bob.site.living import is_finer, living
-from bob.site.rely import Word, answered, is_of_a_prompt_disk
+from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
 
 MODELS = "osdi14-linux-6.1"
@@ -53,14 +53,14 @@ _OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltSite:
     """What was built: how many pages, and what is wrong with them."""
 
     pages: int
-    faults: tuple[Fault, ...]
+    faults: tuple[PageFault, ...]
 
 
-def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> Built:
+def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
     """Build the site of the project in ``root``, and of ``runs``, into the folder ``target``.
 
     What is in the folder is replaced, if that is a site; the folder is left alone where something is wrong. Raises
@@ -84,7 +84,7 @@ def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> Built:
         if not wrong:
             (site / MARKER).write_text("A site that bob made. A newer one may take its place.\n")
             _replace(site, target)
-        return Built(sum(1 for _page in site.rglob("*.html")), wrong)
+        return BuiltSite(sum(1 for _page in site.rglob("*.html")), wrong)
 
 
 def check(root: Path, target: Path) -> None:
@@ -172,7 +172,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             groups=[
                 (title, about, [answered(one, results) for one in idioms if one.id]) for title, about, idioms in GROUPS
             ],
-            words=list(Word),
+            words=list(Grade),
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",
             models_folder=MODELS,
             model_workloads=", ".join(map(str, counts)),

@@ -24,7 +24,7 @@ _LOADED = {"src", "srcset", "poster", "data", "background", "action", "formactio
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PageFault:
     """What is wrong on a page: it is named from the site's folder on."""
 
     page: str
@@ -43,28 +43,30 @@ class _Page:
     loads: frozenset[str]
 
 
-def faults(site: Path) -> Iterator[Fault]:
+def faults(site: Path) -> Iterator[PageFault]:
     """All that is wrong with the pages and style sheets in the folder ``site``."""
     read = cache(_read)
     for path in sorted(site.rglob("*")):
         name = path.relative_to(site).as_posix()
         if path.suffix == ".css":
             loads = {found[1] or found[2] for found in _STYLE.finditer(path.read_text())}
-            yield from (Fault(name, f"loads {one} from another host") for one in sorted(loads) if _HOST.match(one))
+            yield from (PageFault(name, f"loads {one} from another host") for one in sorted(loads) if _HOST.match(one))
         elif path.suffix == ".html":
             page = read(path)
-            yield from (Fault(name, f"loads {one} from another host") for one in sorted(page.loads) if _HOST.match(one))
+            yield from (
+                PageFault(name, f"loads {one} from another host") for one in sorted(page.loads) if _HOST.match(one)
+            )
             for link in sorted(page.links | page.loads):
                 target, _, anchor = link.partition("#")
                 if _ELSEWHERE.match(link):
                     continue
                 led = Path(os.path.normpath(path.parent / unquote(target.partition("?")[0]))) if target else path
                 if not led.is_relative_to(site):
-                    yield Fault(name, f"{link} leads out of the site")
+                    yield PageFault(name, f"{link} leads out of the site")
                 elif not led.is_file():
-                    yield Fault(name, f"{link} leads to nothing")
+                    yield PageFault(name, f"{link} leads to nothing")
                 elif anchor and led.suffix == ".html" and unquote(anchor) not in read(led).anchors:
-                    yield Fault(name, f"{link} leads to an anchor that is not there")
+                    yield PageFault(name, f"{link} leads to an anchor that is not there")
 
 
 def _read(path: Path) -> _Page:

@@ -21,7 +21,7 @@ FIRST = ("ext4", "xfs", "btrfs")
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ResultCell:
     """A cell of the table: where its evidence is, and in words what it says."""
 
     name: str
@@ -32,7 +32,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ResultRow:
     """A configuration of a reference, with its cells: None where a property was not probed."""
 
     fs: str
@@ -41,7 +41,7 @@ class Row:
     kernel: str
     reference: str
     link: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[ResultCell | None, ...]
 
     @property
     def version(self) -> str:
@@ -61,14 +61,14 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CellChange:
     """A cell of one configuration that differs between two kernels, or between two measurements on one."""
 
     name: str
     label: str
     kind: Kind
-    before: Cell
-    after: Cell
+    before: ResultCell
+    after: ResultCell
     kernels: tuple[str, str]
     references: tuple[str, str]
 
@@ -79,11 +79,11 @@ class Living:
     the same configurations were measured, each with how many cells were compared and those that changed; ``doubts`` are
     cells that differ between measurements of one configuration on one kernel."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
     families: dict[str, list[str]]
     meanings: dict[str, str]
-    steps: tuple[tuple[str, str, int, tuple[Change, ...]], ...]
-    doubts: tuple[Change, ...]
+    steps: tuple[tuple[str, str, int, tuple[CellChange, ...]], ...]
+    doubts: tuple[CellChange, ...]
 
     @property
     def kernels(self) -> list[str]:
@@ -133,10 +133,10 @@ def options_of(shown: PageColumn) -> str:
     return ", ".join(filter(None, told)) or "default options"
 
 
-def cell_of(reference: Reference, shown: PageCell) -> Cell:
+def cell_of(reference: Reference, shown: PageCell) -> ResultCell:
     """``shown``, with the place of its evidence on the site."""
     found = shown.cell
-    return Cell(found.name, shown.mark, found.verdict, reference.place(shown), shown.summary)
+    return ResultCell(found.name, shown.mark, found.verdict, reference.place(shown), shown.summary)
 
 
 def is_finer(shown: PageColumn) -> bool:
@@ -144,13 +144,13 @@ def is_finer(shown: PageColumn) -> bool:
     return any(cell.is_in_grid for cell in shown.cells.values())
 
 
-def _order(row: Row) -> tuple[object, ...]:
+def _order(row: ResultRow) -> tuple[object, ...]:
     return (*order_of(row.fs), row.variant != "default", row.variant, version(row.kernel), row.reference)
 
 
-def _row(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Row:
+def _row(reference: Reference, shown: PageColumn, names: Sequence[str]) -> ResultRow:
     cells = (cell_of(reference, shown.cells[name]) if name in shown.cells else None for name in names)
-    return Row(
+    return ResultRow(
         fs=shown.configuration.fs,
         variant=shown.column.variant,
         options=options_of(shown),
@@ -163,7 +163,7 @@ def _row(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Row:
 
 def _compared(
     every: Sequence[tuple[Reference, PageColumn]],
-) -> tuple[tuple[tuple[str, str, int, tuple[Change, ...]], ...], tuple[Change, ...]]:
+) -> tuple[tuple[tuple[str, str, int, tuple[CellChange, ...]], ...], tuple[CellChange, ...]]:
     """What changed between kernels, and between measurements on one kernel, of configurations with the same options.
 
     Of several measurements on one kernel the first speaks for it.
@@ -173,8 +173,8 @@ def _compared(
         found = shown.configuration
         by_kernel = same.setdefault((found.fs, found.mkfs_options, found.mount_options), {})
         by_kernel.setdefault(reference.kernel, []).append((reference, shown))
-    steps: dict[tuple[str, str], tuple[int, list[Change]]] = {}
-    doubts: list[Change] = []
+    steps: dict[tuple[str, str], tuple[int, list[CellChange]]] = {}
+    doubts: list[CellChange] = []
     for by_kernel in same.values():
         kernels = sorted(by_kernel, key=version)
         for older, newer in pairwise(kernels):
@@ -188,7 +188,7 @@ def _compared(
     return tuple((*pair, compared, tuple(changes)) for pair, (compared, changes) in ordered), tuple(doubts)
 
 
-def _changes(a: tuple[Reference, PageColumn], b: tuple[Reference, PageColumn]) -> Iterator[Change]:
+def _changes(a: tuple[Reference, PageColumn], b: tuple[Reference, PageColumn]) -> Iterator[CellChange]:
     """The cells of two configurations that do not say the same."""
     (older, before), (newer, after) = a, b
     for name in before.cells:
@@ -196,7 +196,7 @@ def _changes(a: tuple[Reference, PageColumn], b: tuple[Reference, PageColumn]) -
             continue
         kind = kind_of(answer_of(before.cells[name].cell), answer_of(after.cells[name].cell))
         if kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS, Kind.UNDECIDED):
-            yield Change(
+            yield CellChange(
                 name,
                 f"{after.configuration.fs}, {options_of(after)}",
                 kind,

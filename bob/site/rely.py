@@ -26,7 +26,7 @@ from bob.site.results import RESULTS, Reference, Results, Tested, short
 from bob.trace.completion import Completion
 
 
-class Word(Enum):
+class Grade(Enum):
     """An answer in a word, what stands before it, the tone of its colour, and what it means."""
 
     YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
@@ -48,36 +48,36 @@ class Word(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class IdiomAnswer:
     """The answer of one configuration. ``evidence`` says how it is known, ``link`` where more is, if anywhere."""
 
     fs: str
     configuration: str
-    word: Word
+    word: Grade
     evidence: tuple[str, ...]
     link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredIdiom:
     """An idiom with its answers, file system by file system; and the file systems of the table that have none."""
 
     idiom: Idiom
-    answers: tuple[tuple[str, tuple[Answer, ...]], ...]
+    answers: tuple[tuple[str, tuple[IdiomAnswer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
-    def word(self, answers: Sequence[Answer]) -> Word:
+    def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
         """What they say together: where none says yes, the one that says most against it."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
-            return Word.SOME
+            return Grade.SOME
         return max(words, key=_AGAINST.index)
 
-    def says(self, answers: Sequence[Answer]) -> str:
+    def says(self, answers: Sequence[IdiomAnswer]) -> str:
         """The same in words: ``yes``, ``yes in 1 of 4``."""
         word = self.word(answers)
         yes = sum(answer.word in _SAYS_YES for answer in answers)
-        return f"yes in {yes} of {len(answers)}" if word is Word.SOME else word.word
+        return f"yes in {yes} of {len(answers)}" if word is Grade.SOME else word.word
 
     def anchor(self, fs: str) -> str:
         """Where the evidence for a file system is."""
@@ -87,25 +87,25 @@ class Answered:
     def sentence(self) -> str:
         """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no``."""
         if not self.answers:
-            return f"{Word.UNMEASURED.word.capitalize()} on any of them."
+            return f"{Grade.UNMEASURED.word.capitalize()} on any of them."
         return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
-def answered(idiom: Idiom, results: Results) -> Answered:
+def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
     """Return an idiom with what ``results`` answer."""
     if idiom.row:
         found = _of_row(idiom.row, results)
     else:
         found = _of_program(idiom.program, results) if idiom.program else _of_clauses(idiom.clauses, results)
-    groups: dict[str, list[Answer]] = {}
+    groups: dict[str, list[IdiomAnswer]] = {}
     for answer in found:
         groups.setdefault(answer.fs, []).append(answer)
     every = {column.fs for reference in results.references for column in reference.columns}
     answers = tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of))
-    return Answered(idiom, answers, tuple(sorted(every - groups.keys(), key=order_of)))
+    return AnsweredIdiom(idiom, answers, tuple(sorted(every - groups.keys(), key=order_of)))
 
 
-def _of_row(name: str, results: Results) -> Iterator[Answer]:
+def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
     """What a row of the table says, of each configuration of each reference."""
     for reference in results.references:
         for shown in reference.shown:
@@ -117,7 +117,7 @@ def _of_row(name: str, results: Results) -> Iterator[Answer]:
                 said.append(f"explored: {explored(found.states)}" if explored(found.states) else "")
                 evidence = tuple(filter(None, said))
                 label = f"{label}, {reference.name}" if _is_twice(results.references, reference, label) else label
-                yield Answer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
+                yield IdiomAnswer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
 
 
 def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
@@ -130,7 +130,7 @@ def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bo
     )
 
 
-def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[Answer]:
+def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
     """What the rows of finer tables and the models say of these clauses together; a model is left out that none of them
     was tried on."""
     rows = [_rows(clause) for clause in needed]
@@ -145,9 +145,9 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[Answer]:
         stand = [standing(finding) for finding in findings]
         if any(one is not Standing.UNTRIED for one in stand):
             word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
-            if word is Word.YES and _is_less_sure(model, needed):
-                word = Word.WEAKER
-            yield Answer(_fs(model), _label(model), word, tuple(map(_found, findings)))
+            if word is Grade.YES and _is_less_sure(model, needed):
+                word = Grade.WEAKER
+            yield IdiomAnswer(_fs(model), _label(model), word, tuple(map(_found, findings)))
 
 
 def _rows(clause: Clause) -> list[str]:
@@ -164,23 +164,23 @@ def _rows(clause: Clause) -> list[str]:
     return []
 
 
-def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Answer | None:
+def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> IdiomAnswer | None:
     """What these rows say of a configuration together: yes only where all of them were asked."""
     cells = [shown.cells[name] for name in names if name in shown.cells]
     if not cells:
         return None
     word = max((_VERDICTS[one.cell.verdict] for one in cells), key=_AGAINST.index)
-    if word is not Word.NO and len(cells) < len(names):
+    if word is not Grade.NO and len(cells) < len(names):
         return None
     evidence = tuple(
         ": ".join(filter(None, (one.cell.name, one.cell.evidence or one.cell.reason, one.variants))) for one in cells
     )
     telling = next(one for one in cells if _VERDICTS[one.cell.verdict] is word)
     label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}, {reference.name}"
-    return Answer(shown.configuration.fs, label, word, evidence, reference.place(telling))
+    return IdiomAnswer(shown.configuration.fs, label, word, evidence, reference.place(telling))
 
 
-def _of_program(name: str, results: Results) -> Iterator[Answer]:
+def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
     """What the test of a program said, of each configuration."""
     for tested in results.programs:
         if tested.found.program == name:
@@ -188,13 +188,13 @@ def _of_program(name: str, results: Results) -> Iterator[Answer]:
                 yield _of_answer(tested, number, result)
 
 
-def _of_answer(tested: Tested, number: int, result: ProgramResult) -> Answer:
+def _of_answer(tested: Tested, number: int, result: ProgramResult) -> IdiomAnswer:
     harms = (f"{one.consequence.value}: {one.evidence}" for one in result.vulnerabilities)
     evidence = (*harms, result.reason or "", f"explored: {explored(result.states)}" if explored(result.states) else "")
     label = f"{result.configuration}, Linux {short(tested.found.kernel)}"
     link = f"{RESULTS}/{tested.name}/{INDEX}#answer-{number}"
     fs = result.configuration.partition("-")[0]
-    return Answer(fs, label, _SAFETY[result.safety], tuple(filter(None, evidence)), link)
+    return IdiomAnswer(fs, label, _SAFETY[result.safety], tuple(filter(None, evidence)), link)
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
@@ -231,20 +231,20 @@ def _found(finding: ClauseFinding) -> str:
 
 
 _VERDICTS = {
-    Verdict.HOLDS: Word.YES,
-    Verdict.FAILS: Word.NO,
-    Verdict.UNKNOWN: Word.UNKNOWN,
-    Verdict.SKIPPED: Word.UNMEASURED,
+    Verdict.HOLDS: Grade.YES,
+    Verdict.FAILS: Grade.NO,
+    Verdict.UNKNOWN: Grade.UNKNOWN,
+    Verdict.SKIPPED: Grade.UNMEASURED,
 }
-_SAFETY = {Safety.SAFE: Word.YES, Safety.VULNERABLE: Word.NO, Safety.UNKNOWN: Word.UNKNOWN}
+_SAFETY = {Safety.SAFE: Grade.YES, Safety.VULNERABLE: Grade.NO, Safety.UNKNOWN: Grade.UNKNOWN}
 _STANDINGS = {
-    Standing.HELD: Word.YES,
-    Standing.SAMPLED: Word.YES,
-    Standing.ASSUMED: Word.UNMEASURED,
-    Standing.UNTRIED: Word.UNMEASURED,
-    Standing.DOUBTED: Word.UNSURE,
-    Standing.REFUTED: Word.NO,
+    Standing.HELD: Grade.YES,
+    Standing.SAMPLED: Grade.YES,
+    Standing.ASSUMED: Grade.UNMEASURED,
+    Standing.UNTRIED: Grade.UNMEASURED,
+    Standing.DOUBTED: Grade.UNSURE,
+    Standing.REFUTED: Grade.NO,
 }
-_WEAKER = (Word.YES, Word.UNMEASURED, Word.UNSURE, Word.NO)
-_SAYS_YES = {Word.YES, Word.WEAKER}
-_AGAINST = (Word.YES, Word.WEAKER, Word.UNMEASURED, Word.UNKNOWN, Word.UNSURE, Word.NO)
+_WEAKER = (Grade.YES, Grade.UNMEASURED, Grade.UNSURE, Grade.NO)
+_SAYS_YES = {Grade.YES, Grade.WEAKER}
+_AGAINST = (Grade.YES, Grade.WEAKER, Grade.UNMEASURED, Grade.UNKNOWN, Grade.UNSURE, Grade.NO)

@@ -16,7 +16,7 @@ class MissingFieldError(StoreError, KeyError):
     """A document lacks a field."""
 
 
-class Document(dict[str, Any]):
+class StoredTable(dict[str, Any]):
     """The JSON table in the file ``path``. A field that it lacks is told with its name and the file's: StoreError."""
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
@@ -28,13 +28,13 @@ class Document(dict[str, Any]):
         raise MissingFieldError(why, hint="was it made by another version of bob?")
 
 
-def read_document(path: Path, *, required: bool = False) -> Document:
+def read_document(path: Path, *, required: bool = False) -> StoredTable:
     """The JSON table in the file ``path``, as it was written.
 
     Raises StoreError if there is none, where its checksum does not fit, and where one is ``required`` and not there.
     """
     with reading(path):
-        return Document(path, documents.opened(path.read_bytes(), required=required))
+        return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = False) -> None:

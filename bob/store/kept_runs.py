@@ -21,7 +21,7 @@ from bob.store.files import read_document
 from bob.store.lock import LOCK, writing
 
 
-class Kind(StrEnum):
+class RunKind(StrEnum):
     """The command that made a run directory."""
 
     PROBE = "probe"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
     APP = "app"
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """How far a run came. DAMAGED: its run.json cannot be read, or was written by something else. NO_RUN: there is
     none, as in a directory that was being made when bob was killed, or in one of the user's own."""
 
@@ -51,9 +51,9 @@ class KeptRun:
     """
 
     path: Path
-    state: State
+    state: RunState
     id: str = ""
-    kind: Kind | None = None
+    kind: RunKind | None = None
     of: str = ""
     started: str = ""
     used: int = 0
@@ -74,7 +74,7 @@ def runs_in(folder: Path) -> Iterator[KeptRun]:
         found = [path] if _has_run(path) else _below(path)
         yield from map(kept_run, found)
         if not found and not _is_empty(path):
-            yield KeptRun(path, State.NO_RUN, used=disk_use(path))
+            yield KeptRun(path, RunState.NO_RUN, used=disk_use(path))
 
 
 def kept_run(path: Path) -> KeptRun:
@@ -84,10 +84,10 @@ def kept_run(path: Path) -> KeptRun:
         about = read_document(path / "run.json")
         _check(path, about)
     except StoreError:
-        return KeptRun(path, State.DAMAGED, used=used)
+        return KeptRun(path, RunState.DAMAGED, used=used)
     kind = _kind(about)
-    is_done = "finished" in about or (kind is Kind.MATRIX and _is_finished(path))
-    state = State.RUNNING if is_locked(path) else State.DONE if is_done else State.STOPPED
+    is_done = "finished" in about or (kind is RunKind.MATRIX and _is_finished(path))
+    state = RunState.RUNNING if is_locked(path) else RunState.DONE if is_done else RunState.STOPPED
     started = str(about.get("started", ""))
     return KeptRun(path, state, str(about["id"]), kind, _of(kind, about), started, used, _verdicts(path))
 
@@ -182,20 +182,20 @@ def _check(path: Path, about: Mapping[str, Any]) -> None:
         raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
 
 
-def _kind(about: Mapping[str, Any]) -> Kind:
-    by_key = {"columns": Kind.MATRIX, "lots": Kind.SEARCH, "expectations": Kind.TRY, "program": Kind.APP}
-    return next((kind for key, kind in by_key.items() if key in about), Kind.PROBE)
+def _kind(about: Mapping[str, Any]) -> RunKind:
+    by_key = {"columns": RunKind.MATRIX, "lots": RunKind.SEARCH, "expectations": RunKind.TRY, "program": RunKind.APP}
+    return next((kind for key, kind in by_key.items() if key in about), RunKind.PROBE)
 
 
-def _of(kind: Kind, about: Mapping[str, Any]) -> str:
+def _of(kind: RunKind, about: Mapping[str, Any]) -> str:
     """What was asked about. Runs of other versions may lack it."""
     try:
         match kind:
-            case Kind.MATRIX:
+            case RunKind.MATRIX:
                 return f"{about.get('set') or about.get('name') or ''} ({len(about['columns'])} configurations)".strip()
-            case Kind.APP:
+            case RunKind.APP:
                 return str(about["program"]["name"])
-            case Kind.TRY:
+            case RunKind.TRY:
                 return str(about["configuration"]["name"])
         return str(about["request"]["name"])
     except (LookupError, TypeError):

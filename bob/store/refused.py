@@ -12,7 +12,7 @@ from bob.workload.steps import place_of
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedWorkload:
     """A workload that could not be recorded or observed, with the ``reason``. ``fall`` is how the kernel panicked or
     hung while it was recorded, twice; None where it did neither."""
 
@@ -21,7 +21,7 @@ class Refused:
     fall: Loss | None = None
 
     @classmethod
-    def by_kernel(cls, workload: Workload, fall: Loss) -> Refused:
+    def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
         """A workload at which the kernel panicked or hung: in which step, and in the kernel's words."""
         verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
@@ -36,11 +36,11 @@ class RefusedDocument(Document, frozen=True):
     fall: Loss | None = None
 
     @classmethod
-    def of(cls, refused: Refused) -> RefusedDocument:
+    def of(cls, refused: RefusedWorkload) -> RefusedDocument:
         """Return the document of what was ``refused``."""
         return adapt(cls, refused, workload=WorkloadDocument.of(refused.workload))
 
     @property
-    def refused(self) -> Refused:
+    def refused(self) -> RefusedWorkload:
         """What was refused. Raises UsageError for what is no operation."""
-        return adapt(Refused, self, workload=self.workload.workload)
+        return adapt(RefusedWorkload, self, workload=self.workload.workload)

@@ -46,7 +46,7 @@ from bob.store.files import (
     write_document,
     write_whole,
 )
-from bob.store.refused import Refused, RefusedDocument
+from bob.store.refused import RefusedDocument, RefusedWorkload
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
 from bob.subject import Subject
 from bob.trace.base import Base
@@ -163,20 +163,20 @@ class RunDirectory:
         )
         write_document(folder / "recorded.json", encode(document), compact=True)
 
-    def save_refusal(self, folder: Path, refused: Refused) -> None:
+    def save_refusal(self, folder: Path, refused: RefusedWorkload) -> None:
         """Keep that, and why, a workload could not be recorded."""
         folder.mkdir(parents=True, exist_ok=True)
         write_document(folder / "refused.json", encode(RefusedDocument.of(refused)))
 
-    def refusal(self, folder: Path) -> Refused | None:
+    def refusal(self, folder: Path) -> RefusedWorkload | None:
         """The workload of ``folder`` and why it was refused; None if it was not."""
         return self._refused(folder / "refused.json")
 
-    def unobserved(self, folder: Path) -> Refused | None:
+    def unobserved(self, folder: Path) -> RefusedWorkload | None:
         """The workload of ``folder`` and why nothing was seen of it; None where something was, or it was not tried."""
         return None if self.is_observed(folder) else self.refusal(folder) or self.loss(folder)
 
-    def _refused(self, path: Path) -> Refused | None:
+    def _refused(self, path: Path) -> RefusedWorkload | None:
         if not path.is_file():
             return None
         with reading(path):
@@ -188,7 +188,7 @@ class RunDirectory:
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        write_document(folder / "lost.json", encode(RefusedDocument.of(Refused(workload, reason))))
+        write_document(folder / "lost.json", encode(RefusedDocument.of(RefusedWorkload(workload, reason))))
 
     def save_traceback(self, title: str, trace: str) -> Path:
         """Keep the traceback of where judging broke, last, at the work that is called so; its path."""
@@ -201,7 +201,7 @@ class RunDirectory:
         for name in ("lost.json", "traceback.txt"):
             (folder / name).unlink(missing_ok=True)
 
-    def loss(self, folder: Path) -> Refused | None:
+    def loss(self, folder: Path) -> RefusedWorkload | None:
         """The workload of ``folder`` and why it was lost; None if it was not, or was done since."""
         return self._refused(folder / "lost.json")
 

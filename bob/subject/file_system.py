@@ -14,7 +14,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from bob.errors import UsageError, meant
-from bob.schema import Declaration, Size, adapt, declared, field, mistakes_in, toml
+from bob.schema import Amount, Declaration, adapt, declared, field, mistakes_in, toml
 from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
@@ -111,12 +111,12 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
     repair: str
     check: str = ""
     checker: str = ""
-    device_mib: Size
-    smallest_mib: Size
-    quiet: Size
-    enough: Size = 0.0
+    device_mib: Amount
+    smallest_mib: Amount
+    quiet: Amount
+    enough: Amount = 0.0
     keeps_commits: bool = False
-    commit: Size = 5.0
+    commit: Amount = 5.0
     names: Mapping[str, str] = field(default_factory=dict)
     default_options: str = ""
     note: str = ""

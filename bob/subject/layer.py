@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Command = tuple[str, ...]
+LayerCommand = tuple[str, ...]
 """A program of the guest's with its arguments. ``DISK0`` stands for the path of the first device below, and so on."""
 
 NAME = "bob-stack"
@@ -21,6 +21,6 @@ class Layer:
     """
 
     name: str
-    assemble: tuple[Command, ...]
-    release: tuple[Command, ...]
+    assemble: tuple[LayerCommand, ...]
+    release: tuple[LayerCommand, ...]
     device: str

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from bob.errors import UsageError
-from bob.schema import Declaration, Size, declared, mistakes_in, toml
+from bob.schema import Amount, Declaration, declared, mistakes_in, toml
 from bob.subject.file_system import HINT, MIB, is_file
 from bob.subject.subject import Subject, configuration
 
@@ -42,7 +42,7 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     fs: str
     mkfs_options: str = ""
     mount_options: str = ""
-    device_mib: Size = 0
+    device_mib: Amount = 0
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:

@@ -39,7 +39,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Statuses
 from bob.witness import bundle
 from bob.witness.found import FoundDocument
-from bob.witness.recipes import Recipe, from_recipe, to_recipe
+from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
 from bob.workload.plain import WorkloadDocument
@@ -48,7 +48,7 @@ SCHEMA = "bob.witness/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class WitnessSize:
     """How large a witness is: operations, operations of the initial tree (``setup``), and by how many writes the crash
     state departs from a clean prefix (:mod:`bob.crash.departures`)."""
 
@@ -75,11 +75,11 @@ class Showing:
     is_clear: bool = True
 
     @property
-    def size(self) -> Size:
+    def size(self) -> WitnessSize:
         """How large its witness is."""
         work, pending = self.case.work, self.case.plan.points[self.state.point].pending
         setup = work.setup if isinstance(work, Workload) else ()
-        return Size(len(operations_of(work)), len(setup), distance(pending, self.state))
+        return WitnessSize(len(operations_of(work)), len(setup), distance(pending, self.state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ class Witness:
     statuses: tuple[Statuses, Statuses]
     state: CrashState
     timeline: CrashTimeline
-    size: Size
-    shrunk_from: Size | None
+    size: WitnessSize
+    shrunk_from: WitnessSize | None
     all_lost: bool | None = None
     found: Observation | None = None
 
@@ -161,18 +161,18 @@ class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", t
     status_before: Statuses = field(default_factory=older({}))
     status_after: Statuses = field(default_factory=older({}))
     crash: CrashDocument
-    shrunk_from: Size | None = None
+    shrunk_from: WitnessSize | None = None
     found: FoundDocument | None = None
     base: BaseDocument
     runs: tuple[tuple[int, int], ...]
-    data: Recipe
+    data: DataRecipe
 
 
 def write(
     showing: Showing,
     *,
     environment: Mapping[str, str],
-    shrunk_from: Size | None = None,
+    shrunk_from: WitnessSize | None = None,
     calls: Sequence[timeline.ProgramCallEvent] = (),
     writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
@@ -312,7 +312,7 @@ def _read(plain: Mapping[str, Any]) -> Witness:
         statuses=(document.status_before, document.status_after),
         state=document.crash.state,
         timeline=document.crash.timeline,
-        size=Size(len(workload.operations), len(workload.setup), document.crash.departure),
+        size=WitnessSize(len(workload.operations), len(workload.setup), document.crash.departure),
         all_lost=document.crash.all_lost,
         found=None if document.found is None else document.found.observation,
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from bob.observe.observation import Node, Observation
 from bob.schema import Document, adapt, field
 from bob.trace.model import SECTOR_BYTES
-from bob.witness.recipes import Recipe, from_recipe, to_recipe
+from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 
 
 class NodeDocument(Document, frozen=True):
@@ -39,7 +39,7 @@ class FoundDocument(Document, frozen=True):
     error: str | None
     repaired: bool
     tree: Mapping[str, NodeDocument] | None
-    data: Recipe
+    data: DataRecipe
 
     @classmethod
     def of(cls, found: Observation, kernel: str) -> FoundDocument:

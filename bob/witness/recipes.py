@@ -14,7 +14,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import UNSHADED, contents, place
 
 
-class Pattern(NamedTuple):
+class PatternRange(NamedTuple):
     """From ``sector`` of the data on, ``sectors`` that ``operation`` wrote, from ``offset`` of its file on (bytes). One
     without a ``shade`` is of before there were any."""
 
@@ -25,17 +25,17 @@ class Pattern(NamedTuple):
     shade: int = UNSHADED
 
 
-class Recipe(Document, frozen=True):
+class DataRecipe(Document, frozen=True):
     """Data of so many ``sectors``: ``patterns`` ascending, and the ``rest``, all other sectors (lzma)."""
 
     sectors: int
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[PatternRange, ...]
     rest: bytes
 
 
-def to_recipe(data: bytes) -> Recipe:
+def to_recipe(data: bytes) -> DataRecipe:
     """Return the recipe of ``data``, whole sectors."""
-    patterns: list[Pattern] = []
+    patterns: list[PatternRange] = []
     rest = bytearray()
     for sector in range(len(data) // SECTOR_BYTES):
         piece = data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
@@ -46,13 +46,13 @@ def to_recipe(data: bytes) -> Recipe:
         if patterns:
             first, count, same, start, shade = patterns[-1]
             if (first + count, same, start + count * SECTOR_BYTES, shade) == (sector, *found):
-                patterns[-1] = Pattern(first, count + 1, same, start, shade)
+                patterns[-1] = PatternRange(first, count + 1, same, start, shade)
                 continue
-        patterns.append(Pattern(sector, 1, *found))
-    return Recipe(len(data) // SECTOR_BYTES, tuple(patterns), lzma.compress(bytes(rest)))
+        patterns.append(PatternRange(sector, 1, *found))
+    return DataRecipe(len(data) // SECTOR_BYTES, tuple(patterns), lzma.compress(bytes(rest)))
 
 
-def from_recipe(recipe: Recipe) -> bytes:
+def from_recipe(recipe: DataRecipe) -> bytes:
     """Return the data of a recipe. Raises ValueError or LZMAError for what is none."""
     rest = lzma.decompress(recipe.rest)
     data, used = bytearray(), 0

@@ -19,7 +19,7 @@ _FILLS = 0x7F
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
+class _NumberedOperation:
     """An operation as it is performed: its number, and the ``offset`` of an append (bytes)."""
 
     number: int
@@ -48,7 +48,7 @@ def _xfs_io(path: str, *commands: str, flags: str = "") -> str:
     return f"$XFS_IO_PROG {flags + ' ' if flags else ''}{words} {word_of(path)}"
 
 
-def _write(operation: ops.Write, at: _At) -> str:
+def _write(operation: ops.Write, at: _NumberedOperation) -> str:
     where = f"{at.offset} {operation.length}"
     if operation.how is How.MMAP:
         page = at.offset - at.offset % 4096
@@ -71,13 +71,13 @@ _FALLOCATE = {
 _RENAMEAT2 = {Replacing.REFUSE: "-n", Replacing.EXCHANGE: "-x"}
 
 
-def _rename(operation: ops.Rename, at: _At) -> str:
+def _rename(operation: ops.Rename, at: _NumberedOperation) -> str:
     both = f"{word_of(operation.old)} {word_of(operation.new)}"
     flag = _RENAMEAT2.get(operation.replacing)
     return f"mv -fT {both}" if flag is None else f"$here/src/renameat2 {flag} {both}"
 
 
-_WORDS: Mapping[type, Callable[[Any, _At], str]] = {
+_WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
     ops.Create: lambda one, at: f": > {word_of(one.path)}",
     ops.Write: _write,
     ops.Truncate: lambda one, at: _xfs_io(one.path, f"truncate {one.size}"),
@@ -120,7 +120,7 @@ def translated(performed: Sequence[Performed]) -> Iterator[str]:
             raise UsageError(
                 f"bob cannot write the operation {verb!r} for xfstests", hint="bob witness export --probe takes it"
             )
-        yield words(step.operation, _At(step.number, step.offset))
+        yield words(step.operation, _NumberedOperation(step.number, step.offset))
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckFunction:
     """A function of the script that prints what is there of ``paths``: of the first of them, where a file has several
     names, with the words ``more`` before them."""
 
@@ -219,7 +219,7 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def looks(checks: Sequence[Check]) -> Iterator[str]:
+def looks(checks: Sequence[CheckFunction]) -> Iterator[str]:
     """The functions that print what is there, and that which prints all that is compared."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:

@@ -23,9 +23,9 @@ from bob.errors import UsageError
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent
 from bob.subject import FileSystem
 from bob.witness.document import Witness
-from bob.witness.shell import Check, function, looks, needs, translated
+from bob.witness.shell import CheckFunction, function, looks, needs, translated
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.kinds import ChangeKind, changes
 from bob.workload.language import write_one
 from bob.workload.operations import At, Workload
@@ -36,7 +36,7 @@ _MIB = 512
 """As large is the file system that is copied before the crash (MiB): xfs takes no less than 300."""
 
 
-class Loss(Enum):
+class CacheLoss(Enum):
     """What a crash state has lost of that which the disk had been sent and not flushed."""
 
     NOTHING = "nothing"
@@ -67,13 +67,13 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
     return XfstestsScript(text, f"QA output created by {name}\n{SILENCE}\n", remarks)
 
 
-def loss(witness: Witness) -> Loss:
+def loss(witness: Witness) -> CacheLoss:
     """What the crash state of ``witness`` has lost; ``ALL`` where losing all is known to break its claim, too."""
     lost = _lost(witness.timeline)
     if not lost:
-        return Loss.NOTHING
+        return CacheLoss.NOTHING
     is_all = not any(one.fate in (Fate.KEPT, Fate.TORN) for one in witness.timeline.writes)
-    return Loss.ALL if is_all or witness.all_lost is True else Loss.SOME
+    return CacheLoss.ALL if is_all or witness.all_lost is True else CacheLoss.SOME
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
@@ -103,7 +103,7 @@ def _asked(witness: Witness) -> Workload:
     return workload
 
 
-def _remarks(witness: Witness, lost: Loss) -> Iterator[str]:
+def _remarks(witness: Witness, lost: CacheLoss) -> Iterator[str]:
     yield _SAID[lost]
     flushes = [event.seconds for event in witness.timeline.events if isinstance(event, FlushEvent)]
     gone = _lost(witness.timeline)
@@ -114,14 +114,14 @@ def _remarks(witness: Witness, lost: Loss) -> Iterator[str]:
 
 
 _SAID = {
-    Loss.NOTHING: (
+    CacheLoss.NOTHING: (
         "In the crash state that bob found, nothing is lost that the disk had been sent. dm-flakey makes such a state."
     ),
-    Loss.ALL: (
+    CacheLoss.ALL: (
         "Where bob found it, all can be lost that was not flushed. dm-flakey loses nothing that was sent, so the case"
         " replays a log of dm-log-writes up to the crash."
     ),
-    Loss.SOME: (
+    CacheLoss.SOME: (
         "In the crash state that bob found, the disk has lost some of what was not flushed, and kept some. Neither"
         " dm-flakey nor a log of dm-log-writes makes such a state. The case loses all that was not flushed; it may"
         " pass where bob finds a violation."
@@ -146,7 +146,7 @@ _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
 """The calls after which all data of a file is to be there that they are about."""
 
 
-def _checks(witness: Witness, workload: Workload) -> Iterator[Check]:
+def _checks(witness: Witness, workload: Workload) -> Iterator[CheckFunction]:
     """What the case compares. Raises UsageError where bob cannot say for sure what is to be there."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
@@ -166,7 +166,7 @@ def _unsure(why: str) -> UsageError:
     )
 
 
-def _there(history: History, number: int) -> Iterator[Check]:
+def _there(history: History, number: int) -> Iterator[CheckFunction]:
     """What is to be there of operation ``number``, which a call has made durable."""
     operation, before = history.operations[number - 1], history.steps[number - 1]
     kinds = {change.kind for change in changes(history) if change.number == number}
@@ -174,21 +174,21 @@ def _there(history: History, number: int) -> Iterator[Check]:
         later = [n for n in range(number + 1, len(history.operations) + 1) if path in _places(history, n)]
         if later:
             raise _unsure(f"operation {later[0]} changes the name {path} again")
-        yield Check("entry", (path,))
+        yield CheckFunction("entry", (path,))
     match operation:
         case ops.Setxattr(path, name) | ops.Removexattr(path, name):
-            yield Check("attribute", _names_of(history, before.names[path]), (name,))
+            yield CheckFunction("attribute", _names_of(history, before.names[path]), (name,))
         case ops.Chmod(path):
-            yield Check("status", _names_of(history, before.names[path]), ("%a",))
+            yield CheckFunction("status", _names_of(history, before.names[path]), ("%a",))
         case ops.Chown(path):
-            yield Check("status", _names_of(history, before.names[path]), ("%u:%g",))
+            yield CheckFunction("status", _names_of(history, before.names[path]), ("%u:%g",))
         case ops.Write(path) | ops.Truncate(path) | ops.Fallocate(path) if kinds & _OF_DATA:
             thing = history.steps[number].names[path]
             call = call_of(history.operations[-1], history, history.steps[-1])
             others = [n for n in range(1, len(history.operations) + 1) if n != number and _has_data(history, n, thing)]
             if others and call not in _OF_ALL_DATA:
                 raise _unsure(f"operation {others[0]} changes the same file, and the call does not speak of it")
-            yield Check("content", _names_of(history, thing))
+            yield CheckFunction("content", _names_of(history, thing))
 
 
 def _places(history: History, number: int) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*sorted(last), *sorted(history.things[thing].names)]))
 
 
-def _untouched(history: History) -> Iterator[Check]:
+def _untouched(history: History) -> Iterator[CheckFunction]:
     """All that no operation has to do with, and all of what the call at the end was given."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
@@ -223,17 +223,22 @@ def _untouched(history: History) -> Iterator[Check]:
         if path == "/":
             continue
         if is_there or is_all_synced:
-            yield Check("entry", (path,))
-        if history.things[thing].kind is Kind.FILE and (is_same or is_all_synced or thing in synced):
-            yield Check("content", _names_of(history, thing))
-            yield Check("status", _names_of(history, thing), ("%a %u:%g",))
+            yield CheckFunction("entry", (path,))
+        if history.things[thing].kind is FileKind.FILE and (is_same or is_all_synced or thing in synced):
+            yield CheckFunction("content", _names_of(history, thing))
+            yield CheckFunction("status", _names_of(history, thing), ("%a %u:%g",))
 
 
 # The script
 
 
 def _script(
-    witness: Witness, workload: Workload, name: str, lost: Loss, checks: Sequence[Check], remarks: Sequence[str]
+    witness: Witness,
+    workload: Workload,
+    name: str,
+    lost: CacheLoss,
+    checks: Sequence[CheckFunction],
+    remarks: Sequence[str],
 ) -> str:
     history, setup, performed = simulate(workload)
     for number, operation in enumerate(workload.operations, start=1):
@@ -243,7 +248,7 @@ def _script(
                 f"operation {number} gives a file a name that it has, and mv would take away the other one",
                 hint="bob witness export --probe takes the witness",
             )
-    is_flakey = lost is Loss.NOTHING
+    is_flakey = lost is CacheLoss.NOTHING
     required = [*needs((*workload.setup, *workload.operations)), *_REQUIRED[is_flakey]]
     body = _FLAKEY if is_flakey else _LOGGED
     return "\n".join(

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from bob.errors import UsageError, meant
 from bob.workload import operations as ops
-from bob.workload.history import Inode, Kind, Step, Thing
+from bob.workload.history import FileKind, HistoryStep, Inode, Thing
 from bob.workload.language import GRAMMAR, parse, parse_one, path_in, write_one
 from bob.workload.operations import Operation
 from bob.workload.simulation import Performing, RefusedError
@@ -23,7 +23,7 @@ _PART_BYTES = 512
 """Of each part of a file with so many bytes, its shape says whether it is zeros."""
 
 
-class Refused(OSError):
+class RefusedCall(OSError):
     """A file system would refuse this call; nothing is done."""
 
 
@@ -38,7 +38,7 @@ class Stopped(BaseException):
         self.error = error
 
 
-class FileSystem:
+class SimulatedFileSystem:
     """The file system that a run of a file works on, with the tree that ``setup`` made; ``name`` is the file's.
 
     ``stopped`` is what ended the run here, if anything did: a file that catches everything cannot hide it.
@@ -76,14 +76,14 @@ class FileSystem:
 
     def size(self, path: str) -> int:
         """How many bytes the file has. Raises Refused for what is no file."""
-        if self.performing.kind(self._path(path)) is not Kind.FILE:
-            raise Refused(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
+        if self.performing.kind(self._path(path)) is not FileKind.FILE:
+            raise RefusedCall(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
         return self.performing.size(path)
 
     def names(self, path: str = "/") -> list[str]:
         """The names in a directory, in the order of the alphabet. Raises Refused for what is no directory."""
-        if self.performing.kind(self._path(path)) is not Kind.DIRECTORY:
-            raise Refused(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
+        if self.performing.kind(self._path(path)) is not FileKind.DIRECTORY:
+            raise RefusedCall(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
         above = path.rstrip("/")
         names = (one.rpartition("/") for one in self.performing.now().names)
         return sorted(name for folder, _slash, name in names if folder == above and name)
@@ -91,7 +91,7 @@ class FileSystem:
     def tree(self) -> dict[str, int | None]:
         """Every name that is there, with the size of the file in bytes; None for what is no file."""
         names = sorted(self.performing.now().names)
-        sizes = (self.performing.size(one) if self.performing.kind(one) is Kind.FILE else None for one in names)
+        sizes = (self.performing.size(one) if self.performing.kind(one) is FileKind.FILE else None for one in names)
         return dict(zip(names, sizes, strict=True))
 
     def done(self) -> list[str]:
@@ -124,7 +124,7 @@ class FileSystem:
             try:
                 self.performing.perform(operation)
             except RefusedError as error:
-                raise Refused(f"{write_one(operation)}: {error.why}") from None
+                raise RefusedCall(f"{write_one(operation)}: {error.why}") from None
             except UsageError as error:
                 raise self._stop(error) from None
             if isinstance(operation, ops.Sync):
@@ -143,7 +143,7 @@ QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
 class Verb:
     """An operation of ``fs`` that can be called."""
 
-    fs: FileSystem
+    fs: SimulatedFileSystem
     name: str
 
     def __call__(self, *words: object) -> None:
@@ -151,7 +151,7 @@ class Verb:
         self.fs._call(self.name, words)
 
 
-def shape(step: Step, things: Sequence[Thing]) -> Hashable:
+def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
     """All of a tree but for the bytes that operations wrote: names, what has several of them, kinds, sizes, where
     there are zeros, attributes."""
     first: dict[int, str] = {}

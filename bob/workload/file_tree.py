@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.workload.history import PERMISSIONS, Inode, Kind, Step, Thing
+from bob.workload.history import PERMISSIONS, FileKind, HistoryStep, Inode, Thing
 from bob.workload.operations import Replacing
 from bob.workload.pattern import PATTERN, UNSHADED, UNSHADED_PATTERN, contents, word_of
 from bob.workload.shades import CELL_BYTES, Shades
@@ -22,8 +22,8 @@ class FileTree:
     def __init__(self, pattern: int = PATTERN) -> None:
         self._shades = None if pattern == UNSHADED_PATTERN else Shades()
         self.names: dict[str, int] = {"/": 0}
-        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[Kind.DIRECTORY])}
-        self.things: list[Thing] = [Thing(0, Kind.DIRECTORY, -1, names={"/"})]
+        self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[FileKind.DIRECTORY])}
+        self.things: list[Thing] = [Thing(0, FileKind.DIRECTORY, -1, names={"/"})]
         self.handles: dict[str, int] = {}
         self._shifted: set[int] = set()
 
@@ -44,11 +44,11 @@ class FileTree:
         if self._shades is not None:
             self._shades.shift((identity, ""))
 
-    def snapshot(self) -> Step:
+    def snapshot(self) -> HistoryStep:
         """All names, files and handles as they are now."""
-        return Step(dict(self.names), dict(self.inodes), dict(self.handles))
+        return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
-    def make(self, path: str, kind: Kind, step: int, target: str = "") -> int:
+    def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
         """Make something at ``path`` in step number ``step``; its identity."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
@@ -64,10 +64,10 @@ class FileTree:
 
     def make_unnamed(self, directory: str, step: int) -> int:
         """A file that no name leads to yet."""
-        self.find(directory, Kind.DIRECTORY)
+        self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
-        self.things.append(Thing(identity, Kind.FILE, step, is_born_unnamed=True))
-        self.inodes[identity] = Inode(mode=PERMISSIONS[Kind.FILE], links=0)
+        self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))
+        self.inodes[identity] = Inode(mode=PERMISSIONS[FileKind.FILE], links=0)
         return identity
 
     def keep_open(self, handle: str, identity: int) -> None:
@@ -80,7 +80,7 @@ class FileTree:
         """Whether there is something with this path or handle."""
         return name in self.names or name in self.handles
 
-    def find(self, path: str, *kinds: Kind) -> int:
+    def find(self, path: str, *kinds: FileKind) -> int:
         """What a path or a handle leads to."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
@@ -108,7 +108,7 @@ class FileTree:
 
     def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
         """What is copied of ``source`` to the same place in the file ``path``, which may not be there yet."""
-        identity = self.find(path, Kind.FILE) if self.has(path) else None
+        identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
             raise ValueError("a file is not copied to itself")
         copied = self.inodes[source].content[offset : offset + length]
@@ -151,7 +151,7 @@ class FileTree:
             return
         if new in self.names:
             replaced = self.things[self.names[new]].kind
-            if (replaced is Kind.DIRECTORY) != (self.things[moved].kind is Kind.DIRECTORY):
+            if (replaced is FileKind.DIRECTORY) != (self.things[moved].kind is FileKind.DIRECTORY):
                 raise ValueError(f"{new} is a {replaced}")
             self.drop(new)
         for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
@@ -172,7 +172,7 @@ class FileTree:
 
     def link(self, old: str, new: str) -> None:
         """Give a file one more name."""
-        identity = self.find(old, Kind.FILE)
+        identity = self.find(old, FileKind.FILE)
         self.parent_of(new)
         if new in self.names:
             raise ValueError(f"{new} exists already")
@@ -186,7 +186,7 @@ class FileTree:
 
     def parent_of(self, path: str) -> int:
         """The directory that ``path`` is in, or would be in."""
-        return self.find(path.rsplit("/", 1)[0] or "/", Kind.DIRECTORY)
+        return self.find(path.rsplit("/", 1)[0] or "/", FileKind.DIRECTORY)
 
     def _touch(self, path: str) -> None:
         """A name is made or taken away in the directory of ``path``: that is modified now."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
 from bob.workload.operations import CHANGELESS_OPERATIONS, Finish, Fsync, Operation, Symlink
 
@@ -20,7 +20,9 @@ ROOT = "/"
 def default_finishes(history: History) -> tuple[Finish, ...]:
     """``natural``; an fsync of the directories in which the operations change something, the last one first; and an
     fsync of the root."""
-    there = {path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is Kind.DIRECTORY}
+    there = {
+        path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
+    }
     changed = dict.fromkeys(path for operation in reversed(history.operations) for path in _directories(operation))
     syncs = tuple(Fsync(path) for path in changed if path in there and path != ROOT)
     return (NATURAL, *([_synced(*syncs)] if syncs else []), _synced(Fsync(ROOT)))

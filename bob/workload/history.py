@@ -18,7 +18,7 @@ from bob.workload import operations as ops
 from bob.workload.operations import At, Operation, Special
 
 
-class Kind(StrEnum):
+class FileKind(StrEnum):
     """What a name refers to."""
 
     FILE = "file"
@@ -34,7 +34,7 @@ class Thing:
     history. ``target`` is what a link leads to, or which special file it is, as the agent tells it."""
 
     identity: int
-    kind: Kind
+    kind: FileKind
     born: int
     """Index of the step that made it; -1 for the initial tree."""
     target: str = ""
@@ -59,7 +59,7 @@ SPECIAL_FILES = {
     Special.BLOCK: "60000 1803",
 }
 """What the agent tells of each: its type as stat has it (octal), and the number of the device (7:11, as one)."""
-PERMISSIONS = {Kind.FILE: 0o644, Kind.DIRECTORY: 0o755, Kind.SYMLINK: 0o777, Kind.OTHER: 0o644}
+PERMISSIONS = {FileKind.FILE: 0o644, FileKind.DIRECTORY: 0o755, FileKind.SYMLINK: 0o777, FileKind.OTHER: 0o644}
 """Those that the agent makes things with."""
 
 
@@ -71,7 +71,7 @@ class Inode:
     content: bytes = b""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     links: int = 1
-    mode: int = PERMISSIONS[Kind.FILE]
+    mode: int = PERMISSIONS[FileKind.FILE]
     owner: tuple[int, int] = (0, 0)
     modified: int | None = None
     """When it was modified (seconds since 1970), where an operation has set that last."""
@@ -122,7 +122,7 @@ def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """The file system after an operation: names and what they refer to, the state of each thing, and which things are
     kept open, by handle."""
 
@@ -151,7 +151,7 @@ class History:
     """
 
     operations: tuple[Operation, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[HistoryStep, ...]
     things: tuple[Thing, ...]
     data: Mapping[int, tuple[int, int, int]]
     """Operation number -> (thing, offset, length in bytes) for operations that write data, make it zeros or move it."""

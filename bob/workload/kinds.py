@@ -53,7 +53,7 @@ class Relation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class OperationScope:
     """What an operation has to do with.
 
     ``things`` are what it is about: the file written to, the file or directory that is made, removed, named, moved or
@@ -65,7 +65,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Extent):
+class OperationChange(OperationScope):
     """One change by operation ``number`` (from 1)."""
 
     number: int
@@ -73,7 +73,7 @@ class Change(Extent):
 
 
 @lru_cache(maxsize=8)
-def changes(history: History) -> tuple[Change, ...]:
+def changes(history: History) -> tuple[OperationChange, ...]:
     """Every change of a workload, in program order; operations that only sync, wait or tell make none."""
     return tuple(
         change
@@ -83,21 +83,23 @@ def changes(history: History) -> tuple[Change, ...]:
 
 
 @lru_cache(maxsize=8)
-def single_changes(history: History) -> dict[int, Change]:
+def single_changes(history: History) -> dict[int, OperationChange]:
     """The operations that are one change only, by number: as much as is there of the one is there of the other."""
-    found: dict[int, list[Change]] = {}
+    found: dict[int, list[OperationChange]] = {}
     for change in changes(history):
         found.setdefault(change.number, []).append(change)
     return {number: several[0] for number, several in found.items() if len(several) == 1}
 
 
-def extent(history: History, number: int, *things: int) -> Extent:
+def extent(history: History, number: int, *things: int) -> OperationScope:
     """What operation ``number``, which is about ``things``, has to do with."""
     steps = history.steps[number - 1], history.steps[number]
-    return Extent(frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things)))
+    return OperationScope(
+        frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things))
+    )
 
 
-def relation(one: Extent, other: Extent) -> Relation:
+def relation(one: OperationScope, other: OperationScope) -> Relation:
     """How two changes are related. What is in a directory is in the same directory as what is done to that itself."""
     if one.things & other.things:
         return Relation.SAME_FILE
@@ -106,12 +108,12 @@ def relation(one: Extent, other: Extent) -> Relation:
     return Relation.OTHER_DIRECTORY
 
 
-def _changes(history: History, number: int, operation: ops.Operation) -> Iterator[Change]:
+def _changes(history: History, number: int, operation: ops.Operation) -> Iterator[OperationChange]:
     before, after = history.steps[number - 1], history.steps[number]
 
-    def change(kind: ChangeKind, *things: int) -> Change:
+    def change(kind: ChangeKind, *things: int) -> OperationChange:
         about = extent(history, number, *things)
-        return Change(about.things, about.directories, number, kind)
+        return OperationChange(about.things, about.directories, number, kind)
 
     match operation:
         case ops.Create(path) | ops.Mknod(path):

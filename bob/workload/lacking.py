@@ -9,23 +9,23 @@ from bob.workload import operations as ops
 from bob.workload.operations import Allocation, Operation, Replacing, Workload
 from bob.workload.simulation import RefusedError, simulate
 
-Kind = Callable[[Operation], bool]
+OperationTest = Callable[[Operation], bool]
 """Whether an operation is of this kind."""
 
 
-def _of(*types: type[Operation]) -> Kind:
+def _of(*types: type[Operation]) -> OperationTest:
     return lambda operation: isinstance(operation, types)
 
 
-def _allocating(*modes: Allocation) -> Kind:
+def _allocating(*modes: Allocation) -> OperationTest:
     return lambda operation: isinstance(operation, ops.Fallocate) and operation.mode in modes
 
 
-def _renaming(replacing: Replacing) -> Kind:
+def _renaming(replacing: Replacing) -> OperationTest:
     return lambda operation: isinstance(operation, ops.Rename) and operation.replacing is replacing
 
 
-LACKABLE: dict[str, Kind] = {
+LACKABLE: dict[str, OperationTest] = {
     "link": _of(ops.Link),
     "symlink": _of(ops.Symlink),
     "setxattr": _of(ops.Setxattr, ops.Removexattr),
@@ -72,7 +72,7 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     return kept
 
 
-def _kept(operations: Iterable[Operation], kinds: Collection[Kind]) -> Iterator[Operation]:
+def _kept(operations: Iterable[Operation], kinds: Collection[OperationTest]) -> Iterator[Operation]:
     return (one for one in operations if not any(kind(one) for kind in kinds))
 
 

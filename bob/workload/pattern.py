@@ -63,7 +63,7 @@ _MARKS = {0: ord("["), 5: ord(":"), 12: ord(":"), 15: ord("]")}
 _DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
-class Cell(NamedTuple):
+class PatternCell(NamedTuple):
     """What a cell says: its operation, the file offset (bytes) that it is for, and its shade."""
 
     operation: int
@@ -143,7 +143,7 @@ def operations_in(data: bytes) -> frozenset[int]:
     return frozenset(numbers | _scattered(data[max(start - CELL_BYTES, 0) :]))
 
 
-def _same(data: bytes, position: int, cell: Cell) -> int:
+def _same(data: bytes, position: int, cell: PatternCell) -> int:
     """How many bytes of ``data`` from ``position`` on are as ``cell`` begins: a block, a sector, or none."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
@@ -176,13 +176,13 @@ _PLACES = np.arange(CELL_BYTES)
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
-def place(data: bytes) -> Cell | None:
+def place(data: bytes) -> PatternCell | None:
     """What the cell at the beginning of ``data`` says; None if there is no cell."""
     return _place(data[:CELL_BYTES])
 
 
 @lru_cache(maxsize=2**16)
-def _place(piece: bytes) -> Cell | None:
+def _place(piece: bytes) -> PatternCell | None:
     if len(piece) < CELL_BYTES:
         return None
     shade = UNSHADED
@@ -192,7 +192,9 @@ def _place(piece: bytes) -> Cell | None:
         found = _CELL.fullmatch(plain(piece, 0, shade)) if shade >= 0 else None
     if found is None:
         return None
-    return Cell(_operation(found[1]), int(found[2], 16) * PATTERN_BLOCK_BYTES + int(found[3], 16) * CELL_BYTES, shade)
+    return PatternCell(
+        _operation(found[1]), int(found[2], 16) * PATTERN_BLOCK_BYTES + int(found[3], 16) * CELL_BYTES, shade
+    )
 
 
 def author(part: bytes, offset: int) -> int | None:
@@ -249,7 +251,7 @@ def _described(data: bytes, offset: int) -> str:
 
 def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
     """Each cell of ``data``, or part of one where an operation began or ended inside it: its name and length."""
-    before: Cell | None = None
+    before: PatternCell | None = None
     position = 0
     while position < len(data):
         start = offset + position
@@ -275,7 +277,7 @@ def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
             yield "unknown" if number is None else _data_of(number), len(piece)
 
 
-def _source(cell: Cell) -> tuple[int, int]:
+def _source(cell: PatternCell) -> tuple[int, int]:
     return cell.operation, cell.shade
 
 
@@ -290,7 +292,7 @@ def _uniform(block: bytes, offset: int) -> str | None:
     return {_ZEROS: "zeros", _STALE: "stale medium"}.get(block)
 
 
-def _split(piece: bytes, offset: int, near: Sequence[Cell]) -> list[tuple[str, int]]:
+def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
     """``piece`` of a cell as what is before and after a point in it; empty if it cannot be told so.
 
     Two operations that meet inside a cell can make the number of a third there.
@@ -303,7 +305,7 @@ def _split(piece: bytes, offset: int, near: Sequence[Cell]) -> list[tuple[str, i
     return []
 
 
-def _part_of(part: bytes, offset: int, near: Sequence[Cell]) -> str | None:
+def _part_of(part: bytes, offset: int, near: Sequence[PatternCell]) -> str | None:
     """The name of ``part`` of a cell; data only of the operations ``near``."""
     if not any(part):
         return "zeros"
@@ -318,7 +320,7 @@ def _data_of(operation: int) -> str:
     return f"operation {operation}" if operation < FIRST_SETUP_NUMBER else "initial data"
 
 
-def _whole(cell: Cell, offset: int) -> str:
+def _whole(cell: PatternCell, offset: int) -> str:
     if cell.offset == offset:
         return _data_of(cell.operation)
     is_own = cell.operation < FIRST_SETUP_NUMBER

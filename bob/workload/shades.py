@@ -67,7 +67,7 @@ def plain(part: bytes, position: int, shade: int) -> bytes:
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
 
-class _Written(NamedTuple):
+class _WrittenRange(NamedTuple):
     start: int
     stop: int
     shade: int
@@ -83,8 +83,8 @@ class Shades:
 
     def __init__(self) -> None:
         self._shifted: set[Hashable] = set()
-        self._written: dict[Hashable, list[_Written]] = {}
-        self._short: list[_Written] = []
+        self._written: dict[Hashable, list[_WrittenRange]] = {}
+        self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
         """The shade in which operation ``number``, in cells ``word``, writes ``length`` bytes of ``thing`` at
@@ -94,7 +94,7 @@ class Shades:
         which it could be told, differs from all that is written anywhere, as long as there are shades for that. Raises
         ValueError if there is no shade left.
         """
-        made = _Written(start, start + length, 0, word)
+        made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
         if thing in self._shifted:  # all that is there has another place: only the highest bit is sure to differ
             met = {*range(ALPHABET), *_taken(here, word)}
@@ -148,7 +148,7 @@ def _first(number: int, taken: set[int]) -> int | None:
     return next((shade for shade in order if shade not in taken), None)
 
 
-def _taken(others: Iterable[_Written], word: bytes) -> set[int]:
+def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
     """The shades in which cells of ``word`` would agree with one of ``others`` in a byte."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:

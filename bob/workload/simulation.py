@@ -11,7 +11,7 @@ from functools import lru_cache
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.file_tree import FileTree, not_open
-from bob.workload.history import SPECIAL_FILES, History, Kind, Performed, Step, Thing
+from bob.workload.history import SPECIAL_FILES, FileKind, History, HistoryStep, Performed, Thing
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import (
@@ -101,7 +101,7 @@ class Performing:
             raise
         self.done.append(operation)
 
-    def kind(self, path: str) -> Kind | None:
+    def kind(self, path: str) -> FileKind | None:
         """What the name refers to; None where it is not there."""
         identity = self._system.names.get(path)
         return None if identity is None else self._system.things[identity].kind
@@ -110,7 +110,7 @@ class Performing:
         """The size in bytes of the file that has the name."""
         return len(self._system.inodes[self._system.names[path]].content)
 
-    def now(self) -> Step:
+    def now(self) -> HistoryStep:
         """The file system as it is."""
         return self._system.snapshot()
 
@@ -155,15 +155,15 @@ def _run(
 def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
     match operation:
         case ops.Create(path):
-            system.make(path, Kind.FILE, step)
+            system.make(path, FileKind.FILE, step)
         case ops.Mkdir(path):
-            system.make(path, Kind.DIRECTORY, step)
+            system.make(path, FileKind.DIRECTORY, step)
         case ops.Symlink(target, path):
-            system.make(path, Kind.SYMLINK, step, target)
+            system.make(path, FileKind.SYMLINK, step, target)
         case ops.Mknod(path, special):
-            system.make(path, Kind.OTHER, step, SPECIAL_FILES[special])
+            system.make(path, FileKind.OTHER, step, SPECIAL_FILES[special])
         case ops.Open(path, handle):
-            system.keep_open(handle, system.find(path, Kind.FILE, Kind.DIRECTORY))
+            system.keep_open(handle, system.find(path, FileKind.FILE, FileKind.DIRECTORY))
         case ops.Unnamed(path, handle):
             system.keep_open(handle, system.make_unnamed(path, step))
         case ops.Close(handle):
@@ -172,16 +172,16 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
         case ops.CopyRange(source, path, offset, length):
             return _copy(system, step, source, path, offset, length), b""
         case ops.Reflink(source, path):
-            length = len(system.inodes[system.find(source, Kind.FILE)].content)
-            if system.has(path) and len(system.inodes[system.find(path, Kind.FILE)].content) > length:
+            length = len(system.inodes[system.find(source, FileKind.FILE)].content)
+            if system.has(path) and len(system.inodes[system.find(path, FileKind.FILE)].content) > length:
                 raise ValueError(f"{path} is longer than {source}")
             return _copy(system, step, source, path, 0, length), b""
         case ops.Write(path, wanted, length, how):
             if not path.startswith("/") and how in (How.DIRECT, How.TRUNC):
                 raise ValueError(f"{path} is open: {how} is said when a file is opened")
             if not system.has(path) and how is not How.MMAP:
-                system.make(path, Kind.FILE, step)
-            identity = system.find(path, Kind.FILE)
+                system.make(path, FileKind.FILE, step)
+            identity = system.find(path, FileKind.FILE)
             size = len(system.inodes[identity].content)
             if how is How.MMAP and (wanted is None or wanted + length > size):
                 raise ValueError(f"a mapping does not grow a file, and {path} has {size:,} bytes")
@@ -194,11 +194,11 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             system.fill(identity, old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
             return offset, written
         case ops.Truncate(path, size):
-            identity = system.find(path, Kind.FILE)
+            identity = system.find(path, FileKind.FILE)
             _check_size(size)
             system.fill(identity, system.inodes[identity].content[:size].ljust(size, b"\0"))
         case ops.Fallocate(path, offset, length, mode):
-            identity = system.find(path, Kind.FILE)
+            identity = system.find(path, FileKind.FILE)
             _check_size(offset + length)
             content = system.inodes[identity].content
             if mode.shifts:
@@ -216,37 +216,37 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
         case ops.Link(old_path, new_path):
             system.link(old_path, new_path)
         case ops.Unlink(path):
-            system.find(path, Kind.FILE, Kind.SYMLINK)
+            system.find(path, FileKind.FILE, FileKind.SYMLINK)
             system.drop(path)
         case ops.Rmdir(path):
-            system.find(path, Kind.DIRECTORY)
+            system.find(path, FileKind.DIRECTORY)
             system.drop(path)
         case ops.Setxattr(path, name, length):
-            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            identity = system.find(path, FileKind.FILE, FileKind.DIRECTORY)
             value = system.written(number, identity, 0, length, name)
             system.set(identity, xattrs={**system.inodes[identity].xattrs, name: value})
             return 0, value
         case ops.Removexattr(path, name):
-            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            identity = system.find(path, FileKind.FILE, FileKind.DIRECTORY)
             xattrs = dict(system.inodes[identity].xattrs)
             if xattrs.pop(name, None) is None:
                 raise ValueError(f"{path} has no attribute {name}")
             system.set(identity, xattrs=xattrs)
         case ops.Chmod(path, permissions):
-            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), mode=permissions)
+            system.set(system.find(path, FileKind.FILE, FileKind.DIRECTORY), mode=permissions)
         case ops.Chown(path, uid, gid):
-            system.set(system.find(path, Kind.FILE, Kind.DIRECTORY), owner=(uid, gid))
+            system.set(system.find(path, FileKind.FILE, FileKind.DIRECTORY), owner=(uid, gid))
         case ops.Utimes(path, seconds):
-            identity = system.find(path, Kind.FILE, Kind.DIRECTORY)
+            identity = system.find(path, FileKind.FILE, FileKind.DIRECTORY)
             if system.inodes[identity].modified == seconds:
                 raise ValueError(f"{path} has that time already, so that it could not be seen")
             system.set(identity, modified=seconds)
         case ops.Fsync(path):
-            system.find(path, Kind.FILE, Kind.DIRECTORY)
+            system.find(path, FileKind.FILE, FileKind.DIRECTORY)
         case ops.SyncFileRange(path):
-            system.find(path, Kind.FILE)
+            system.find(path, FileKind.FILE)
         case ops.Msync(path):
-            if not system.inodes[system.find(path, Kind.FILE)].content:
+            if not system.inodes[system.find(path, FileKind.FILE)].content:
                 raise ValueError(f"{path} is empty, and nothing of it can be mapped")
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             pass
@@ -267,11 +267,11 @@ def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> byte
 
 def _copy(system: FileTree, step: int, source: str, path: str, offset: int, length: int) -> int:
     """Copy a range of ``source`` to the same place in ``path``; where that is."""
-    copied_from = system.find(source, Kind.FILE)
+    copied_from = system.find(source, FileKind.FILE)
     copied = system.copied(copied_from, offset, length, path)
     if not system.has(path):
-        system.make(path, Kind.FILE, step)
-    identity = system.find(path, Kind.FILE)
+        system.make(path, FileKind.FILE, step)
+    identity = system.find(path, FileKind.FILE)
     system.take_shades(copied_from, identity, offset, length)
     old = system.inodes[identity].content
     system.fill(identity, old[:offset].ljust(offset, b"\0") + copied + old[offset + length :])

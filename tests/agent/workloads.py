@@ -21,7 +21,7 @@ from bob.trace.check import checked
 from bob.trace.completion import Completion
 from bob.trace.model import Trace
 from bob.trace.recording import Recording
-from bob.workload.history import TIME, History, Kind
+from bob.workload.history import TIME, FileKind, History
 from bob.workload.language import LATEST, parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
@@ -120,11 +120,11 @@ def expected(workload: Workload, step: int) -> dict[str, object]:
     for name, identity in history.steps[step].names.items():
         thing, inode = history.things[identity], history.steps[step].inodes[identity]
         match thing.kind:
-            case Kind.FILE:
+            case FileKind.FILE:
                 tree[name] = ("file", inode.links, inode.content, dict(inode.attributes))
-            case Kind.SYMLINK | Kind.OTHER:
+            case FileKind.SYMLINK | FileKind.OTHER:
                 tree[name] = (thing.kind.value, thing.target)
-            case Kind.DIRECTORY if name != "/":
+            case FileKind.DIRECTORY if name != "/":
                 tree[name] = ("directory", dict(inode.attributes))
     return tree
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from bob.apm.dependencies import Graph
 from bob.apm.micro import DataCell, MicroOperation, NameCell, SizeCell
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.language import write_one
 from bob.workload.operations import How, Operation, Workload
 
@@ -226,11 +226,11 @@ def _written(op: Struct, dump: dict[int, bytes]) -> bytes:
 
 
 def _list(
-    directory: int, path: str, names: dict[tuple[int, str], int], files: dict[int, bytearray], kinds: dict[int, Kind],
+    directory: int, path: str, names: dict[tuple[int, str], int], files: dict[int, bytearray], kinds: dict[int, FileKind],
     found: dict[str, bytes],
 ) -> None:  # fmt: skip
     for (parent, name), inode in names.items():
         if parent == directory:
-            found[f"{path}/{name}"] = bytes(files.get(inode, b"")) if kinds[inode] is Kind.FILE else b""
-            if kinds[inode] is Kind.DIRECTORY:
+            found[f"{path}/{name}"] = bytes(files.get(inode, b"")) if kinds[inode] is FileKind.FILE else b""
+            if kinds[inode] is FileKind.DIRECTORY:
                 _list(inode, f"{path}/{name}", names, files, kinds, found)

@@ -37,7 +37,7 @@ from bob.apm.tried import Circumstance, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError
 from bob.observe.observation import Node, Observation
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -77,7 +77,7 @@ def seen(graph: Graph, tree: ModelTree) -> tuple[Constraint, ...]:
     """What a tree says, but of names in a directory that the workload makes and that is not there. A model may have
     them, and they cannot be seen."""
     found = {entry.thing for _path, entry in tree}
-    made = [one for one in graph.workings.history.things if one.kind is Kind.DIRECTORY and one.born >= 0]
+    made = [one for one in graph.workings.history.things if one.kind is FileKind.DIRECTORY and one.born >= 0]
     endings = tuple(f" in {min(one.names)}" for one in made if one.identity not in found)
     return tuple(one for one in read(graph, tree) if not one.about.endswith(endings))
 

@@ -47,7 +47,7 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.observation import Observation
 from bob.workload import operations as ops
-from bob.workload.kinds import Change, ChangeKind, Relation
+from bob.workload.kinds import ChangeKind, OperationChange, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload
@@ -95,14 +95,14 @@ def calls(workload: Workload, graph: Graph, first: int) -> Iterator[tuple[int, o
             yield number, operation, step.names.get(operation.path)  # type: ignore[union-attr]
 
 
-def in_part(workload: Workload, graph: Graph, change: Change) -> bool:
+def in_part(workload: Workload, graph: Graph, change: OperationChange) -> bool:
     for _number, operation, thing in calls(workload, graph, change.number):
         if isinstance(operation, ops.Write | ops.SyncFileRange) and (thing is None or thing in change.things):
             return True
     return False
 
 
-def alone(workload: Workload, graph: Graph, change: Change) -> bool:
+def alone(workload: Workload, graph: Graph, change: OperationChange) -> bool:
     for number, _operation, thing in calls(workload, graph, change.number):
         asked = {thing}
         for other in graph.workings.changes:
@@ -123,7 +123,7 @@ MEANS = {
 }
 
 
-def means(workload: Workload, graph: Graph, change: Change) -> str:
+def means(workload: Workload, graph: Graph, change: OperationChange) -> str:
     found = MEANS.get(change.kind, "names")
     places, every = {change}, graph.workings.changes
     while True:  # a new directory is as its own one is
@@ -145,7 +145,7 @@ def means(workload: Workload, graph: Graph, change: Change) -> str:
     return "synced-names" if found == "names" and (is_beside or is_of_synced(workload, graph, change)) else found
 
 
-def is_of_synced(workload: Workload, graph: Graph, change: Change) -> bool:
+def is_of_synced(workload: Workload, graph: Graph, change: OperationChange) -> bool:
     return any(
         number < change.number and (thing is None or thing in change.things)
         for number, _operation, thing in calls(workload, graph, 1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.catalogue import durability, pairs
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.account import EffectExtent
 from bob.claim.property.calls import makers
 from bob.claim.property.presence import Reading
@@ -28,7 +28,7 @@ from bob.workload.operations import At, Workload
 from claim.worlds import World
 from wording import sentence_with, text_with
 
-PROBES = probes_of(Rows.DURABILITY)
+PROBES = probes_of(RowSet.DURABILITY)
 PROPERTIES = {prop.name: prop for prop in durability.properties()}
 SETUP = "mkdir /d; mkdir /e; write /top 0 8192; write /d/a 0 8192; write /d/b 0 8192; link /d/b /e/b; write /e/c 0 8192"
 
@@ -267,7 +267,7 @@ def test_what_an_operation_itself_had_done() -> None:
     )
 
 
-PAIRS = probes_of(Rows.PAIRS)
+PAIRS = probes_of(RowSet.PAIRS)
 WORLDS = {(workload.setup, workload.operations): World.of(workload) for probe in PAIRS for workload in probe.workloads}
 ORACLES = {done: world.oracle() for done, world in WORLDS.items()}
 DONE = tuple(WORLDS)

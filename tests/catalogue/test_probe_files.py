@@ -16,7 +16,7 @@ from bob.catalogue.probe_files import (
     probe_names,
     shipped_probes,
 )
-from bob.catalogue.sets import Rows, asked_probes, probes_of
+from bob.catalogue.sets import RowSet, asked_probes, probes_of
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import Property, Rule, questions
@@ -350,8 +350,8 @@ def test_a_finish_of_nothing(text: str) -> None:
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("rows", Rows)
-def test_the_probes_of_a_set(rows: Rows) -> None:
+@pytest.mark.parametrize("rows", RowSet)
+def test_the_probes_of_a_set(rows: RowSet) -> None:
     probes = probes_of(rows)
     names = [probe.property.name for probe in probes]
     assert len(set(names)) == len(names)
@@ -363,36 +363,36 @@ def test_the_probes_of_a_set(rows: Rows) -> None:
     assert f"| `{rows.value}` | {len(probes)} | {len(recordings)} |" in (DOCS / "finer-tables.md").read_text()
 
 
-@pytest.mark.parametrize("rows", [Rows.DURABILITY, Rows.UNITS])
-def test_each_workload_asks_for_what_it_is_in(rows: Rows) -> None:
+@pytest.mark.parametrize("rows", [RowSet.DURABILITY, RowSet.UNITS])
+def test_each_workload_asks_for_what_it_is_in(rows: RowSet) -> None:
     for probe in probes_of(rows):
         for workload in probe.workloads:
             assert questions(probe.property, simulate(workload)[0])
-            assert (workload.at is At.END) == (rows is Rows.DURABILITY)
+            assert (workload.at is At.END) == (rows is RowSet.DURABILITY)
 
 
 def test_units_are_sizes_of_writes() -> None:
-    spans = {probe.property.name: probe.property.spans for probe in probes_of(Rows.UNITS)}
+    spans = {probe.property.name: probe.property.spans for probe in probes_of(RowSet.UNITS)}
     assert spans["append.sector"] == (Span.SECTOR,)
     assert spans["overwrite.whole"] == (Span.BLOCKS,)
     assert spans["rename-over.whole"] == ()
 
 
 def test_names_are_looked_up_in_their_set() -> None:
-    [probe] = asked_probes(("sync.data",), (), Rows.DURABILITY)
+    [probe] = asked_probes(("sync.data",), (), RowSet.DURABILITY)
     assert probe.property.name == "sync.data"
     with pytest.raises(UsageError, match=r"'sync\.data'"):
         asked_probes(("sync.data",), ())
 
 
 def test_a_request_keeps_its_rows() -> None:
-    request = ProbeRequest(configuration("ext4"), ("sync.data",), rows=Rows.DURABILITY)
+    request = ProbeRequest(configuration("ext4"), ("sync.data",), rows=RowSet.DURABILITY)
     document = json.loads(json.dumps(request_to_json(request)))
     assert request_from_json(document) == request
     del document["rows"]
-    assert request_from_json(document) == replace(request, rows=Rows.TABLE1)
+    assert request_from_json(document) == replace(request, rows=RowSet.TABLE1)
 
 
 def test_workloads_that_differ_in_when_the_crash_comes_are_two() -> None:
-    [workload, *_more] = probes_of(Rows.DURABILITY)[0].workloads
+    [workload, *_more] = probes_of(RowSet.DURABILITY)[0].workloads
     assert len(distinct([workload, replace(workload, at=At.ANY), workload])) == 2

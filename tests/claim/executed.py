@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 
 ROOT = 0
 
@@ -26,7 +26,7 @@ class Names:
         self.history = history
         self.folders: dict[int, dict[str, int]] = {ROOT: {}}
         for path, thing in sorted(history.steps[0].names.items()):
-            if history.things[thing].kind is Kind.DIRECTORY:
+            if history.things[thing].kind is FileKind.DIRECTORY:
                 self.folders.setdefault(thing, {})
             if path != "/":
                 folder, name = self.split(0, path)
@@ -51,7 +51,7 @@ class Names:
     def perform(self, number: int) -> None:
         operation = self.history.operations[number - 1]
         before, after = self.history.steps[number - 1].names, self.history.steps[number].names
-        is_directory = {thing.identity: thing.kind is Kind.DIRECTORY for thing in self.history.things}
+        is_directory = {thing.identity: thing.kind is FileKind.DIRECTORY for thing in self.history.things}
         match operation:
             case (
                 ops.Create(path)

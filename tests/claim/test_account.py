@@ -17,7 +17,7 @@ from bob.claim.property.rules import Property, Violation, questions, violation
 from bob.errors import BobError
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents, stale
@@ -189,7 +189,7 @@ def effects(world: World, number: int, seen: Observation) -> Effects:
         found[kind].add(what)
     was, now = history.steps[number - 1].inodes, history.steps[number].inodes
     for thing in sorted(now):
-        if was.get(thing) == now[thing] or history.things[thing].kind is not Kind.FILE:
+        if was.get(thing) == now[thing] or history.things[thing].kind is not FileKind.FILE:
             continue
         path = next((path for path, it in at.items() if it == thing), None)
         others = {

@@ -16,7 +16,7 @@ from bob.claim.property.rules import is_broken, questions, violation
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
 from bob.trace.recording import InodeStatus
-from bob.workload.history import Kind
+from bob.workload.history import FileKind
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.pattern import STALE_CELL, contents
@@ -336,7 +336,7 @@ def spoiled(rng: Random, tree: Tree, path: str) -> str:
     """Spoil ``path`` in one way; which."""
     node = tree[path]
     ways = ["gone", "kind", "attribute", "fault"]
-    if node.kind == Kind.FILE:
+    if node.kind == FileKind.FILE:
         ways += ["links", "longer"]
         ways += ["shorter", "byte", "zeros", "stale"] if node.content else []
     way = rng.choice(ways)
@@ -397,7 +397,7 @@ def test_a_name_that_nothing_gave_is_seen(seed: int) -> None:
         if not world.is_possible(there):
             continue
         tree = dict(world.crash(there).tree or {})
-        folders = ["", *(path for path, node in sorted(tree.items()) if node.kind == Kind.DIRECTORY)]
+        folders = ["", *(path for path, node in sorted(tree.items()) if node.kind == FileKind.DIRECTORY)]
         path = f"{rng.choice(folders)}/stray"
         tree[path] = Node(rng.choice(["file", "directory", "symlink"]), 9999)
         assert [one for one in read(world, tree).collateral if path in one.about], (number, path)
@@ -413,7 +413,7 @@ def test_no_tree_that_no_set_of_operations_leaves_reads_as_whole(seed: int) -> N
         possible = [there for there in every if world.is_possible(there)]
         trees = [dict(world.crash(there).tree or {}) for there in possible]
         tree = dict(rng.choice(trees))
-        files = [path for path, node in sorted(tree.items()) if node.kind == Kind.FILE]
+        files = [path for path, node in sorted(tree.items()) if node.kind == FileKind.FILE]
         if len(files) < 2:
             continue
         one, other = rng.sample(files, 2)

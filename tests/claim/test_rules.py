@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.claim import Context
 from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
@@ -67,7 +67,7 @@ def _values(one: Field[Any]) -> st.SearchStrategy[Any]:
 def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question: Question) -> None:
     """A field that was lost on the way would have a witness judged by another rule than it was found by."""
     asks_after_a_call = question.returned is not None
-    probe = probes_of(Rows.DURABILITY)[0] if asks_after_a_call else shipped_probes(["append-any"])[0]
+    probe = probes_of(RowSet.DURABILITY)[0] if asks_after_a_call else shipped_probes(["append-any"])[0]
     workload = Workload("w", (), parse("create /x; append /x 10; fsync /x"))
     claim = OfProperty(probe.property.name, question, probe.property)
     document = json.loads(json.dumps(claim.to_json()))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import Rule, is_broken, questions, quoted, violation
 from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
@@ -130,7 +130,7 @@ def test_what_either_of_two_operations_left_half_done_breaks_their_row_and_else_
     reading = read(world, tree)
     assert Presence.PARTIAL not in reading.presences
     assert {damage.suspects for damage in reading.damage} == {frozenset({1, 2})}
-    properties = [probe.property for probe in probes_of(Rows.TABLE1) if probe.property.rule is not Rule.ORDERED]
+    properties = [probe.property for probe in probes_of(RowSet.TABLE1) if probe.property.rule is not Rule.ORDERED]
     told = [(p.name, q) for p in properties for q in questions(p, history) if is_broken(p, q, history, reading)]
     assert {name for name, _question in told} == {row}
     question = told[0][1]
@@ -188,7 +188,7 @@ def test_a_hole_behind_a_range_that_moves_is_whole(there: tuple[int, ...]) -> No
 def test_what_is_torn_where_a_range_moves_was_not_made_durable(operations: str, row: str) -> None:
     """Nobody can say whose tear it is, but all of it was to be there."""
     world = World.of(Workload("w", parse(SETUP), parse(operations), at=At.END))
-    [prop] = [one.property for one in probes_of(Rows.DURABILITY) if one.property.name == row]
+    [prop] = [one.property for one in probes_of(RowSet.DURABILITY) if one.property.name == row]
     tree = dict(world.crash(world.all).tree or {})
     asked = questions(prop, world.history)
     assert asked and not any(is_broken(prop, one, world.history, read(world, tree)) for one in asked)

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.apm.clauses import every_clause
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.counting import judged
 from bob.claim.kinds import KINDS, claim_of
 from bob.claim.mounting import Mountable
@@ -40,7 +40,7 @@ from wording import text_with
 CALLS = ["fsync-file", "fdatasync-file", "fsync-directory", "msync", "o-sync", "o-dsync", "syncfs", "sync", "returned"]
 WHATS = ["data", "size", "new-entry", "other-names", "parent-entry", "attribute", "everything"]
 OLD_ROWS = [f"{call}.{what}" for call, what in product(CALLS, WHATS)][:-1]
-PROBES = {probe.property.name: probe for probe in probes_of(Rows.DURABILITY)}
+PROBES = {probe.property.name: probe for probe in probes_of(RowSet.DURABILITY)}
 ENTRY = PROBES["returned.entry"].property
 
 
@@ -49,7 +49,7 @@ def test_each_row_of_before_is_a_row_of_today_in_the_same_order() -> None:
 
 
 def test_what_is_written_today_is_read_as_it_is() -> None:
-    rows = [probe.property.name for rows in Rows for probe in probes_of(rows)]
+    rows = [probe.property.name for rows in RowSet for probe in probes_of(rows)]
     assert [row_of_today(name) for name in rows] == rows
     clauses = [clause.name for clause in every_clause()]
     assert [clause_of_today(name) for name in clauses] == clauses
@@ -72,7 +72,7 @@ def test_calls_of_before_are_translated_in_clauses_of_durability(was: str, now: 
 
 
 def test_a_result_of_before_has_the_rows_of_today(tmp_path: Path) -> None:
-    found = finer(Rows.DURABILITY)
+    found = finer(RowSet.DURABILITY)
     [column] = found.configurations
     older = tuple(replace(cell, name=was) for cell, was in zip(column.properties, OLD_ROWS, strict=True))
     written = to_json(replace(found, configurations=(replace(column, properties=older),)))
@@ -81,7 +81,7 @@ def test_a_result_of_before_has_the_rows_of_today(tmp_path: Path) -> None:
 
 
 def test_a_request_of_before_asks_for_the_rows_of_today() -> None:
-    asked = ProbeRequest(samples.CONFIGURATION, ("fsync-file.new-entry", "sync.data"), rows=Rows.DURABILITY)
+    asked = ProbeRequest(samples.CONFIGURATION, ("fsync-file.new-entry", "sync.data"), rows=RowSet.DURABILITY)
     read = request_from_json(request_to_json(asked))
     assert read.properties == ("fsync-file.entry", "sync.data")
 

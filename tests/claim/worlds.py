@@ -14,7 +14,7 @@ from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.presence import Oracle
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.operations import How, Workload
 from bob.workload.simulation import simulate
 
@@ -33,7 +33,7 @@ def first_modes(history: History) -> dict[int, int]:
         if isinstance(operation, ops.Chmod):
             thing = history.steps[number].thing(operation.path)
             inode = history.steps[0].inodes.get(thing)
-            made = 0o755 if history.things[thing].kind is Kind.DIRECTORY else 0o644
+            made = 0o755 if history.things[thing].kind is FileKind.DIRECTORY else 0o644
             found[thing] = made if inode is None else inode.mode
     return found
 
@@ -179,11 +179,11 @@ class World:
                 if parent != directory:
                     continue
                 path, made = f"{folder}/{name}", self.history.things[thing]
-                content = bytes(data.get(thing, b"")) if made.kind is Kind.FILE else b""
+                content = bytes(data.get(thing, b"")) if made.kind is FileKind.FILE else b""
                 tree[path] = Node(
                     made.kind.value,
                     self.numbers[thing] + shuffled * (7 * thing + 1),
-                    links[thing] if made.kind is Kind.FILE else 1,
+                    links[thing] if made.kind is FileKind.FILE else 1,
                     len(content),
                     content,
                     made.target,
@@ -193,7 +193,7 @@ class World:
                     *owners.get(thing, (None, None)),
                     times.get(thing),
                 )
-                if made.kind is Kind.DIRECTORY and thing not in above:
+                if made.kind is FileKind.DIRECTORY and thing not in above:
                     folders.append((path, thing, above | {thing}))
         return Observation(True, None, tree)
 

@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 
 from bob import timings
 from bob.claim.verdict import Verdict
-from bob.cli.display import Bar, Lines, verdict_line, watching
+from bob.cli.display import Bar, LineDisplay, verdict_line, watching
 from bob.cli.output import THEME, Screen, console, deliver, write_json
 from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
@@ -470,7 +470,7 @@ def test_a_verdict_in_a_line(result: PropertyResult, text: str) -> None:
 def test_lines_come_seldom() -> None:
     clock = Clock()
     console, file = screen()
-    lines = Lines(console, clock)
+    lines = LineDisplay(console, clock)
     lines.step("booting a guest")
     lines.planned(2, 400)
     for workload in ("a", "b"):
@@ -492,7 +492,7 @@ def test_lines_come_seldom() -> None:
 
 def test_many_threads() -> None:
     console, file = screen()
-    lines = Lines(console, Clock())
+    lines = LineDisplay(console, Clock())
     lines.planned(8, 800)
 
     def work() -> None:
@@ -518,7 +518,7 @@ def test_a_reader_that_leaves_stops_nothing() -> None:
         def write(self, _text: str) -> int:
             raise BrokenPipeError
 
-    lines = Lines(Screen(file=Gone()))
+    lines = LineDisplay(Screen(file=Gone()))
     lines.step("on")
     lines.judged(cell(Verdict.HOLDS))
 

@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.cli import checks
-from bob.cli.checks import Check, State
+from bob.cli.checks import Check, Health
 from bob.image import Image, load_recipe, recipe_names
 from bob.image.cache import image_folder, image_key, images_folder, write_manifest
 from wording import line_with, text_with
@@ -25,7 +25,7 @@ def no_libvirt(monkeypatch: pytest.MonkeyPatch) -> None:
     """libvirt is there."""
 
     def libvirt() -> Iterator[Check]:
-        yield Check("libvirt", State.OK, "9.0.0")
+        yield Check("libvirt", Health.OK, "9.0.0")
 
     monkeypatch.setattr(checks, "_libvirt", libvirt)
 
@@ -75,8 +75,8 @@ def test_who_has_the_image_needs_no_builder(monkeypatch: pytest.MonkeyPatch) -> 
     needed = {check.name: check.state for check in checks._builders(needed=True)}
     spare = {check.name: check.state for check in checks._builders(needed=False)}
 
-    assert needed["mmdebstrap"] is State.MISSING
-    assert spare["mmdebstrap"] is State.NOTE
+    assert needed["mmdebstrap"] is Health.MISSING
+    assert spare["mmdebstrap"] is Health.NOTE
 
 
 def test_a_cache_that_cannot_be_written(bob: Bob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_cache_that_cannot_be_written(bob: Bob, tmp_path: Path, monkeypatch: p
 
     check = found()["cache"]
 
-    assert check.state is State.MISSING
+    assert check.state is Health.MISSING
     assert "cannot be written" in check.found
     assert text_with(check.hint, "XDG_CACHE_HOME", "bob.toml") == snapshot(
         "set XDG_CACHE_HOME to another folder, or cache in bob.toml"
@@ -95,7 +95,7 @@ def test_a_cache_that_cannot_be_written(bob: Bob, tmp_path: Path, monkeypatch: p
 def test_a_full_cache(bob: Bob, tmp_path: Path) -> None:
     check = checks._folder("cache", tmp_path, 2**60, "set XDG_CACHE_HOME to another folder")
 
-    assert check.state is State.MISSING
+    assert check.state is Health.MISSING
     assert check.found.endswith("1048576 TiB needed")
 
 
@@ -103,7 +103,7 @@ def test_a_full_cache(bob: Bob, tmp_path: Path) -> None:
 def test_the_accelerator_is_not_tried_out(bob: Bob, monkeypatch: pytest.MonkeyPatch, kvm: str) -> None:
     monkeypatch.setenv("BOB_ACCELERATOR", kvm)
     check = checks._accelerator("QEMU 7, libvirt 9")
-    assert check.state is (State.MISSING if kvm == "nonsense" else State.OK)
+    assert check.state is (Health.MISSING if kvm == "nonsense" else Health.OK)
 
 
 def test_an_accelerator_that_nobody_tried_yet(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_an_accelerator_that_nobody_tried_yet(bob: Bob, monkeypatch: pytest.Monk
 
 
 def test_ready(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bob.cli.doctor.checks", lambda: iter([Check("QEMU", State.OK, "7.2")]))
+    monkeypatch.setattr("bob.cli.doctor.checks", lambda: iter([Check("QEMU", Health.OK, "7.2")]))
 
     ended = bob("doctor")
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import load, probe_names
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.errors import GuestError, MissingProgramError, UsageError
@@ -82,8 +82,8 @@ def test_other_rows(bob: Bob, work: Work) -> None:
     bob(*PROBE, "--rows", "units", "--property", "append.block")
     bob(*PROBE, "--rows", "units", "--property", "all")
     [[some, _], [every, _]] = work.asked
-    assert (some.rows, some.properties) == (Rows.UNITS, ("append.block",))
-    assert every.properties == tuple(probe.property.name for probe in probes_of(Rows.UNITS))
+    assert (some.rows, some.properties) == (RowSet.UNITS, ("append.block",))
+    assert every.properties == tuple(probe.property.name for probe in probes_of(RowSet.UNITS))
 
 
 def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:

@@ -17,7 +17,7 @@ from bob import settings
 from bob.guest.paths import cache_folder
 from bob.image import images_folder
 from bob.result import to_json
-from bob.store.kept_runs import Kind, State, disk_use, kept_run, remove, runs_in
+from bob.store.kept_runs import RunKind, RunState, disk_use, kept_run, remove, runs_in
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -122,7 +122,7 @@ def test_where_there_are_none(bob: Bob) -> None:
 def test_one_that_is_being_written_is_running_and_stays(bob: Bob) -> None:
     folder, other = put("bob-runs/a"), put("bob-runs/b")
     handle = locked(folder)
-    assert kept_run(folder).state is State.RUNNING
+    assert kept_run(folder).state is RunState.RUNNING
     ended = bob("runs", "remove", "--yes", "bob-runs/a", "bob-runs/b")
     assert ended.code == 9
     assert text_with(ended.err, 4711, "bob-runs/a") == snapshot("""\
@@ -132,7 +132,7 @@ hint: wait until it is done, or end it
     assert (folder / "workloads" / "000-w" / "log").exists()
     assert not other.exists()
     os.close(handle)
-    assert kept_run(folder).state is State.STOPPED
+    assert kept_run(folder).state is RunState.STOPPED
     assert bob("runs", "remove", "--yes", "bob-runs/a").code == 0
     assert not folder.exists()
 
@@ -151,7 +151,7 @@ def test_looking_makes_no_lock_and_holds_none(bob: Bob) -> None:
     bob("runs")
     assert not (folder / "lock").exists()
     os.close(locked(folder))
-    assert kept_run(folder).state is State.STOPPED
+    assert kept_run(folder).state is RunState.STOPPED
     os.close(locked(folder))  # it would wait for ever if somebody held it
 
 
@@ -210,7 +210,7 @@ def test_what_is_no_run_is_told_of_and_stays(bob: Bob, content: str | None, mess
     if content is not None:
         (folder / "run.json").write_text(content)
     [run] = runs_in(Path("bob-runs"))
-    assert run.state is (State.NO_RUN if content is None else State.DAMAGED)
+    assert run.state is (RunState.NO_RUN if content is None else RunState.DAMAGED)
     assert run.state.value in bob("runs").out
     ended = bob("runs", "remove", "--yes", "bob-runs/x")
     assert (ended.code, ended.out) == (9, "")
@@ -223,7 +223,7 @@ def test_a_result_that_is_damaged_is_listed_without_verdicts(bob: Bob) -> None:
     for number, text in enumerate(("{", "[]", '{"configurations": 3}', '{"configurations": [{"properties": [1]}]}')):
         folder = put(f"bob-runs/{number}", **DONE)
         (folder / "result.json").write_text(text)
-    assert [(run.state, run.verdicts) for run in runs_in(Path("bob-runs"))] == [(State.DONE, {})] * 4
+    assert [(run.state, run.verdicts) for run in runs_in(Path("bob-runs"))] == [(RunState.DONE, {})] * 4
     assert bob("runs").code == 0
 
 
@@ -231,7 +231,7 @@ def test_a_run_of_another_version_is_listed(bob: Bob) -> None:
     for number, about in enumerate(({}, {"request": 3}, {"columns": []}, {"program": {}}, {"expectations": []})):
         put(f"bob-runs/{number}", **about)
     assert [run.kind for run in runs_in(Path("bob-runs"))] == [
-        Kind.PROBE, Kind.PROBE, Kind.MATRIX, Kind.APP, Kind.TRY
+        RunKind.PROBE, RunKind.PROBE, RunKind.MATRIX, RunKind.APP, RunKind.TRY
     ]  # fmt: skip
     assert bob("runs").code == 0
 

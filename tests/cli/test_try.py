@@ -20,7 +20,7 @@ from bob.documents import opened
 from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.request import ProbeRequest
-from bob.run.option_table import Guests
+from bob.run.option_table import GuestOptions
 from bob.subject import FileSystem, configuration
 from bob.trace.completion import Completion
 from bob.workload.language import parse
@@ -290,7 +290,9 @@ def test_damaged_answers_are_told(bob: Bob, work: Work) -> None:
 def test_a_kernel_of_ones_own(bob: Bob, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """--kernel makes an image over that of --image, as it does for a probe."""
 
-    def asked_images(images: Sequence[str], guests: Guests, fs: Sequence[FileSystem], **more: Any) -> tuple[str, ...]:
+    def asked_images(
+        images: Sequence[str], guests: GuestOptions, fs: Sequence[FileSystem], **more: Any
+    ) -> tuple[str, ...]:
         assert [one.name for one in fs] == ["ext4"]
         assert (images, guests.kernel, guests.modules) == (("debian-trixie",), Path("bzImage"), Path("modules"))
         return ("debian-trixie+6.16.0-mine",)

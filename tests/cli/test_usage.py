@@ -19,7 +19,7 @@ from bob.cli.help_page import contexts
 from bob.documents import opened
 from bob.report.drawing import svg
 from bob.report.witness_page import to_html
-from bob.witness.document import Size, read
+from bob.witness.document import WitnessSize, read
 from report.witnesses import documents
 from wording import line_with, text_with
 
@@ -505,7 +505,7 @@ def test_where_a_smaller_witness_goes(bob: Bob, found: Path) -> None:
 
 def test_what_became_smaller_as_json(bob: Bob, found: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two one does not show any more; with the witness on stdout, nothing else is there."""
-    before, after = Size(5, 2, 9), Size(2, 1, 1)
+    before, after = WitnessSize(5, 2, 9), WitnessSize(2, 1, 1)
     made = {found: documents()["single-sector-overwrite"], Path("other.json"): None}
 
     def shrink(files: Sequence[Path], **_more: object) -> Iterator[SimpleNamespace]:

@@ -11,7 +11,7 @@ from bob.apm.clauses import clause_of
 from bob.apm.model import ClauseStatus, save
 from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
-from bob.catalogue.sets import Rows
+from bob.catalogue.sets import RowSet
 from bob.claim.property.of_property import OfProperty
 from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
@@ -33,7 +33,7 @@ from claims import own
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 
 
-def ask(out: Path, rows: Rows, *properties: str) -> list[PropertyResult]:
+def ask(out: Path, rows: RowSet, *properties: str) -> list[PropertyResult]:
     """The cells of ext4 for these properties, judged twice."""
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), properties, budget=30, rows=rows)
     result, _path = probe(request, out, Silent())
@@ -44,7 +44,7 @@ def ask(out: Path, rows: Rows, *properties: str) -> list[PropertyResult]:
 
 
 def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path) -> None:
-    synced, returned = ask(tmp_path / "run", Rows.DURABILITY, "fsync-file.data", "returned.data")
+    synced, returned = ask(tmp_path / "run", RowSet.DURABILITY, "fsync-file.data", "returned.data")
     assert (synced.verdict, returned.verdict) == (Verdict.HOLDS, Verdict.FAILS)
     assert synced.states.explored > len(synced.workloads)
     assert "operation 1 (write /d/a 0 4096) had returned, but nothing of it is there" in (returned.evidence or "")
@@ -61,7 +61,7 @@ def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path
 
 
 def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: Path) -> None:
-    [cell] = ask(tmp_path / "run", Rows.PAIRS, "append-then-rename.same-file")
+    [cell] = ask(tmp_path / "run", RowSet.PAIRS, "append-then-rename.same-file")
     assert cell.verdict is Verdict.FAILS
     assert {workload.finish for workload in cell.workloads} == {"natural", "natural 2.5"}
     assert "survived; nothing of operation 1 (append /d/f 4096), issued earlier, is there" in (cell.evidence or "")

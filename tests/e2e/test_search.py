@@ -33,7 +33,7 @@ from bob.store.search_directory import SearchDirectory
 from bob.subject import configuration
 from bob.witness import document as witness
 from bob.witness.probe_file import to_probe
-from bob.witness.xfstests import Loss, loss, to_case
+from bob.witness.xfstests import CacheLoss, loss, to_case
 from bob.workload.language import write_one
 from bob.workload.operations import Fsync, Operation, Workload, Write
 from bob.workload.plain import workload_from_json
@@ -101,7 +101,7 @@ def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path)
     assert again.confirmed == 2
     found = witness.read(path)
     assert found.timeline.causes, "the loss of one block decides"
-    assert loss(found) is Loss.ALL and "_log_writes_replay_log" in to_case(found, "900").script
+    assert loss(found) is CacheLoss.ALL and "_log_writes_replay_log" in to_case(found, "900").script
     file = tmp_path / "found.toml"
     file.write_text(to_probe(found))
     request = ProbeRequest(found.configuration, probes=(load(file),), budget=30, model=found.model)

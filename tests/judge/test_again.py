@@ -31,7 +31,7 @@ from bob.request import ProbeRequest
 from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.witness import document as witness
@@ -124,7 +124,7 @@ def stopped_before_observing(run: RunDirectory) -> None:
 
 
 def refused(run: RunDirectory) -> None:
-    run.save_refusal(run.folder(1, WORKLOADS[1]), Refused(WORKLOADS[1], "the guest was lost"))
+    run.save_refusal(run.folder(1, WORKLOADS[1]), RefusedWorkload(WORKLOADS[1], "the guest was lost"))
 
 
 @pytest.mark.parametrize("stop", [stopped_before_recording, stopped_while_recording, stopped_before_observing, refused])

@@ -17,7 +17,7 @@ from bob.program.pace import Pace
 from bob.program.transcript import Output, Transcript
 from bob.store.run_directory import RunDirectory
 from bob.witness import document as witness
-from bob.witness.document import Showing, Size
+from bob.witness.document import Showing, WitnessSize
 from bob.workload.operations import Workload
 
 OUTPUTS = (Output(samples.at(15), b"a"), Output(samples.at(20), b"b"))
@@ -57,7 +57,7 @@ def test_a_witness_has_the_program_that_did_the_work(tmp_path: Path) -> None:
     path = tmp_path / "witness.json"
     path.write_bytes(documents.sealed(json.dumps(plain)))
     again = witness.read(path)
-    assert (again.work, again.operations, again.size) == (program, (), Size(0, 0, showing.size.departure))
+    assert (again.work, again.operations, again.size) == (program, (), WitnessSize(0, 0, showing.size.departure))
     assert again.configuration == case().subject
 
 

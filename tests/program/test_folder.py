@@ -21,7 +21,7 @@ from bob.program.folder import load, of_commands, shipped_programs
 from bob.program.pace import Pace
 from bob.program.program import EMPTIED, Program, ProgramDocument
 from bob.request import ProbeRequest, request_from_json, request_to_json
-from bob.run.option_table import Exploration, FileSystemOptions, Guests
+from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.requests import program_requests
 from bob.schema import decode, encode
 from bob.subject import configuration
@@ -53,7 +53,9 @@ def test_the_device_is_as_large_as_the_program_and_the_file_system_need_it(tmp_p
 
     def sizes(program: Program, *file_systems: str, device: int = 0) -> list[int]:
         options, asked = FileSystemOptions(device=device), Exploration()
-        made = program_requests(program, file_systems, options, (), asked, "debian-bookworm", Guests(), progress=print)
+        made = program_requests(
+            program, file_systems, options, (), asked, "debian-bookworm", GuestOptions(), progress=print
+        )
         return [one.configuration.device_bytes // 2**20 for one in made if one.pace is made[0].pace]
 
     assert sizes(wide, "ext4", "btrfs", "xfs") == [64, 128, 300]

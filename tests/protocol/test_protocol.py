@@ -51,7 +51,7 @@ from bob.protocol.replayed import ReplayedProgram, replayed, unlike
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.schema import decode, encode
 from bob.workload import operations as ops
-from bob.workload.history import Kind, Step
+from bob.workload.history import FileKind, HistoryStep
 from wording import text_with
 
 NAMES = ("/a", "/b", "/d/a", "/d/c")
@@ -528,7 +528,7 @@ def again(done: Performed, tellings: dict[int, bytes] | None = None) -> Replayed
     return replayed("p", made(done), done.trees[0], tellings or {})
 
 
-def shown(replay: ReplayedProgram, step: Step) -> dict[str, tuple[str, bytes, int, int]]:
+def shown(replay: ReplayedProgram, step: HistoryStep) -> dict[str, tuple[str, bytes, int, int]]:
     """What a step of a history says, in the form of :func:`asked_of`."""
     things = replay.history.things
     return {
@@ -541,7 +541,7 @@ def shown(replay: ReplayedProgram, step: Step) -> dict[str, tuple[str, bytes, in
 def asked_of(tree: dict[str, Node]) -> dict[str, tuple[str, bytes, int, int]]:
     """What the kernel says: kind, content, mode, and of a file how many names it has."""
     return {
-        path: (node.kind, node.content, node.mode or 0, node.links if node.kind == Kind.FILE else 1)
+        path: (node.kind, node.content, node.mode or 0, node.links if node.kind == FileKind.FILE else 1)
         for path, node in tree.items()
         if path != "/"
     }
@@ -606,7 +606,7 @@ def was_both(done: Performed, logs: set[str]) -> bool:
     for tree in done.trees:
         now = {}
         for path, node in tree.items():
-            if node.kind == Kind.FILE:
+            if node.kind == FileKind.FILE:
                 if node.inode not in now:
                     if node.inode in here:
                         now[node.inode] = here[node.inode]

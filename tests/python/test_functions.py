@@ -21,7 +21,7 @@ import bob.run.programs
 import bob.run.trial
 from bob.apm.model import save
 from bob.apm.named import named_model, named_models
-from bob.catalogue.sets import Rows
+from bob.catalogue.sets import RowSet
 from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
 from bob.errors import BobError, PointedError, StoreError, UsageError
@@ -127,7 +127,7 @@ def test_everything_that_can_be_asked_of_a_probe(elsewhere: Path) -> None:
     )
     made = configuration("ext4", "-O ^has_journal", "data=ordered", 64 * MIB)
     assert (request.configuration, out) == (made, elsewhere / "here")
-    assert (request.rows, request.properties) == (Rows.DURABILITY, property_names(Rows.DURABILITY))
+    assert (request.rows, request.properties) == (RowSet.DURABILITY, property_names(RowSet.DURABILITY))
     assert (request.budget, request.audit, request.seed, request.recovery_crashes) == (7, 0.5, -3, 2)
     assert (request.model.write_cache, request.model.atomic_write_bytes) == (CACHES["none"], 4096)
     assert (request.model.completion, request.host) == (Completion.PROMPT, Host(jobs=1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.crash.device import DeviceModel
@@ -149,7 +149,7 @@ def result(*names: str) -> Result:
     )
 
 
-def finer(rows: Rows, *names: str) -> Result:
+def finer(rows: RowSet, *names: str) -> Result:
     """A run over all of these rows: every fifth fails with one of two finishes, the first one is unknown."""
     properties = [probe.property for probe in probes_of(rows)]
     some = States(812, 4096, 2**88, None, 203, 700)

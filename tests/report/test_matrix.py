@@ -17,7 +17,7 @@ from rich.console import Console
 
 from bob.catalogue.places import place_of
 from bob.catalogue.probe_files import probe_names
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.output import THEME
 from bob.crash.coverage import NOTHING, States
@@ -194,8 +194,8 @@ def test_plural() -> None:
 
 # Results with hundreds of rows: every cell stands in its grid, in a terminal and on the page, and says how
 
-FINER = [rows for rows in Rows if rows is not Rows.TABLE1]
-SIZES = {Rows.PAIRS: [(11, 10), (14, 14), (14, 14)], Rows.DURABILITY: [(9, 12)], Rows.UNITS: [(14, 3)]}
+FINER = [rows for rows in RowSet if rows is not RowSet.TABLE1]
+SIZES = {RowSet.PAIRS: [(11, 10), (14, 14), (14, 14)], RowSet.DURABILITY: [(9, 12)], RowSet.UNITS: [(14, 3)]}
 
 
 def printed(found: Result, width: int) -> str:
@@ -206,7 +206,7 @@ def printed(found: Result, width: int) -> str:
 
 
 @pytest.mark.parametrize("rows", FINER)
-def test_every_row_stands_somewhere_and_no_two_in_one_place(rows: Rows) -> None:
+def test_every_row_stands_somewhere_and_no_two_in_one_place(rows: RowSet) -> None:
     names = [probe.property.name for probe in probes_of(rows)]
     places = [place_of(name) for name in names]
     assert None not in places
@@ -214,14 +214,15 @@ def test_every_row_stands_somewhere_and_no_two_in_one_place(rows: Rows) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*(probe.property.name for probe in probes_of(Rows.TABLE1)), "mine", "a.b", "data.fsync-file", "sync.sync"]
+    "name",
+    [*(probe.property.name for probe in probes_of(RowSet.TABLE1)), "mine", "a.b", "data.fsync-file", "sync.sync"],
 )
 def test_other_rows_stand_in_no_grid(name: str) -> None:
     assert place_of(name) is None
 
 
 @pytest.mark.parametrize("rows", FINER)
-def test_the_grids_have_all_cells(rows: Rows) -> None:
+def test_the_grids_have_all_cells(rows: RowSet) -> None:
     [column] = finer(rows).configurations
     found = grids(column)
     assert [(len(grid.down), len(grid.across)) for grid in found] == SIZES[rows]
@@ -239,7 +240,7 @@ def test_the_rows_of_table_1_are_in_no_grid() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("rows", FINER)
-def test_a_terminal_shows_each_mark_and_each_failing_finish(rows: Rows, width: int) -> None:
+def test_a_terminal_shows_each_mark_and_each_failing_finish(rows: RowSet, width: int) -> None:
     found = finer(rows)
     text = printed(found, width)
     assert max(map(len, text.splitlines())) <= width
@@ -257,13 +258,13 @@ def test_a_terminal_shows_each_mark_and_each_failing_finish(rows: Rows, width: i
 
 
 def test_several_configurations_have_their_grids_one_below_the_other() -> None:
-    text = printed(finer(Rows.DURABILITY, "ext4-ordered", "xfs"), 120)
+    text = printed(finer(RowSet.DURABILITY, "ext4-ordered", "xfs"), 120)
     assert text.count("durability: when the call") == 2
     assert text.index("ext4-ordered") < text.index("xfs")
 
 
 def test_the_page_has_a_mark_for_each_cell_that_leads_to_its_evidence() -> None:
-    found = finer(Rows.PAIRS, "ext4-ordered", "xfs")
+    found = finer(RowSet.PAIRS, "ext4-ordered", "xfs")
     page = to_html(columns_of([(found, Path("run"))]))
     assert page.count('<table class="grid finer">') == 6
     assert '<table class="grid single">' not in page

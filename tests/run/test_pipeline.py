@@ -39,7 +39,7 @@ from bob.run import pipeline as module
 from bob.run import pool, tasks
 from bob.run.pipeline import Pipeline
 from bob.run.tasks import Explored, Task
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
@@ -149,7 +149,7 @@ def workers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("worker ")]
 
 
-def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[Explored | Refused | None]:
+def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[Explored | RefusedWorkload | None]:
     with pipeline:
         found = [pipeline.result(0, number) for number in range(workloads)]
     assert not workers()
@@ -205,7 +205,7 @@ def test_a_guest_is_made_ready_while_the_first_workload_is_recorded(
 def test_a_recorder_that_is_lost_costs_one_workload(world: World, tmp_path: Path, loss: BobError, told: str) -> None:
     world.recording = at(2, loss)
     found = results(pipeline(tmp_path))
-    assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
+    assert [number for number, item in enumerate(found) if isinstance(item, RefusedWorkload)] == [2]
     assert told in str(found[2])
     assert world.guests.count(Clock.VIRTUAL) == 3  # one more for a second attempt
     # the new guest is given the base that the old one made: states are built on the one that was recorded on
@@ -237,7 +237,7 @@ def test_a_kernel_that_falls_twice_at_a_workload_is_a_finding(
 ) -> None:
     world.recording = at(2, GuestLost(fall, "no answer"))
     found = results(pipeline(tmp_path))
-    [refused] = [item for item in found if isinstance(item, Refused)]
+    [refused] = [item for item in found if isinstance(item, RefusedWorkload)]
     run = RunDirectory(tmp_path / "run")
     folder = run.folder(2, WORKLOADS[2])
     assert (refused.fall, run.is_done(folder)) == ((fall, True) if is_finding else (None, False))
@@ -264,7 +264,7 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
 ) -> None:
     world.recording = at(0, refusal)
     found = results(pipeline(tmp_path))
-    assert isinstance(found[0], Refused)
+    assert isinstance(found[0], RefusedWorkload)
     assert found[0].reason == words
     assert all(isinstance(item, Explored) for item in found[1:])
     assert world.guests.count(Clock.VIRTUAL) == 1
@@ -388,7 +388,7 @@ def test_a_tree_that_a_file_system_cannot_have_refuses_the_workloads_that_begin_
     monkeypatch.setattr(module, "make_base", refuse)
     found = results(pipeline(tmp_path))
     words = "its initial tree cannot be made: operation 3 of the initial tree (create /d/n) failed: File name too long"
-    assert [one.reason for one in found if isinstance(one, Refused)] == [words] * len(WORKLOADS)
+    assert [one.reason for one in found if isinstance(one, RefusedWorkload)] == [words] * len(WORKLOADS)
 
 
 def test_a_configuration_that_is_refused_reaches_the_caller(
@@ -435,7 +435,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) ->
     for number in (0, 1):
         run.save_recording(folders[number], WORKLOADS[number], samples.BASE, samples.RECORDING)
     run.save_observed(folders[0], OBSERVED)
-    run.save_refusal(folders[2], Refused(WORKLOADS[2], "it was refused"))
+    run.save_refusal(folders[2], RefusedWorkload(WORKLOADS[2], "it was refused"))
     folders[3].mkdir()
     (folders[3] / "log").write_bytes(b"half a log")
     found = results(started(task(run)))
@@ -483,7 +483,7 @@ def test_an_exception_leaves_its_workload_unknown_and_no_other(world: World, tmp
     world.recording = at(2, ValueError("zip() argument 2 is shorter"))
     run = RunDirectory.create(tmp_path / "run", {})
     found = results(started(task(run)))
-    assert [number for number, item in enumerate(found) if isinstance(item, Refused)] == [2]
+    assert [number for number, item in enumerate(found) if isinstance(item, RefusedWorkload)] == [2]
     assert "ValueError: zip() argument 2" in str(found[2])
     folder = run.folder(2, WORKLOADS[2])
     assert "Traceback (most recent" in (folder / "traceback.txt").read_text()
@@ -502,7 +502,7 @@ def test_an_exception_while_observing_leaves_its_workload_unknown_and_no_other(w
     world.observing = observing
     run = RunDirectory.create(tmp_path / "run", {})
     found = results(started(task(run), jobs=1))
-    [lost] = [item for item in found if isinstance(item, Refused)]
+    [lost] = [item for item in found if isinstance(item, RefusedWorkload)]
     assert lost.reason == snapshot("bob broke while it observed this workload: ValueError: zip() argument 2 is shorter")
     [file] = run.path.glob("workloads/*/traceback.txt")
     assert "in observing" in file.read_text()

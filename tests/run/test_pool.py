@@ -21,7 +21,7 @@ from bob.errors import MalformedError, StoreError, UsageError
 from bob.guest.spec import Clock
 from bob.progress import Silent
 from bob.run import pool as module
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, Tell, each_in_a_guest
+from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, StateSink, each_in_a_guest
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 ITEMS = [(f"item {number}", number) for number in range(4)]
@@ -186,7 +186,7 @@ class Scripted(Job):
         self.script, self._used, self._over = iter(script), used, over
         self.ends: list[str] = []
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         attempt, guest = next(self.script), int(agent)  # type: ignore[call-overload]
         assert guest not in self._over
         self._used.append(guest)
@@ -255,13 +255,13 @@ def test_a_guest_that_is_lost_at_its_start_costs_no_job_and_two_in_a_row_end_the
 @pytest.mark.parametrize("failure", [StoreError("cannot write"), OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 def test_what_would_go_wrong_with_every_job_ends_the_run(world: World, failure: BaseException) -> None:
     class Failing(Job):
-        def do(self, agent: Agent, tell: Tell) -> bool:
+        def do(self, agent: Agent, tell: StateSink) -> bool:
             raise failure
 
     done_too: list[str] = []
 
     class Fine(Job):
-        def do(self, agent: Agent, tell: Tell) -> bool:
+        def do(self, agent: Agent, tell: StateSink) -> bool:
             done_too.append(self.title)
             return True
 
@@ -279,7 +279,7 @@ class Waiting(Job):
         self._at_work, self._go_on = at_work, go_on
         self.is_given_up = False
 
-    def do(self, agent: Agent, tell: Tell) -> bool:
+    def do(self, agent: Agent, tell: StateSink) -> bool:
         self._at_work.set()
         while self._go_on():
             tell(0)
@@ -353,7 +353,7 @@ def test_who_has_nothing_to_do_yet_makes_a_guest_ready_and_errands_need_none(wor
     class Fine(Job):
         guest = 0
 
-        def do(self, agent: Agent, tell: Tell) -> bool:
+        def do(self, agent: Agent, tell: StateSink) -> bool:
             self.guest = int(agent)  # type: ignore[call-overload]
             return True
 

@@ -21,7 +21,7 @@ import bob
 import bob.run.programs
 import bob.run.trial
 from bob.catalogue.probe_files import Probe
-from bob.catalogue.sets import Rows, probes_of
+from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError
 from bob.program.folder import named
@@ -52,8 +52,8 @@ def judged_on(prop: Property, workloads: list[Workload]) -> list[Workload]:
 
 
 @pytest.mark.parametrize("fs", sorted({"ext4", *(name for name, fs in file_systems().items() if fs.lacks)}))
-@pytest.mark.parametrize("rows", [Rows.TABLE1, Rows.UNITS])
-def test_a_property_is_judged_alone_on_what_it_is_judged_on_in_the_table(fs: str, rows: Rows) -> None:
+@pytest.mark.parametrize("rows", [RowSet.TABLE1, RowSet.UNITS])
+def test_a_property_is_judged_alone_on_what_it_is_judged_on_in_the_table(fs: str, rows: RowSet) -> None:
     made = configuration(fs)
     every = asked_workloads(ProbeRequest(made, rows=rows))
     for probe in probes_of(rows):
@@ -65,28 +65,28 @@ def test_a_property_is_judged_alone_on_what_it_is_judged_on_in_the_table(fs: str
 
 def test_directory_operations_are_asked_for_by_other_probes_too() -> None:
     """What was wrong: a dozen workloads of its own said holds where the table had ×."""
-    [probe] = [probe for probe in probes_of(Rows.TABLE1) if probe.property.name == "directory-op"]
+    [probe] = [probe for probe in probes_of(RowSet.TABLE1) if probe.property.name == "directory-op"]
     alone = asked_workloads(ProbeRequest(configuration("btrfs"), ("directory-op",)))
     assert len(alone) > 2 * len(probe.workloads)
 
 
 def test_the_whole_table_has_all_workloads_in_the_order_of_its_probes() -> None:
     every = asked_workloads(ProbeRequest(configuration("ext4")))
-    assert every == distinct(workload for probe in probes_of(Rows.TABLE1) for workload in probe.workloads)
+    assert every == distinct(workload for probe in probes_of(RowSet.TABLE1) for workload in probe.workloads)
     alone = asked_workloads(ProbeRequest(configuration("ext4"), ("append-any",)))
     assert len(alone) == len(set(alone))
     assert set(alone) <= set(every)
 
 
 def test_the_workloads_of_a_propertys_own_probe_come_first() -> None:
-    [probe] = [probe for probe in probes_of(Rows.TABLE1) if probe.property.name == "overwrite-any"]
+    [probe] = [probe for probe in probes_of(RowSet.TABLE1) if probe.property.name == "overwrite-any"]
     alone = asked_workloads(ProbeRequest(configuration("ext4"), ("overwrite-any",)))
     assert [recorded_as(one) for one in alone[: len(probe.workloads)]] == [recorded_as(one) for one in probe.workloads]
     assert len(alone) > len(probe.workloads)
 
 
 def test_a_probe_of_ones_own_brings_its_workloads_and_no_others() -> None:
-    [shipped] = [probe for probe in probes_of(Rows.TABLE1) if probe.property.name == "append-append-same-file"]
+    [shipped] = [probe for probe in probes_of(RowSet.TABLE1) if probe.property.name == "append-append-same-file"]
     mine = Workload("mine", parse("create /a"), parse("write /a 0 4K; append /a 4K"), Finish("natural", natural=True))
     assert mine.at is At.ANY
     own = Probe(99, replace(shipped.property, name="my-appends"), (mine,))

@@ -22,7 +22,7 @@ from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent
 from bob.run import pool
 from bob.run.pool import Pool
-from bob.run.state_queue import Built, StateQueue
+from bob.run.state_queue import BuiltTrees, StateQueue
 from tests.apm.cases import NOTHING, graph_of
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
@@ -45,7 +45,7 @@ class Guests:
             self.started += 1
         yield SimpleNamespace(is_sound=True)
 
-    def check(self, _agent: Agent, built: Built) -> list[CheckerAnswer]:
+    def check(self, _agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
         with self.lock:
             self.requests.append(len(built))
             answers = []

@@ -35,7 +35,7 @@ from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.schema import encode
 from bob.store.new_folder import check_new_folder
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject.subject import ConfigurationDocument
 from bob.workload.operations import At, Finish, Fsync, Workload
@@ -64,7 +64,8 @@ def judged(
         place = run.folder(number, workload)
         if isinstance(what, str | Loss):
             run.save_refusal(
-                place, Refused(workload, what) if isinstance(what, str) else Refused.by_kernel(workload, what)
+                place,
+                RefusedWorkload(workload, what) if isinstance(what, str) else RefusedWorkload.by_kernel(workload, what),
             )
             continue
         run.save_recording(place, workload, samples.BASE, samples.RECORDING)

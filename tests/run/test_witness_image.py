@@ -11,7 +11,7 @@ from bob.image import Image
 from bob.kernel_series import is_same_series
 from bob.progress import Silent
 from bob.run import witness_image
-from bob.run.witness_image import Found, by_image
+from bob.run.witness_image import WitnessFile, by_image
 from report.witnesses import witness as stored
 
 OWN = "6.1.0-56-amd64"
@@ -26,7 +26,7 @@ class Told(Silent):
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> list[Found]:
+def found(tmp_path: Path) -> list[WitnessFile]:
     """Two witnesses of one run."""
     witness = stored("overwrite-any", tmp_path)
     return [(tmp_path / name, witness) for name in ("one.json", "other.json")]
@@ -37,7 +37,9 @@ def boots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: str) -> None:
     monkeypatch.setattr(witness_image, "image_called", lambda *_: image)
 
 
-def test_the_same_kernel_needs_no_word(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[Found]) -> None:
+def test_the_same_kernel_needs_no_word(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[WitnessFile]
+) -> None:
     boots(monkeypatch, tmp_path, found[0][1].kernel)
     progress = Told()
     [(_image, group)] = by_image(found, None, progress, any_kernel=False)
@@ -46,7 +48,7 @@ def test_the_same_kernel_needs_no_word(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 @pytest.mark.parametrize("any_kernel", [False, None])
 def test_another_package_of_the_series_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[Found], any_kernel: bool | None
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[WitnessFile], any_kernel: bool | None
 ) -> None:
     assert found[0][1].kernel == OWN
     boots(monkeypatch, tmp_path, "6.1.0-57-amd64")
@@ -59,7 +61,7 @@ def test_another_package_of_the_series_is_told_once(
 
 @pytest.mark.parametrize("kernel", ["6.12.48+deb13-amd64", "6.1.0-56-mine", "6.1.0-56-rt-amd64", "6.1.0-rc1-amd64"])
 def test_a_kernel_of_another_series_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[Found], kernel: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, found: list[WitnessFile], kernel: str
 ) -> None:
     boots(monkeypatch, tmp_path, kernel)
     with pytest.raises(UsageError, match=r"6\.1\.0-56-amd64") as caught:

@@ -22,7 +22,7 @@ from bob.search.choices import MOST_SEQUENCES, Choose, Place, following, value_o
 from bob.search.python_file import Choosing, PythonFile
 from bob.search.space import Part, probes
 from bob.search.spaces import Search, search_in, search_of_file
-from bob.workload.called import QUESTIONS, FileSystem, Refused, Stopped
+from bob.workload.called import QUESTIONS, RefusedCall, SimulatedFileSystem, Stopped
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
@@ -347,13 +347,13 @@ def test_values_that_are_alike_are_equal_and_others_are_not() -> None:
 @given(OPERATIONS)
 def test_each_operation_of_the_language_is_a_method(operation: Operation) -> None:
     setup = parse("mkdir /d; write /f 0 8192")
-    fs = FileSystem("my.py", setup)
+    fs = SimulatedFileSystem("my.py", setup)
     verb, *words = shlex.split(write_one(operation))
     is_in_bytes = verb in ("write", "append", "truncate", "fallocate", "sync_file_range")
     numbers = [int(word) if word.isdecimal() and is_in_bytes else word for word in words]
     try:
         getattr(fs, verb)(*numbers)
-    except Refused:
+    except RefusedCall:
         with pytest.raises(RefusedError):
             simulate(Workload("w", setup, (operation,)))
         assert fs.performing.done == []
@@ -362,12 +362,12 @@ def test_each_operation_of_the_language_is_a_method(operation: Operation) -> Non
 
 
 def test_no_operation_has_the_name_of_a_question() -> None:
-    assert not {name for name in dir(FileSystem("my.py")) if not name.startswith("_")} & set(GRAMMAR)
-    assert set(QUESTIONS) <= set(dir(FileSystem))
+    assert not {name for name in dir(SimulatedFileSystem("my.py")) if not name.startswith("_")} & set(GRAMMAR)
+    assert set(QUESTIONS) <= set(dir(SimulatedFileSystem))
 
 
 def test_what_the_file_system_can_be_asked() -> None:
-    fs = FileSystem("my.py", parse("mkdir /d; write /d/f 0 8192; symlink x /l"))
+    fs = SimulatedFileSystem("my.py", parse("mkdir /d; write /d/f 0 8192; symlink x /l"))
     fs("append /d/f 100; link /d/f /d/g; create /n; unlink /n")
     fs.chmod("/d/f", 0o640)
     fs.chmod("/d", "750")
@@ -384,7 +384,7 @@ def test_what_the_file_system_can_be_asked() -> None:
         "chmod /d 750",
     ]
     for wrong in (lambda: fs.size("/d"), lambda: fs.size("/n"), lambda: fs.names("/l")):
-        with pytest.raises(Refused):
+        with pytest.raises(RefusedCall):
             wrong()
 
 
@@ -565,7 +565,7 @@ def test_a_mistake_has_the_choices_that_lead_to_it() -> None:
 
 
 def test_what_stops_a_run_is_no_exception() -> None:
-    assert not issubclass(Stopped, Exception) and issubclass(Refused, OSError)
+    assert not issubclass(Stopped, Exception) and issubclass(RefusedCall, OSError)
 
 
 # As a search

@@ -31,7 +31,7 @@ from bob.run.prober import start
 from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.refused import Refused
+from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.completion import Completion
@@ -138,7 +138,7 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
 def test_refusals_read_back_the_same(run: RunDirectory) -> None:
     folder = run.folder(7, samples.WORKLOAD)
     for fall in (None, Loss(LossCause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
-        refused = Refused(samples.WORKLOAD, "the guest was lost", fall)
+        refused = RefusedWorkload(samples.WORKLOAD, "the guest was lost", fall)
         run.save_refusal(folder, refused)
         assert run.refusal(folder) == refused
 

@@ -22,7 +22,7 @@ from bob.guest.hypervisor import Hypervisor
 from bob.schema import decode, encode
 from bob.witness import bundle
 from bob.witness.document import files_in, read
-from bob.witness.recipes import Recipe, from_recipe, to_recipe
+from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 from bob.workload.pattern import FIRST_SETUP_NUMBER, UNSHADED, contents, stale
 from report.witnesses import documents
 from witness.test_witness import document as one_document
@@ -190,7 +190,7 @@ SECTOR = st.one_of(
 @given(st.lists(SECTOR, max_size=12))
 def test_round_trip(sectors: list[bytes]) -> None:
     data = b"".join(sectors)
-    assert from_recipe(decode(Recipe, json.loads(json.dumps(encode(to_recipe(data)))))) == data
+    assert from_recipe(decode(DataRecipe, json.loads(json.dumps(encode(to_recipe(data)))))) == data
 
 
 def test_a_long_write_is_a_line() -> None:
@@ -202,14 +202,14 @@ def test_a_long_write_is_a_line() -> None:
 
 def test_patterns_without_a_shade_are_of_before_there_were_any() -> None:
     rest = encode(to_recipe(bytes(1024)))["rest"]
-    recipe = decode(Recipe, {"sectors": 4, "patterns": [[1, 2, 3, 512]], "rest": rest})
+    recipe = decode(DataRecipe, {"sectors": 4, "patterns": [[1, 2, 3, 512]], "rest": rest})
     assert from_recipe(recipe) == bytes(512) + contents(3, 512, 1024, UNSHADED) + bytes(512)
     assert to_recipe(from_recipe(recipe)).patterns == ((1, 2, 3, 512, UNSHADED),)
 
 
 @pytest.mark.parametrize("sectors", [0, 1, 3])
 def test_too_few_or_too_many_sectors(sectors: int) -> None:
-    recipe = Recipe(sectors, (), to_recipe(b"?" * 1024).rest)
+    recipe = DataRecipe(sectors, (), to_recipe(b"?" * 1024).rest)
     with pytest.raises(ValueError, match="sectors"):
         from_recipe(recipe)
 

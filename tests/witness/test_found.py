@@ -19,7 +19,7 @@ from bob.crash.state import CrashState
 from bob.documents import opened
 from bob.observe.observation import Node, Observation, OutcomeTable
 from bob.result import Environment, Result, Run, condensed, to_json
-from bob.run.replay import Replayed
+from bob.run.replay import WitnessReplay
 from bob.schema import decode, encode
 from bob.witness import bundle
 from bob.witness.document import read
@@ -132,7 +132,7 @@ def test_an_older_witness_keeps_what_a_replay_finds_and_one_that_does_not_show_s
     older = {path: {k: v for k, v in bundle.load(path).items() if k != "found"} for path in (shows, not_again)}
     bundle.save(older)
     assert read(shows).found is None
-    one = Replayed(str(shows), "6.1.0-57", "6.1.0-56", 1, 1, (), "said anew", found)
+    one = WitnessReplay(str(shows), "6.1.0-57", "6.1.0-56", 1, 1, (), "said anew", found)
     keep_found([reference], [one, replace(one, witness=str(not_again), confirmed=0)])
     assert (read(shows).found, read(shows).evidence) == (found, "said anew")
     assert bundle.load(shows)["found"]["kernel"] == "6.1.0-57"

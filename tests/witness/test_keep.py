@@ -29,7 +29,7 @@ from bob.witness.document import Witness
 from bob.witness.keep import keep, text
 from bob.witness.probe_file import to_probe
 from bob.witness.shell import translated
-from bob.witness.xfstests import Loss, loss, to_case
+from bob.witness.xfstests import CacheLoss, loss, to_case
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
@@ -379,15 +379,15 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
         returned = CallEvent(seconds=0.0, end=9.0, number=1)
         return replace(made, timeline=replace(line, events=(returned, *events)), **more)
 
-    assert loss(with_fates(Fate.KEPT, Fate.DURABLE)) is Loss.NOTHING
-    assert loss(with_fates(Fate.LOST, Fate.LOST)) is Loss.ALL
-    assert loss(with_fates(Fate.LOST, Fate.KEPT)) is Loss.SOME
-    assert loss(with_fates(Fate.TORN, Fate.LOST)) is Loss.SOME
-    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=True)) is Loss.ALL
-    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=False)) is Loss.SOME
+    assert loss(with_fates(Fate.KEPT, Fate.DURABLE)) is CacheLoss.NOTHING
+    assert loss(with_fates(Fate.LOST, Fate.LOST)) is CacheLoss.ALL
+    assert loss(with_fates(Fate.LOST, Fate.KEPT)) is CacheLoss.SOME
+    assert loss(with_fates(Fate.TORN, Fate.LOST)) is CacheLoss.SOME
+    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=True)) is CacheLoss.ALL
+    assert loss(with_fates(Fate.LOST, Fate.KEPT, all_lost=False)) is CacheLoss.SOME
     writes = with_fates(Fate.LOST, Fate.LOST).timeline.writes
     sent_later = replace(line, events=(CallEvent(seconds=0.0, end=0.1, number=1), *writes))
-    assert loss(replace(made, timeline=sent_later)) is Loss.NOTHING, "the disk was sent nothing before the return"
+    assert loss(replace(made, timeline=sent_later)) is CacheLoss.NOTHING, "the disk was sent nothing before the return"
 
 
 @pytest.mark.parametrize(

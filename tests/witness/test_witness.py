@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
-from bob.catalogue.sets import Rows, asked_probes
+from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim import kinds
 from bob.claim.claim import Context, Refusal, View
 from bob.claim.expectation.expected import Expected
@@ -200,7 +200,7 @@ def stored(path: Path, content: Any) -> Path:
 
 
 def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -> None:
-    [probe] = asked_probes(("returned.entry",), (), Rows.DURABILITY)
+    [probe] = asked_probes(("returned.entry",), (), RowSet.DURABILITY)
     workload = replace(samples.WORKLOAD, at=At.END)
     question = Question((2,), returned=2)
     claim = OfProperty(probe.property.name, question, probe.property)

@@ -19,7 +19,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.errors import UsageError
 from bob.record.encode import encode
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind, Performed
+from bob.workload.history import FileKind, History, Performed
 from bob.workload.lacking import LACKABLE, without
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
@@ -73,10 +73,10 @@ def tree_in_history(history: History, step: int, inodes: dict[int, object]) -> T
     tree: Tree = {}
     for path, identity in history.steps[step].names.items():
         thing, inode = history.things[identity], history.steps[step].inodes[identity]
-        if thing.kind is Kind.FILE:
+        if thing.kind is FileKind.FILE:
             tree[path] = ("file", inodes[identity], inode.links, inode.content)
         elif path != "/":
-            tree[path] = (thing.kind.value,) if thing.kind is Kind.DIRECTORY else (thing.kind.value, thing.target)
+            tree[path] = (thing.kind.value,) if thing.kind is FileKind.DIRECTORY else (thing.kind.value, thing.target)
     return tree
 
 
@@ -132,7 +132,7 @@ def perform_some(rng: Random, root: Path, performer: Operations) -> None:
     inodes: dict[int, object] = {}
     for step, tree in enumerate(trees):
         for path, identity in history.steps[step].names.items():
-            if history.things[identity].kind is Kind.FILE:
+            if history.things[identity].kind is FileKind.FILE:
                 inodes.setdefault(identity, tree[path][1])  # a thing stays what it is, whatever its names are
         assert tree == tree_in_history(history, step, inodes)
 

@@ -30,7 +30,17 @@ from bob.workload.pattern import (
     place,
     stale,
 )
-from bob.workload.shades import ALPHABET, SHADES, SHORT_BYTES, Shades, _alphabet, _taken, _Written, first_shade, shaded
+from bob.workload.shades import (
+    ALPHABET,
+    SHADES,
+    SHORT_BYTES,
+    Shades,
+    _alphabet,
+    _taken,
+    _WrittenRange,
+    first_shade,
+    shaded,
+)
 from bob.workload.simulation import RefusedError, simulate
 from tests.workload.generators import random_workload
 from wording import text_with
@@ -340,7 +350,7 @@ def test_the_shades_that_are_taken_are_those_in_which_a_byte_agrees() -> None:
             for other in range(SHADES)
             if any(a == b for a, b in zip(shaded(b"[" + mine + b":000000:00]", other), there, strict=True))
         }
-        assert _taken([_Written(0, 16, shade, theirs)], mine) == agreeing
+        assert _taken([_WrittenRange(0, 16, shade, theirs)], mine) == agreeing
 
 
 @pytest.mark.parametrize(("length", "is_short"), [(SHORT_BYTES - 1, True), (SHORT_BYTES, False)])

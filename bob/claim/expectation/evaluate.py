@@ -40,7 +40,7 @@ from bob.claim.expectation.syntax import (
 )
 from bob.errors import PointedError, meant
 from bob.observe.observation import Node, Observation
-from bob.workload.history import History, Kind, Step, attribute_set_by
+from bob.workload.history import FileKind, History, HistoryStep, attribute_set_by
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
@@ -141,7 +141,7 @@ def _check_name(name: NamedPath, history: History, text: str) -> None:
     """A name is one of a directory that is there at some time, and some name of the workload ends so."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
-    folders = {path for step in history.steps for path, kind in _kinds(step, history) if kind is Kind.DIRECTORY}
+    folders = {path for step in history.steps for path, kind in _kinds(step, history) if kind is FileKind.DIRECTORY}
     if name.path in known or ((directory or "/") in folders and last in {path.rpartition("/")[2] for path in known}):
         return
     hint = meant(name.path, sorted(known - {"/"}), "names")
@@ -195,7 +195,7 @@ _WRITERS = "write and append do; operations are numbered from op1"
 _WHEN = {KeptContents.OLD: "before the operations", KeptContents.NEW: "after the last operation"}
 
 
-def _kinds(step: Step, history: History) -> Iterator[tuple[str, Kind]]:
+def _kinds(step: HistoryStep, history: History) -> Iterator[tuple[str, FileKind]]:
     return ((path, history.things[thing].kind) for path, thing in step.names.items())
 
 
@@ -203,7 +203,7 @@ def _kept(what: KeptContents, path: str, history: History) -> bytes | None:
     """The content of ``path`` before the operations or after them; None if no file has that name then."""
     step = history.steps[0 if what is KeptContents.OLD else -1]
     thing = step.names.get(path)
-    if thing is None or history.things[thing].kind is not Kind.FILE:
+    if thing is None or history.things[thing].kind is not FileKind.FILE:
         return None
     return step.inodes[thing].content
 
@@ -222,10 +222,10 @@ def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool 
             return first is not None and second is not None and first.inode == second.inode != 0
         case Size(name, relation, size):
             node = _node(name.path, observation)
-            return node is not None and node.kind == Kind.FILE and bool(_RELATIONS[relation](node.size, size))
+            return node is not None and node.kind == FileKind.FILE and bool(_RELATIONS[relation](node.size, size))
         case Content(name):
             node = _node(name.path, observation)
-            if node is None or node.kind != Kind.FILE or len(node.content) != node.size:
+            if node is None or node.kind != FileKind.FILE or len(node.content) != node.size:
                 return False
             return _content_is(atom, node.content, history)
         case Links(name) | Mode(name) | Owner(name) | Time(name) | Target(name) | Attribute(name):
@@ -237,7 +237,7 @@ def _stat_is(atom: Links | Mode | Owner | Time | Target | Attribute, node: Node,
     """Whether what stat says of ``node``, and what is beside its content, is so; None where that was not observed."""
     match atom:
         case Links(_name, relation, number):
-            return node.kind == Kind.FILE and bool(_RELATIONS[relation](node.links, number))
+            return node.kind == FileKind.FILE and bool(_RELATIONS[relation](node.links, number))
         case Mode(_name, mode):
             return None if node.mode is None else node.mode == mode
         case Owner(_name, uid, gid):
@@ -245,7 +245,7 @@ def _stat_is(atom: Links | Mode | Owner | Time | Target | Attribute, node: Node,
         case Time(_name, seconds):
             return None if node.mtime is None else node.mtime == seconds * NANOSECONDS
         case Target(_name, path):
-            return node.kind == Kind.SYMLINK and node.target == path
+            return node.kind == FileKind.SYMLINK and node.target == path
         case Attribute(name, attribute, source):
             kept = {KeptContents.OLD: 0, KeptContents.NEW: -1}
             step = history.steps[source.what if isinstance(source.what, int) else kept[source.what]]
@@ -294,7 +294,7 @@ def _hidden_by(path: str, observation: Observation) -> str | None:
     folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
     for folder in folders:
         node = tree.get(folder)
-        is_faulty = node is not None and node.kind == Kind.DIRECTORY and node.fault is not None
+        is_faulty = node is not None and node.kind == FileKind.DIRECTORY and node.fault is not None
         # A fault may be that of an attribute only: then what is in it was listed.
         if is_faulty and not any(other != folder and other.startswith(folder.rstrip("/") + "/") for other in tree):
             return folder
@@ -326,9 +326,9 @@ def _found(path: str, observation: Observation) -> str:
         if path == "/" or hidden is None:
             return f"{path} is there" if path == "/" else f"{path} is not there"
         return f"{path} cannot be seen: {hidden} {(observation.tree or {})[hidden].fault}"
-    if node.kind == Kind.SYMLINK and not node.fault:
+    if node.kind == FileKind.SYMLINK and not node.fault:
         return f"{path} leads to {node.target}"
-    if node.kind != Kind.FILE:
+    if node.kind != FileKind.FILE:
         return f"{path}: {node.kind}" + (f", {node.fault}" if node.fault else "")
     if len(node.content) != node.size:
         return f"{path} has {node.size:,} B, of which {len(node.content):,} can be read ({node.fault})"

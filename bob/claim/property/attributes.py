@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bob.observe.observation import Node
 from bob.trace.recording import InodeStatus, Statuses
-from bob.workload.history import MODE, OWNER, TIME, History, Kind, Step, attribute_set_by
+from bob.workload.history import MODE, OWNER, TIME, FileKind, History, HistoryStep, attribute_set_by
 
 _OWN_LINKS = 2
 """A directory's name in the one above it, and its own ``.``."""
@@ -27,7 +27,7 @@ class Attributes:
         self._before = _of_things(history.steps[0], before)
         self._expected: Mapping[int, InodeStatus] = {**_of_things(history.steps[-1], after), **self._before}
         folders = {path: thing for path, thing in history.steps[0].names.items() if path in before and path != "/"}
-        directories = {path for path, thing in folders.items() if history.things[thing].kind is Kind.DIRECTORY}
+        directories = {path for path, thing in folders.items() if history.things[thing].kind is FileKind.DIRECTORY}
         counts = {path: sum(inner.rpartition("/")[0] == path for inner in directories) for path in directories}
         self._set = {
             (history.steps[number].thing(done[0]), done[1])
@@ -71,7 +71,7 @@ class Attributes:
         return f"{node.links} links instead of {expected}, with {directories} directories in it"
 
 
-def _of_things(step: Step, statuses: Statuses) -> dict[int, InodeStatus]:
+def _of_things(step: HistoryStep, statuses: Statuses) -> dict[int, InodeStatus]:
     return {thing: statuses[path] for path, thing in sorted(step.names.items()) if path in statuses}
 
 

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from bob.claim.property.sightings import NamePlaces
 from bob.claim.property.vocabulary import Call
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind, Step
-from bob.workload.kinds import Change, ChangeKind, Extent, Relation, changes, extent, relation
+from bob.workload.history import FileKind, History, HistoryStep
+from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Relation, changes, extent, relation
 from bob.workload.operations import At, How, Operation
 
 
@@ -77,7 +77,7 @@ def _maker(history: History, thing: int) -> int:
     return next(named, 0)
 
 
-def _is_in(change: Change, target: Extent | None, places: NamePlaces) -> bool:
+def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
     """Whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of a file
     with a name in it. Related is, too, what is beside that directory, in the one above: no fsync of the directory has
     to do with that, nor with another name of a file in it."""
@@ -94,12 +94,12 @@ _OF_NAMES = (
 )
 
 
-def call_of(operation: Operation, history: History, step: Step) -> Call | None:
+def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
     """What an operation is as a call, where the tree of ``history`` is ``step``; None for one that changes nothing and
     makes nothing durable."""
     match operation:
         case ops.Fsync(path, data_only):
-            return _FSYNCS[history.things[step.thing(path)].kind is Kind.DIRECTORY, data_only]
+            return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
         case ops.Msync():
             return Call.MSYNC
         case ops.Write(how=How.SYNC):
@@ -113,7 +113,7 @@ def call_of(operation: Operation, history: History, step: Step) -> Call | None:
     return Call.RETURNED
 
 
-def target_of(history: History, number: int) -> Extent | None:
+def target_of(history: History, number: int) -> OperationScope | None:
     """What operation ``number`` is made on, as a call; None for the whole file system."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):

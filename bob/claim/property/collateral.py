@@ -31,7 +31,7 @@ from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
 from bob.observe.observation import Node
 from bob.printable import printable
 from bob.trace.recording import Statuses
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.pattern import describe, operations_in
 
 
@@ -102,7 +102,7 @@ class Collateral:
             found = [list(self._of(thing, path, node, beside, seen)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]
-            if node.kind == Kind.DIRECTORY:
+            if node.kind == FileKind.DIRECTORY:
                 wrong = self._attributes.links_of_directory(node, seen.folders_in(path))
                 if wrong is not None:
                     yield Damage(frozenset().union(*map(self._movers_in, things)), f"of {path}: {wrong}")
@@ -122,7 +122,7 @@ class Collateral:
         near = self._touchers[thing] or beside
         for wrong in self._attributes.wrong(thing, node, is_touched=bool(self._touchers[thing])):
             yield Damage(near, f"of {path} {wrong}")
-        if node.kind == Kind.FILE:
+        if node.kind == FileKind.FILE:
             yield from self._contents(thing, path, node, beside)
             links = self._links.get(thing)
             # Where there are as many names, these tell: of a rename that is there in part the file may have both.
@@ -157,7 +157,7 @@ class Collateral:
 
     def _movers_in(self, directory: int) -> frozenset[int]:
         """The operations that make, move or remove directories in ``directory``."""
-        is_directory = {thing.identity for thing in self._history.things if thing.kind is Kind.DIRECTORY}
+        is_directory = {thing.identity for thing in self._history.things if thing.kind is FileKind.DIRECTORY}
         own = [place for place, bearers in self._places.bearers.items() if place[0] == directory]
         found = [place for place in own if is_directory.intersection(self._places.bearers[place])]
         return frozenset().union(*map(self._places.changers, found))
@@ -180,7 +180,7 @@ def described(history: History, thing: int) -> str:
 
 
 def _what(node: Node) -> str:
-    return f"a {node.kind} of {node.size:,} B" if node.kind == Kind.FILE else f"a name of kind {node.kind}"
+    return f"a {node.kind} of {node.size:,} B" if node.kind == FileKind.FILE else f"a name of kind {node.kind}"
 
 
 def _setters(history: History) -> dict[int, set[str]]:
@@ -201,7 +201,7 @@ def _constant_links(history: History) -> dict[int, int]:
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():
-            if thing != ROOT and history.things[thing].kind is Kind.FILE and inode.links:
+            if thing != ROOT and history.things[thing].kind is FileKind.FILE and inode.links:
                 found.setdefault(thing, set()).add(inode.links)
     return {thing: links.pop() for thing, links in found.items() if len(links) == 1}
 

@@ -7,7 +7,7 @@ import dataclasses
 from bob.claim.property.rules import ONLY_FOR, Later, Property, Rule
 from bob.claim.property.subjects import Effect, Span
 from bob.claim.property.vocabulary import Call
-from bob.schema import Declaration, Document, Line, adapt, field, older
+from bob.schema import Declaration, Document, OneLine, adapt, field, older
 from bob.workload.kinds import ChangeKind, Relation
 
 
@@ -36,9 +36,9 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 class PropertyDocument(Document, frozen=True):
     """A property; it needs no other file to be understood."""
 
-    name: Line
-    family: Line
-    meaning: Line
+    name: OneLine
+    family: OneLine
+    meaning: OneLine
     judge: JudgeDeclaration
 
     @classmethod

@@ -21,7 +21,7 @@ from enum import Enum
 
 from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
 from bob.workload import operations as ops
-from bob.workload.history import History, Kind
+from bob.workload.history import FileKind, History
 from bob.workload.operations import Replacing
 
 MOST_STATES = 4096
@@ -138,7 +138,7 @@ class OperationGroup:
         return tuple(values)
 
     def _is_directory(self, thing: int) -> bool:
-        return self._things[thing].kind is Kind.DIRECTORY
+        return self._things[thing].kind is FileKind.DIRECTORY
 
     def _is_alive(self, thing: int, state: _NamesState) -> bool:
         """Whether ``thing`` has a name, or may have one that this group knows nothing of."""
@@ -193,7 +193,7 @@ def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> 
 
 
 def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool:
-    is_directory = step.thing is not None and history.things[step.thing].kind is Kind.DIRECTORY
+    is_directory = step.thing is not None and history.things[step.thing].kind is FileKind.DIRECTORY
     is_simple = step.act is _Act.REMOVE or (step.act is _Act.MAKE and not is_directory)
     return is_simple and places.changers(step.place) == {step.number}
 

@@ -35,7 +35,7 @@ from bob.observe.observation import Node, Observation
 from bob.observe.presence import Presence
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
-from bob.workload.history import MODE, OWNER, TIME, History, Inode, Kind, Thing, attribute_set_by
+from bob.workload.history import MODE, OWNER, TIME, FileKind, History, Inode, Thing, attribute_set_by
 from bob.workload.pattern import CELL_BYTES, describe
 
 
@@ -115,9 +115,9 @@ class Oracle:
         before, after = self._history.steps[number - 1], self._history.steps[number]
         for identity, now in sorted(after.inodes.items()):
             thing, was = self._history.things[identity], before.inodes.get(identity)
-            if thing.kind is Kind.DIRECTORY and was is not None and was.attributes != now.attributes:
+            if thing.kind is FileKind.DIRECTORY and was is not None and was.attributes != now.attributes:
                 yield from self._of_directory(number, thing, was, now, seen)
-            if thing.kind is not Kind.FILE or was == now:
+            if thing.kind is not FileKind.FILE or was == now:
                 continue
             node, finding = self._find(number, thing, seen)
             if node is None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from bob.claim.property.contents import FileStory
 from bob.observe.observation import Node, Observation
-from bob.workload.history import History, Kind, Step
+from bob.workload.history import FileKind, History, HistoryStep
 from bob.workload.operations import Rename, Replacing
 
 ROOT = 0
@@ -166,7 +166,9 @@ class Sightings:
         """How many names ``thing``, a file, was found under, those that no operation gave it included."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
-        same = [path for path, node in self._tree.items() if node.kind == Kind.FILE and inode and node.inode == inode]
+        same = [
+            path for path, node in self._tree.items() if node.kind == FileKind.FILE and inode and node.inode == inode
+        ]
         return len({*paths, *same})
 
     def may_be_there(self, thing: int) -> bool:
@@ -188,7 +190,7 @@ class Sightings:
 
     def folders_in(self, path: str) -> int:
         """How many directories are in the directory ``path``."""
-        inside = (name for name, node in self._tree.items() if node.kind == Kind.DIRECTORY)
+        inside = (name for name, node in self._tree.items() if node.kind == FileKind.DIRECTORY)
         return sum(name != "/" and name.rpartition("/")[0] == path for name in inside)
 
     @property
@@ -245,16 +247,16 @@ class Sightings:
             return frozenset(bearers)
         things = [self._history.things[thing] for thing in bearers]
         things = [thing for thing in things if thing.kind.value == node.kind]
-        if node.kind in (Kind.SYMLINK, Kind.OTHER) and not node.fault:
+        if node.kind in (FileKind.SYMLINK, FileKind.OTHER) and not node.fault:
             things = [thing for thing in things if thing.target == node.target]
         if node.inode and self._stable:
             things = [thing for thing in things if self._inodes.get(thing.identity, node.inode) == node.inode]
-        if node.kind == Kind.FILE and not node.fault and len(things) > 1:
+        if node.kind == FileKind.FILE and not node.fault and len(things) > 1:
             things = [thing for thing in things if self._stories[thing.identity].may_be(node.content)] or things
         return frozenset(thing.identity for thing in things)
 
 
-def _places(step: Step) -> dict[NamePlace, int]:
+def _places(step: HistoryStep) -> dict[NamePlace, int]:
     places = {}
     for path, thing in step.names.items():
         if path != "/":
