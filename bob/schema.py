@@ -27,14 +27,14 @@ from bob import counts
 from bob.errors import BobError, UsageError
 
 __all__ = [
+    "Amount",
     "Declaration",
     "Document",
+    "NonEmpty",
+    "Number",
     "OneLine",
     "OneWord",
-    "Number",
     "ShapeError",
-    "Amount",
-    "NonEmpty",
     "adapt",
     "as_text",
     "declared",

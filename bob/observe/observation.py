@@ -186,7 +186,7 @@ CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", 
 
 
 def shape(outcome: str) -> str | None:
-    """The tree of an outcome (as :class:`OutcomeTable` has it) but for the contents of its files, as text; None where it
+    """Return the tree of an outcome of :class:`OutcomeTable`, without the contents of its files, as text; None where it
     did not mount at once."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:

@@ -1,9 +1,9 @@
 """The update protocol of a program as a diagram (OSDI'14, Figure 4): what it did, which orders its syncs give, and
 which orders, groups and durability it relies on.
 
-A :class:`DiagramStep` is a system call that changes, syncs or tells something. A :class:`DiagramRow` is one or more of them: runs of
-like steps are folded, and so are rounds of a loop, so that a program of thousands of calls still has a picture. Steps
-that a need is about are never folded.
+A :class:`DiagramStep` is a system call that changes, syncs or tells something. A :class:`DiagramRow` is one or more of
+them: runs of like steps are folded, and so are rounds of a loop, so that a program of thousands of calls still has a
+picture. Steps that a need is about are never folded.
 """
 
 from __future__ import annotations

@@ -190,9 +190,8 @@ class LogReader:
             return None
         header = self._read(offset, self.super.sectorsize)
         text = entry.data_len if entry.flags & EntryFlags.MARK else 0
-        says_something = entry.nr_sectors or entry.flags & (
-            EntryFlags.FLUSH | EntryFlags.MARK
-        )  # log_writes_map skips others
+        # log_writes_map skips entries that say nothing.
+        says_something = entry.nr_sectors or entry.flags & (EntryFlags.FLUSH | EntryFlags.MARK)
         padded = not any(header[_ENTRY.size + text :])  # write_metadata zeroes the rest of the sector
         return entry if says_something and padded and entry.data_bytes < _LONGEST_BIO else None
 

@@ -121,8 +121,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Path -> inode number, and what :class:`bob.trace.recording.InodeStatus` has, for those that are there (lstat only:
-    listing a directory would dirty its atime)."""
+    """Path -> inode number, and the fields of :class:`bob.trace.recording.InodeStatus`, for those that are there (lstat
+    only: listing a directory would dirty its atime)."""
     found = {}
     for path in paths:
         with suppress(OSError):

@@ -43,9 +43,9 @@ from bob.workload.pattern import CELL_BYTES, describe
 class Reading:
     """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
 
-    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.EffectExtent`). ``prefixes`` are
-    those of which only a part is there, but a block-granular prefix of their data. ``collateral`` is damage to what no
-    operation was to change; its suspects, if any, are those nearest to it.
+    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.EffectExtent`).
+    ``prefixes`` are those of which only a part is there, but a block-granular prefix of their data. ``collateral`` is
+    damage to what no operation was to change; its suspects, if any, are those nearest to it.
     """
 
     presences: tuple[Presence, ...]
