@@ -3,7 +3,8 @@
 
 A type of bob's own whose fields are those of its document needs nothing more: a dataclass, a named tuple (an array), an
 enum. Where document and type differ, a :class:`Document` says what the document is like. A field that a document has
-and its type does not know is passed over: a later bob may have added it.
+and its type does not know is passed over: a later bob may have added it. A dataclass is written with each of its
+fields, so its document must have them, even those with a default; :func:`older` marks those that it may lack.
 
 The bytes of a file are :mod:`bob.documents`' matter.
 """
@@ -14,11 +15,12 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
 from enum import EnumType
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import field
@@ -82,9 +84,17 @@ def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
     return kind(**same, **changed)
 
 
+@dataclass(frozen=True)
+class _Older(Generic[T]):
+    value: T
+
+    def __call__(self) -> T:
+        return self.value
+
+
 def older(value: T) -> Callable[[], T]:
     """The factory of a default for documents of older versions, which lack the field; it is always written."""
-    return lambda: value
+    return _Older(value)
 
 
 class _Text(NamedTuple):
@@ -113,18 +123,28 @@ as_text(
 )
 
 
-def decode(kind: type[T], plain: Any) -> T:
-    """Return the ``kind`` in plain JSON. Raises ShapeError where it has another shape."""
+def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
+    """Return the ``kind`` in plain JSON. Raises ShapeError where it has another shape.
+
+    A dataclass wants each of its fields, but for those that older documents lack. Of a ``lean`` document it wants those
+    without a default.
+    """
     try:
-        return msgspec.convert(plain, kind, dec_hook=_read)
+        value = msgspec.convert(plain, kind, dec_hook=_read)
+        if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]
+            whole(value, plain)
     except msgspec.ValidationError as error:
         raise ShapeError(_in_words(str(error), kind, plain)) from None
+    except _GapError as gap:
+        place = (_place(plain, gap.table) or "").lstrip(".")
+        raise ShapeError(f"{place}{place and ': '}{gap.name!r} is missing") from None
+    return value
 
 
 def encode(value: Any) -> Any:
     """Return ``value`` as plain JSON, in which arrays are tuples."""
     plain = msgspec.to_builtins(value, enc_hook=_write)
-    exact = _exact(type(value))  # type: ignore[arg-type]
+    exact = _visit(type(value), _exact)  # type: ignore[arg-type]
     return plain if exact is None else exact(value, plain)
 
 
@@ -140,7 +160,7 @@ def toml(path: Path, hint: str) -> str:
 
 def declared(kind: type[T], text: str) -> T:
     """Return what the TOML ``text`` declares. Raises ValueError where it is none, or has another shape."""
-    return decode(kind, tomllib.loads(text))
+    return decode(kind, tomllib.loads(text), lean=True)
 
 
 @contextmanager
@@ -167,48 +187,81 @@ def _write(value: Any) -> Any:
     return next(_TEXTS[kind].write(value) for kind in type(value).__mro__ if kind in _TEXTS)
 
 
-Exact = Callable[[Any, Any], Any]
-"""From a value and its plain JSON to the JSON in which its counts are written as such: the value has integers."""
+Visit = Callable[[Any, Any], Any]
+"""From a value and its plain JSON to the JSON that is to be in its place; or it raises an error."""
+Leaf = Callable[[Any], Visit | None]
+"""From a type to the visit of each value of that type; None where there is nothing to do."""
 
 
 @cache
-def _exact(kind: Any) -> Exact | None:
-    """Return how counts in a ``kind`` are written; None where it has none."""
-    origin, inner = get_origin(kind), get_args(kind)
-    if kind is counts.Count:
-        return lambda value, _plain: counts.written(value)
+def _visit(kind: Any, leaf: Leaf) -> Visit | None:
+    """Return the visit of all that is in a ``kind``, each by its ``leaf``; None where there is nothing to do."""
+    origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
-        several = {get_origin(one) or one: exact for one in inner if (exact := _exact(one))}
-        return _exact_in_union(several) if several else None
+        several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}
+        return _visit_union(several) if several else None
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        of_value = _exact(inner[1])
+        of_value = _visit(inner[1], leaf)
         return of_value and (lambda value, plain: {name: of_value(value[name], one) for name, one in plain.items()})
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        each = _exact(inner[0])
+        each = _visit(inner[0], leaf)
         return each and (lambda value, plain: tuple(map(each, value, plain)))
     if not hasattr(kind, "__annotations__"):
-        return None
-    fields = {name: exact for name, hint in get_type_hints(kind).items() if (exact := _exact(hint))}
-    return _exact_in_fields(fields) if fields else None
+        return own
+    inside = {name: visit for name, hint in get_type_hints(kind).items() if (visit := _visit(hint, leaf))}
+    return _visit_fields(inside, own) if inside else own
 
 
-def _exact_in_union(several: Mapping[type, Exact]) -> Exact:
-    def exact(value: Any, plain: Any) -> Any:
+def _visit_union(several: Mapping[type, Visit]) -> Visit:
+    def visit(value: Any, plain: Any) -> Any:
         return next((one(value, plain) for kind, one in several.items() if isinstance(value, kind)), plain)
 
     if counts.Count in several:
         return lambda value, plain: counts.written(value) if type(plain) is int else plain
-    return exact
+    return visit
 
 
-def _exact_in_fields(fields: Mapping[str, Exact]) -> Exact:
-    def exact(value: Any, plain: Any) -> Any:
+def _visit_fields(inside: Mapping[str, Visit], own: Visit | None) -> Visit:
+    def visit(value: Any, plain: Any) -> Any:
         if isinstance(value, tuple):
-            named = zip(value._fields, value, plain, strict=True)  # type: ignore[attr-defined]
-            return tuple(fields[name](one, it) if name in fields else it for name, one, it in named)
-        return plain | {name: one(getattr(value, name), plain[name]) for name, one in fields.items() if name in plain}
+            named = zip(value._fields, value, plain, strict=False)  # type: ignore[attr-defined]
+            return tuple(inside[name](one, it) if name in inside else it for name, one, it in named)
+        return plain | {name: one(getattr(value, name), plain[name]) for name, one in inside.items() if name in plain}
 
-    return exact
+    return visit if own is None else lambda value, plain: visit(value, own(value, plain))
+
+
+def _exact(kind: Any) -> Visit | None:
+    """Return how a count is written as such: the value has an integer."""
+    return (lambda value, _plain: counts.written(value)) if kind is counts.Count else None
+
+
+class _GapError(Exception):
+    def __init__(self, table: Mapping[str, Any], name: str) -> None:
+        self.table, self.name = table, name
+
+
+def _whole(kind: Any) -> Visit | None:
+    """Return what raises _GapError if a dataclass has a field that its document lacks, and may not."""
+    known = fields(kind) if is_dataclass(kind) else ()
+    wanted = [one.name for one in known if not isinstance(one.default_factory, _Older)]
+
+    def visit(_value: Any, plain: Any) -> Any:
+        for name in wanted:
+            if name not in plain:
+                raise _GapError(plain, name)
+        return plain
+
+    return visit if wanted else None
+
+
+def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
+    """Return where in plain JSON this very table is: ".states[3]"; None where it is not."""
+    if plain is table:
+        return ""
+    parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()
+    found = ((step, place) for step, part in parts if (place := _place(part, table)) is not None)
+    return next((f"{f'.{step}' if isinstance(step, str) else f'[{step}]'}{place}" for step, place in found), None)
 
 
 _AT = re.compile(r"(?P<said>.*?) - at (?:`key` in )?`\$(?P<at>.*)`", re.DOTALL)

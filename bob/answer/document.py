@@ -69,7 +69,7 @@ def from_json(document: Any) -> Result:
     try:
         today = document if reader is None else {"schema": SCHEMA, **reader(document)}
         subjects = tuple(map(_from_json, today["subjects"]))
-        result = replace(decode(Result, {**today, "subjects": ()}), subjects=subjects)
+        result = replace(decode(Result, {**today, "subjects": ()}, lean=True), subjects=subjects)
         _ = result.model  # raises UsageError for a disk that this bob does not know
     except UsageError as error:
         raise MalformedError(f"the result document is damaged: {error.message}", hint=error.hint) from None
@@ -105,10 +105,10 @@ def _to_json(subject: SubjectResult) -> dict[str, Any]:
 
 
 def _from_json(document: Mapping[str, Any]) -> SubjectResult:
-    recordings = [decode(RecordingDocument, one) for one in document.get("recordings", ())]
+    recordings = [decode(RecordingDocument, one, lean=True) for one in document.get("recordings", ())]
 
     def by_recording(plain: Any) -> ByRecording:
-        one = decode(ByRecordingDocument, plain)
+        one = decode(ByRecordingDocument, plain, lean=True)
         if not 0 <= one.recording < len(recordings):
             raise ValueError(f"recording {one.recording} is out of range")
         recording = recordings[one.recording]
@@ -117,8 +117,8 @@ def _from_json(document: Mapping[str, Any]) -> SubjectResult:
     answers = []
     for plain in document.get("answers", ()):
         each = tuple(map(by_recording, plain.get("recordings", ())))
-        answers.append(replace(decode(Answer, {**plain, "recordings": ()}), recordings=each))
-    return replace(decode(SubjectResult, {**document, "answers": ()}), answers=tuple(answers))
+        answers.append(replace(decode(Answer, {**plain, "recordings": ()}, lean=True), recordings=each))
+    return replace(decode(SubjectResult, {**document, "answers": ()}, lean=True), answers=tuple(answers))
 
 
 def _lean(value: Any) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bob.counts import Count
+from bob.schema import older
 
 _ALL = -1
 
@@ -30,10 +31,10 @@ class States:
     legal_writes: Count
     legal_sectors: Count
     exhaustive: str | None = None
-    mounted: Count = _ALL
-    explored_writes: Count | None = None
-    unmountable: Count = 0
-    unmountable_writes: Count = 0
+    mounted: Count = field(default_factory=older(_ALL))
+    explored_writes: Count | None = field(default_factory=older(None))
+    unmountable: Count = field(default_factory=older(0))
+    unmountable_writes: Count = field(default_factory=older(0))
 
     def __post_init__(self) -> None:
         if self.mounted == _ALL:

@@ -41,6 +41,7 @@ def test_json_there_and_back(state: CrashState) -> None:
         [],
         {},
         {"kept": [], "torn": []},
+        {"point": 0, "kept": []},
         {"point": "0", "kept": [], "torn": []},
         {"point": 0, "kept": [1.5], "torn": []},
         {"point": 0, "kept": [True], "torn": []},
