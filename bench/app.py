@@ -40,7 +40,7 @@ from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
-from bob.report.counts import compact, of_model
+from bob.report.counts import of_model
 from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
 from bob.run.program_models import hold_against
@@ -49,6 +49,7 @@ from bob.run.program_recording import take, trust
 from bob.run.programs import try_program
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
+from bob.text import compact
 
 SAMPLE = 40
 """So many states are mounted and checked one by one, each time."""

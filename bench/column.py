@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bob.report.counts import compact
+from bob.text import compact
 
 
 def column(folder: Path, number: int) -> tuple[float, dict[str, Any]]:

@@ -29,10 +29,10 @@ from bob.image import ensure
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.observed import Observed
-from bob.report.counts import compact
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
+from bob.text import compact
 from bob.trace.check import checked
 
 

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bob.report.counts import compact
 from bob.result import from_json
 from bob.store.files import read_document
+from bob.text import compact
 
 FILE_SYSTEMS = ("ext4", "xfs", "btrfs", "f2fs")
 BY_CRASHMONKEY = 2.2

@@ -21,9 +21,9 @@ from typing import Any
 from bob import documents
 from bob.fields import UNREADABLE
 from bob.progress import Earlier, EarlierPart, Progress
-from bob.report.counts import duration, plural
 from bob.request import ProbeRequest
 from bob.settings import cache_home
+from bob.text import duration, plural
 from bob.typed import typed
 
 SCHEMA = "bob.timings/1"

@@ -21,8 +21,8 @@ from bob.apm.model import Model
 from bob.apm.trees import AllowedTrees, ModelEntry, ModelTree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
-from bob.report.counts import plural
 from bob.report.lines import Trimmed, print_indented
+from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 

@@ -17,7 +17,7 @@ from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
 from bob.observe.observed import Observed
-from bob.printable import printable
+from bob.text import printable
 from bob.workload.pattern import describe
 
 IDEMPOTENT = Property(

@@ -16,9 +16,9 @@ from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.cli.what_if import what_if_
 from bob.errors import Exit, MissingProgramError, UsageError
 from bob.options import Choice, Range, option
-from bob.report.counts import plural
 from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, FOLDER, MODEL, OUTPUT
+from bob.text import plural
 
 if TYPE_CHECKING:
     from bob.apm.evidence import Witnessed

@@ -22,11 +22,11 @@ from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
 from bob.program.program import Program
-from bob.report.counts import plural
 from bob.report.points import suites_of_programs
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests
+from bob.text import plural
 
 DEFAULT = "run"
 TEMPLATE = Path(__file__).with_name("new-app")

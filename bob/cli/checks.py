@@ -18,11 +18,11 @@ from bob.errors import BobError
 from bob.guest.capacity import check_jobs
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.image.tree import depmod
-from bob.report.counts import plural, size
 from bob.request import DEFAULT_IMAGE
 from bob.run.agents import check_image
 from bob.settings import places, settings
 from bob.store.new_folder import why_no_new_file
+from bob.text import plural, size
 
 _MIB = 2**20
 _CACHE_BYTES = 1024 * _MIB

@@ -19,9 +19,10 @@ from bob.claim.verdict import Verdict
 from bob.cli.output import console
 from bob.cli.tally import Tally
 from bob.progress import Earlier, Progress, Silent
-from bob.report.counts import explored, plural
+from bob.report.counts import explored
 from bob.report.rows import MARKS, style
 from bob.result import PropertyResult
+from bob.text import plural
 
 SECONDS_BETWEEN_LINES = 5.0
 """Where there is no terminal, counts are written no more often than this."""

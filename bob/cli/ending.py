@@ -18,8 +18,8 @@ import click
 
 from bob.cli.github import Level, annotate
 from bob.errors import BobError, Exit, PointedError, missing_package
-from bob.printable import printable
 from bob.run.interrupts import Interrupts
+from bob.text import printable
 from bob.version import __version__
 
 _BESIDE = 36

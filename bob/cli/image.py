@@ -17,12 +17,12 @@ from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.image.cache import OWN, images_folder
 from bob.options import option
-from bob.report.counts import size
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.option_values import known, one_of
 from bob.settings import settings
+from bob.text import size
 
 _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
 

@@ -18,12 +18,12 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
-from bob.report.counts import plural
 from bob.report.lines import Trimmed
 from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import FOLDER, WITNESSES
+from bob.text import plural
 
 if TYPE_CHECKING:
     from bob.run.replay import WitnessReplay

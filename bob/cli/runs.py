@@ -19,7 +19,6 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.judge.program_result import Safety
 from bob.options import option
-from bob.report.counts import plural, size
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
@@ -27,6 +26,7 @@ from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, one_of
 from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
+from bob.text import plural, size
 
 _STYLES = {
     RunState.DONE: "bob.holds",

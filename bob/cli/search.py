@@ -16,7 +16,6 @@ from bob.cli.output import console, deliver
 from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
-from bob.report.counts import plural
 from bob.report.points import suites_of
 from bob.result import Result
 from bob.run import option_table as table
@@ -27,6 +26,7 @@ from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part
 from bob.search.spaces import PROPERTY_OPS, PROPERTY_SECONDS, SHAPES, SMALL, Search, bounds_names, search_of_file
 from bob.search.spaces import search as asked_search
+from bob.text import plural
 
 
 @click.command(cls=Command)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bob.progress import Earlier
-from bob.report.counts import duration
+from bob.text import duration
 
 _WINDOW = 60.0
 """Seconds over which the speed is measured: it changes as guests start and as workloads do."""

@@ -17,9 +17,9 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
-from bob.report.counts import plural
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
+from bob.text import plural
 from bob.trace.replay_log import CRASH
 from bob.witness.keep import mount_words
 

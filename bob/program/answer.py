@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from bob.printable import printable
+from bob.text import printable
 
 
 class Consequence(StrEnum):

@@ -14,12 +14,12 @@ from enum import StrEnum
 
 from msgspec import structs
 
-from bob.printable import printable
 from bob.program.stack import caller
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Deed, Effects
 from bob.schema import Document, field, older
+from bob.text import printable
 from bob.workload import operations as ops
 
 LONGEST_ROUND = 12

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from bob.errors import RecordingError
 from bob.observe.observation import Node
-from bob.printable import printable
 from bob.program.processes import Inherited
 from bob.program.stack import caller
 from bob.program.strace import EXECUTES, FORKS, WRITES, SystemCall, name_of
@@ -20,6 +19,7 @@ from bob.protocol import arguments as args
 from bob.protocol.descriptors import Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
 from bob.protocol.meant import Meant
+from bob.text import printable
 from bob.workload import operations as ops
 from bob.workload.language import UNOBSERVED
 from bob.workload.operations import How, Operation, Replacing

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from bob.errors import UsageError
-from bob.printable import printable
+from bob.text import printable
 
 _MOST_SHOWN = 40
 """So many characters of a wrong value stand in the message."""

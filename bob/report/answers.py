@@ -14,10 +14,11 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
-from bob.report.counts import compact, explored, plural
+from bob.report.counts import explored
 from bob.report.lines import Trimmed, broken, print_indented
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import style
+from bob.text import compact, plural
 from bob.workload.language import write_one
 from bob.workload.operations import At
 

@@ -14,13 +14,14 @@ from bob.crash.coverage import States
 from bob.judge.answers import Answer, Way
 from bob.judge.tried import Tried
 from bob.report.answers import NEEDS_NO_CRASH, WHEN, by_finish, held, shown_by
-from bob.report.counts import explored, plural
+from bob.report.counts import explored
 from bob.report.nearby import nearby, witness_command
 from bob.report.page import Story
 from bob.report.site import INDEX, WITNESSES
 from bob.report.templating import MARKS_HERE, html
 from bob.report.witness_page import to_html as witness_page
 from bob.report.witness_page import witness_text
+from bob.text import plural
 from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import read

@@ -1,20 +1,11 @@
-"""Numbers of crash states as people read them: 4,096 and 2^88, not 309,485,009,821,345,068,724,781,056."""
+"""How much of a whole was explored, as people read it."""
 
 from __future__ import annotations
-
-import math
 
 from bob.crash.coverage import States, total
 from bob.judge.program_result import ModelResult
 from bob.result import ConfigurationResult
-
-_LARGEST_IN_DIGITS = 10**6
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-
-
-def compact(count: int) -> str:
-    """``count`` in digits, or as the nearest power of two where there are too many of them."""
-    return f"{count:,}" if count < _LARGEST_IN_DIGITS else f"2^{round(math.log2(count))}"
+from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
 def whole_states(states: States) -> str:
@@ -40,20 +31,6 @@ def torn_states(states: States) -> str:
     if found is None and states.exhaustive:
         found = states.explored - states.legal_writes
     return share(found, states.legal_torn) if found is not None and states.legal_torn > 0 else ""
-
-
-def share(part: int, every: int) -> str:
-    """``part`` of ``every``, exact at both ends: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99 %`` and ``all``."""
-    if part >= every:
-        return "all"
-    if part <= 0:
-        return "none"
-    if part * 1000 < every:
-        return "< 0.1 %"
-    if part * 100 > every * 99:
-        return "> 99 %"
-    tenths = part * 1000 // every
-    return f"{tenths // 10} %" if tenths >= 10 else f"0.{tenths} %"
 
 
 def of_model(found: ModelResult) -> str:
@@ -85,7 +62,7 @@ def _some_whole(states: States) -> str:
         return f"all {compact(legal)}" if states.exhaustive else f"some of {compact(legal)}"
     if found == legal or _are_all_that_mount(states):
         return f"all {compact(found)}"
-    large = found >= _LARGEST_IN_DIGITS and found * 1000 >= legal
+    large = found >= LARGEST_IN_DIGITS and found * 1000 >= legal
     return f"{share(found, legal) if large else compact(found)} of {compact(legal)}"
 
 
@@ -93,24 +70,6 @@ def _are_all_that_mount(states: States) -> bool:
     """Whether every state of whole writes but those that do not mount was explored, and there are such."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
-
-
-def log2(count: int) -> float:
-    """The binary logarithm of a count of any size; not a number where it is 0."""
-    return math.log2(count) if count > 0 else math.nan
-
-
-def size(count: int) -> str:
-    """A number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
-    value, unit = float(count), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.0f} {_UNITS[unit]}" if value >= 10 or value.is_integer() else f"{value:.1f} {_UNITS[unit]}"
-
-
-def plural(count: int, what: str) -> str:
-    """``1 crash state``, ``3 crash states``, ``2^88 crash states``."""
-    return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
 
 
 def looked_at(column: ConfigurationResult) -> States:
@@ -131,10 +90,3 @@ def examined(column: ConfigurationResult) -> str:
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     how = "by removing all of it, and by the file system's checker where bob knows one"
     return f"{outcomes} have a tree that was examined: {how}"
-
-
-def duration(seconds: float) -> str:
-    """``2:07``, ``1:02:07``."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from bob.claim.verdict import Verdict
 from bob.report.columns import Column, grouped
-from bob.report.counts import examined, looked_at, plural, torn_states, whole_states
+from bob.report.counts import examined, looked_at, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
@@ -17,6 +17,7 @@ from bob.report.rows import MARKS, cells, title
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.result import Result
+from bob.text import plural
 from bob.version import __version__
 
 _BLANK = {MARKS[Verdict.HOLDS]: ""}

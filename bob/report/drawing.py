@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
-from bob.report.counts import plural
 from bob.report.escape import clean
 from bob.report.story import at, called, words
 from bob.story.decisive import sealing
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
+from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 

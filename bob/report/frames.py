@@ -15,9 +15,9 @@ import pandas as pd
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.columns import Column
-from bob.report.counts import log2
 from bob.report.rows import cells
 from bob.result import PropertyResult, WorkloadResult
+from bob.text import log2
 
 _STATES = (
     *(

@@ -22,7 +22,7 @@ from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
 from bob.report.columns import Column, grouped
-from bob.report.counts import examined, explored, looked_at, plural
+from bob.report.counts import examined, explored, looked_at
 from bob.report.documents import results_of
 from bob.report.drawing import svg
 from bob.report.grids import Grid, finishes, grids, listed
@@ -32,6 +32,7 @@ from bob.report.rows import by_family, cells
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
 from bob.result import ConfigurationResult, PropertyResult, Trouble, WorkloadResult
+from bob.text import plural
 from bob.version import __version__
 from bob.witness.document import Witness, read
 

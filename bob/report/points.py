@@ -21,10 +21,11 @@ from bob.report.answers import held
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Said, answer_of
 from bob.report.comparison.words import BETTER, WORSE, command, evidence, says
-from bob.report.counts import explored, of_model, plural
+from bob.report.counts import explored, of_model
 from bob.report.nearby import witness_command
 from bob.report.rows import cells
 from bob.result import ConfigurationResult, PropertyResult, Result, Run
+from bob.text import plural
 
 
 class Outcome(StrEnum):

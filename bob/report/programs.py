@@ -11,9 +11,10 @@ from rich.text import Text
 from bob.judge.modelled import Change
 from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.judge.reliance import told_once
-from bob.report.counts import explored, of_model, plural
+from bob.report.counts import explored, of_model
 from bob.report.lines import Trimmed, broken, print_indented
 from bob.report.nearby import nearby, witness_command
+from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
 MOST_RELIED_ON = 3

@@ -8,9 +8,9 @@ from bob.judge.program_result import ProgramResult, Programs, Safety
 from bob.judge.reliance import told_once
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
-from bob.report.counts import compact, plural
 from bob.report.escape import markdown
 from bob.report.programs import MOST_RELIED_ON
+from bob.text import compact, plural
 
 _MARKS = {Safety.SAFE: "safe", Safety.VULNERABLE: "×", Safety.UNKNOWN: "?"}
 

@@ -17,10 +17,10 @@ from bob.errors import UsageError
 from bob.judge.program_result import Predicted, Programs, Vulnerability
 from bob.protocol.contrast import Reliance
 from bob.protocol.diagram import Diagram, DiagramRow, Need, Protocol, StepKind, diagram, need_of
-from bob.report.counts import plural
 from bob.report.drawing import COLOURS, LETTER, put_rule, put_text
 from bob.report.escape import clean
 from bob.story.timeline import Fate
+from bob.text import plural
 
 NEEDED, GIVEN, TOLD = COLOURS[Fate.LOST], COLOURS[Fate.KEPT], COLOURS[Fate.DURABLE]
 ROW, HEAD, GAP, LINE = 22, 24, 12, 16

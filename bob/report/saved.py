@@ -19,9 +19,9 @@ from bob.judge.program_result import from_json as programs_from_json
 from bob.judge.tried import SCHEMA, Tried
 from bob.judge.tried import from_json as tried_from_json
 from bob.report.columns import Column, columns_of
-from bob.report.counts import plural
 from bob.result import Result, from_json
 from bob.store.run_directory import RunDirectory, cannot_be_resumed, instead_of_resuming
+from bob.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd  # takes a while to load

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.crash.caches import WriteCache
-from bob.report.counts import plural, size
 from bob.report.lines import Trimmed, print_indented
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
+from bob.text import plural, size
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness
 from bob.workload.language import write_one

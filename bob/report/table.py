@@ -18,19 +18,13 @@ from rich.text import Text
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observed import TroubleKind
-from bob.report.counts import (
-    compact,
-    examined,
-    looked_at,
-    plural,
-    torn_states,
-    whole_states,
-)
+from bob.report.counts import examined, looked_at, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
 from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble
+from bob.text import compact, plural
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
 STATES_MEAN = (

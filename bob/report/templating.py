@@ -11,11 +11,12 @@ from markupsafe import Markup
 
 from bob.claim.verdict import Verdict
 from bob.report import drawing
-from bob.report.counts import compact, explored, plural, torn_states, whole_states
+from bob.report.counts import explored, torn_states, whole_states
 from bob.report.escape import clean
 from bob.report.rows import MARKS, title
 from bob.report.table import foot
 from bob.story.timeline import Fate
+from bob.text import compact, plural
 
 MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
 """In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""

@@ -14,10 +14,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bob import documents
-from bob.report.counts import size
 from bob.report.drawing import svg
 from bob.report.story import LACKS
 from bob.report.templating import html
+from bob.text import size
 from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import Witness

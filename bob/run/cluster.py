@@ -26,11 +26,11 @@ from typing import Any
 
 from bob.errors import BobError, GuestError
 from bob.progress import Earlier, Progress
-from bob.report.counts import plural
 from bob.run.parcels import OF_A_CONFIGURATION, Parcel, ParcelResult, keep, new_in, parcel_of
 from bob.run.parts import PartedRun, PartEnd, RunPart
 from bob.run.scheduler import CONNECT_SECONDS, connected
 from bob.store.run_directory import RunDirectory
+from bob.text import plural
 from bob.timings import USUAL_SHARE
 
 TRIES = 3

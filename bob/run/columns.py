@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from bob.progress import Progress
 from bob.record.base import base_name
-from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result, from_json
 from bob.run.cluster import workers
@@ -21,6 +20,7 @@ from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import skipped, unfinished
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
+from bob.text import plural
 from bob.workload.operations import Workload
 
 PARTS_PER_PLACE = 4

@@ -11,12 +11,12 @@ from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.progress import Progress
 from bob.record.base import room
-from bob.report.counts import plural
 from bob.request import ProbeRequest
 from bob.run.agents import agent_in, guests_of, image_called
 from bob.search.bounds import FILLER, parsed
 from bob.search.space import Space, possible
 from bob.search.spaces import Search
+from bob.text import plural
 from bob.workload.operations import Workload
 
 

@@ -24,7 +24,6 @@ from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
 from bob.progress import Progress
-from bob.report.counts import plural
 from bob.request import Host, ProbeRequest, request_of, request_to_json
 from bob.result import (
     ConfigurationResult,
@@ -43,6 +42,7 @@ from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
+from bob.text import plural
 from bob.timings import Timed, TimedWork, timed
 from bob.version import __version__
 from bob.workload.lacking import without

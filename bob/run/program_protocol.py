@@ -11,7 +11,6 @@ from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.flags import letters
 from bob.observe.observation import Node, Observation
-from bob.printable import printable
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
@@ -23,6 +22,7 @@ from bob.protocol.replayed import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.pool import each_in_a_guest
 from bob.run.program_recording import session_of
+from bob.text import printable
 
 MOST_CHANGES = 20_000
 """A program that makes more calls that change or sync something is not held against models."""

@@ -31,9 +31,9 @@ from bob.program.strace import SystemCall
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import put_program, record_program
-from bob.report.counts import plural
 from bob.run.program_recording import case_of, framed, framed_if_any, session_of, tellings
 from bob.story.timeline import ProgramCallEvent
+from bob.text import plural
 from bob.witness.document import Showing, Witness
 
 BATCH = 10

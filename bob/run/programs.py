@@ -31,7 +31,6 @@ from bob.judge.modelled import crossed
 from bob.judge.program_result import EasiestState, ModelResult, ProgramResult, Programs, Safety, to_json
 from bob.judge.programs import claim_of, judge
 from bob.judge.reliance import Reliances
-from bob.printable import printable
 from bob.program.case import ProgramCase
 from bob.program.pace import Pace
 from bob.program.program import Program, ProgramDocument
@@ -54,6 +53,7 @@ from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import ProgramCallEvent
+from bob.text import printable
 from bob.timings import TimedWork, timed
 from bob.version import __version__
 from bob.witness import document as witness

@@ -19,12 +19,12 @@ from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
-from bob.report.counts import plural
 from bob.request import ProbeRequest
 from bob.run.agents import GuestSource
 from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
 from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.text import plural
 from bob.trace import differences
 from bob.trace.base import Base
 from bob.workload.operations import Workload

@@ -13,13 +13,13 @@ from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observed import Worded
 from bob.observe.session import Checking, Session
-from bob.printable import printable
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
 from bob.run.witness_image import WitnessFile, by_image, each_witness
+from bob.text import printable
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read
 from bob.workload.pattern import describe

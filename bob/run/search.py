@@ -14,7 +14,6 @@ from bob.guest.capacity import check_jobs
 from bob.guest.given import is_machine
 from bob.judge.again import told
 from bob.progress import Progress
-from bob.report.counts import duration, plural
 from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, from_json
 from bob.run.agents import jobs_for
@@ -30,6 +29,7 @@ from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
+from bob.text import duration, plural
 from bob.timings import TimedWork, in_words
 from bob.version import __version__
 from bob.witness import document as witness

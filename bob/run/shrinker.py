@@ -26,8 +26,8 @@ from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base
 from bob.record.recorder import record
-from bob.report.counts import plural
 from bob.subject import Subject
+from bob.text import plural
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
 from bob.witness.document import Showing, WitnessSize

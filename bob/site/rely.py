@@ -18,11 +18,12 @@ from bob.apm.model import ClauseFinding, Model
 from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
 from bob.judge.program_result import ProgramResult, Safety
-from bob.report.counts import explored, plural
+from bob.report.counts import explored
 from bob.report.page import PageColumn
 from bob.report.site import INDEX
 from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, Tested, short
+from bob.text import plural
 from bob.trace.completion import Completion
 
 

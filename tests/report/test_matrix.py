@@ -22,7 +22,7 @@ from bob.claim.verdict import Verdict
 from bob.cli.output import THEME
 from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
-from bob.report.counts import compact, explored, plural, share, size, torn_states, whole_states
+from bob.report.counts import explored, torn_states, whole_states
 from bob.report.grids import finishes, grids, listed
 from bob.report.matrix import matrix
 from bob.report.overview import print_overview
@@ -31,6 +31,7 @@ from bob.report.rows import FAMILIES
 from bob.report.site import INDEX, pages
 from bob.report.table import print_result
 from bob.result import PropertyResult, Result, WorkloadResult
+from bob.text import compact, plural, share, size
 from bob.witness.document import read
 from wording import line_with
 

@@ -15,8 +15,8 @@ from html import escape
 from bob.apm.clauses import Clause, with_weaker
 from bob.apm.model import Model, told_apart
 from bob.errors import MissingProgramError
-from bob.report.counts import plural
 from bob.report.escape import clean
+from bob.text import plural
 
 APART = "neither weaker nor stronger than another"
 ROW = 5

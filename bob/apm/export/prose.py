@@ -16,9 +16,9 @@ from bob.apm.export.claims import claims
 from bob.apm.export.standing import ClauseCell, ClauseReader, Guarantee, Matrix, Standing
 from bob.apm.model import ClauseFinding, Model
 from bob.apm.what_if import lines
-from bob.report.counts import plural
 from bob.report.escape import Raw, markdown, markdown_code
 from bob.report.templating import environment, html
+from bob.text import plural
 from bob.version import __version__
 
 _FEW = 4

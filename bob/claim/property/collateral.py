@@ -29,7 +29,7 @@ from bob.claim.property.attributes import Attributes
 from bob.claim.property.contents import FileStory
 from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
 from bob.observe.observation import Node
-from bob.printable import printable
+from bob.text import printable
 from bob.trace.recording import Statuses
 from bob.workload.history import FileKind, History
 from bob.workload.pattern import describe, operations_in

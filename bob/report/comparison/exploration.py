@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bob.report.counts import compact, plural
 from bob.result import PropertyResult, WorkloadResult
+from bob.text import compact, plural
 
 NOISE = 0.1
 """How much the number of explored crash states may differ, as a part of the larger one."""

@@ -25,9 +25,9 @@ from bob.report.comparison.words import (
     says,
     settings,
 )
-from bob.report.counts import plural
 from bob.report.templating import environment
 from bob.result import Result
+from bob.text import plural
 
 _COLUMNS = 7
 """So many configurations stand side by side: more would be wider than a page."""

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Answer, Said, Side
-from bob.report.counts import compact, explored, plural
+from bob.report.counts import explored
 from bob.report.nearby import witness_command
 from bob.result import PropertyResult, Result
+from bob.text import compact, plural
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
 WORSE, BETTER = "worse", "better"

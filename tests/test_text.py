@@ -13,10 +13,10 @@ from rich.text import Text
 
 from bob.cli.output import paper
 from bob.observe.observation import Node, Observation
-from bob.printable import printable
 from bob.program.answer import CheckerAnswer
 from bob.report.lines import Trimmed
 from bob.run.replay import lines
+from bob.text import printable
 
 
 @given(st.text())

@@ -1,0 +1,66 @@
+"""Numbers and names in sentences: 4,096 and 2^88, not 309,485,009,821,345,068,724,781,056; names in one line."""
+
+from __future__ import annotations
+
+import math
+
+LARGEST_IN_DIGITS = 10**6
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+
+
+def compact(count: int) -> str:
+    """``count`` in digits, or as the nearest power of two where there are too many of them."""
+    return f"{count:,}" if count < LARGEST_IN_DIGITS else f"2^{round(math.log2(count))}"
+
+
+def share(part: int, every: int) -> str:
+    """``part`` of ``every``, exact at both ends: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99 %`` and ``all``."""
+    if part >= every:
+        return "all"
+    if part <= 0:
+        return "none"
+    if part * 1000 < every:
+        return "< 0.1 %"
+    if part * 100 > every * 99:
+        return "> 99 %"
+    tenths = part * 1000 // every
+    return f"{tenths // 10} %" if tenths >= 10 else f"0.{tenths} %"
+
+
+def log2(count: int) -> float:
+    """The binary logarithm of a count of any size; not a number where it is 0."""
+    return math.log2(count) if count > 0 else math.nan
+
+
+def size(count: int) -> str:
+    """A number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
+    value, unit = float(count), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.0f} {_UNITS[unit]}" if value >= 10 or value.is_integer() else f"{value:.1f} {_UNITS[unit]}"
+
+
+def plural(count: int, what: str) -> str:
+    """``1 crash state``, ``3 crash states``, ``2^88 crash states``."""
+    return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
+
+
+def duration(seconds: float) -> str:
+    """``2:07``, ``1:02:07``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def printable(text: str) -> str:
+    """``text`` with each letter that is not to be seen as Python writes it: a line's end as ``\\n``, an escape as
+    ``\\x1b``, a byte of a file's name that is no UTF-8 as ``\\xff``."""
+    return text if text.isprintable() else "".join(map(_letter, text))
+
+
+def _letter(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    if "\udc80" <= letter <= "\udcff":  # as surrogateescape has it
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    return letter.encode("unicode_escape").decode()
