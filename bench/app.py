@@ -28,6 +28,7 @@ from bob.apm.crashes import ModelState, ModelStates
 from bob.apm.micro import workings
 from bob.apm.named import EVERY, named_models
 from bob.apm.promised import graph_under
+from bob.catalogue.request import Host, ProbeRequest
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
@@ -41,7 +42,6 @@ from bob.program.program import CHECK, Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.report.counts import of_model
-from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
 from bob.run.program_models import hold_against
 from bob.run.program_protocol import both_ends, protocol_of

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 from bob.agent.client import Agent
+from bob.catalogue.request import Host, ProbeRequest
 from bob.crash.state import CrashState
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
@@ -24,7 +25,6 @@ from bob.program.folder import load, shipped_programs
 from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
-from bob.request import Host, ProbeRequest
 from bob.run.agents import agent_in
 from bob.run.program_recording import session_of, take, trust
 from bob.run.program_windows import look

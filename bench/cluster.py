@@ -24,9 +24,9 @@ from pathlib import Path
 import dask
 from distributed import Client, LocalCluster, get_worker
 
+from bob.catalogue.request import Host
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.request import Host
 from bob.run import cluster, columns
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.parts import RunPart

@@ -27,7 +27,7 @@ from typing import Any, TextIO
 from bob.cli import display, main
 from bob.cli.tally import Tally
 from bob.progress import Earlier, Progress, Silent
-from bob.timings import Timed, usual
+from bob.run.timings import Timed, usual
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """When to look: parts of the whole time."""

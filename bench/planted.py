@@ -23,9 +23,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.judge.program_result import Safety
 from bob.progress import Silent
-from bob.request import Host, ProbeRequest
 from bob.run.programs import try_program
 from bob.subject import configuration
 from planted_in_c import PLANTED_IN_C

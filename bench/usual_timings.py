@@ -1,8 +1,8 @@
 """How long the work of bob takes on one machine, for those on which it was never timed.
 
-``usual_timings.py RUN ... > bob/usual_timings.json``: of finished runs of ``bob matrix`` by two guests, on a machine
-that did nothing else, what each configuration took, and which part of that was recording. The times of the files of a
-run directory say when what was done. No guest is needed.
+``usual_timings.py RUN ... > bob/run/usual_timings.json``: of finished runs of ``bob matrix`` by two guests, on a
+machine that did nothing else, what each configuration took, and which part of that was recording. The times of the
+files of a run directory say when what was done. No guest is needed.
 
 The first run counts most. Of a later one only the other configurations are taken, as long as they would have taken with
 the workloads of the first: what both have tells how much dearer one workload is than the other (the median).
@@ -19,9 +19,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 
-from bob.request import request_from_json
+from bob.catalogue.request import request_from_json
+from bob.run.timings import SCHEMA, TimedWork, Timing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.timings import SCHEMA, TimedWork, Timing
 
 GUESTS = 2
 

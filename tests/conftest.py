@@ -14,9 +14,10 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from bob import settings, timings
+from bob import settings
 from bob.agent.inside import programs
 from bob.errors import BobError, UsageError
+from bob.run import timings
 
 TESTS = Path(__file__).parent
 

@@ -25,12 +25,12 @@ from inline_snapshot import snapshot
 
 import bob
 import bob.catalogue.probe_files
+import bob.catalogue.request
 import bob.claim.expectation.evaluate
 import bob.claim.expectation.language
 import bob.claim.property.declaration
 import bob.judge.tried
 import bob.report.comparison.document
-import bob.request
 import bob.result
 import bob.run.matrix
 import bob.run.prober
@@ -486,7 +486,7 @@ def test_every_key_of_a_reason_is_described() -> None:
 
 
 def test_every_key_of_run_json_is_described() -> None:
-    keys = keys_written(bob.run.prober, bob.request, bob.run.matrix, bob.store.matrix_directory) | {
+    keys = keys_written(bob.run.prober, bob.catalogue.request, bob.run.matrix, bob.store.matrix_directory) | {
         "environment",
         "finished",
     }

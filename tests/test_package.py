@@ -27,9 +27,9 @@ from packaging.utils import canonicalize_name
 
 from bob import __version__
 from bob.catalogue.probe_files import probe_names
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import Exit
 from bob.guest.spec import GuestSpec
-from bob.request import DEFAULT_IMAGE
 
 ROOT = Path(__file__).parents[1]
 DATA = ("probes", "guest-images", "reports/published", "reports/models/osdi14-linux-6.1")

@@ -22,12 +22,12 @@ from bob.apm.clauses import Durable
 from bob.apm.export.claims import GROUPS
 from bob.apm.model import ClauseStatus
 from bob.apm.model import load as load_model
+from bob.catalogue.request import DEFAULT_MODEL
 from bob.catalogue.sets import RowSet
 from bob.claim.property.vocabulary import Call, What
 from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import Exit, MalformedError, StoreError
-from bob.request import DEFAULT_MODEL
 from bob.result import to_json
 from bob.schema import encode
 from bob.site.build import MARKER, build

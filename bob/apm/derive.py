@@ -38,11 +38,11 @@ from bob.apm.clauses import (
 from bob.apm.evidence import OutcomeConstraints, Witnessed
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
 from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
+from bob.catalogue.request import request_from_json
 from bob.claim.property.vocabulary import Unit, What
 from bob.crash.device import DeviceModelDocument
 from bob.errors import BobError
 from bob.kernel_series import is_same_series
-from bob.request import request_from_json
 from bob.schema import ShapeError, decode, encode
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject

@@ -11,6 +11,7 @@ from bob.apm.allowed import facts
 from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
 from bob.apm.evidence import OutcomeConstraints, Witnessed
 from bob.apm.micro import Workings
+from bob.catalogue.request import request_from_json
 from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.calls import call_of, target_of
 from bob.claim.property.of_property import OfProperty
@@ -20,7 +21,6 @@ from bob.claim.property.subjects import Effect
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.request import request_from_json
 from bob.result import Environment
 from bob.witness import document as witness
 from bob.witness.document import Showing

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import BobError
 from bob.guest.capacity import check_jobs
 from bob.image import find, images_folder, installed, load_recipe, mmdebstrap, recipe_names
 from bob.image.tree import depmod
-from bob.request import DEFAULT_IMAGE
 from bob.run.agents import check_image
 from bob.settings import places, settings
 from bob.store.new_folder import why_no_new_file

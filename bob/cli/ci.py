@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bob.catalogue.request import ProbeRequest
 from bob.cli.github import Level, annotate
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
@@ -14,7 +15,6 @@ from bob.report.comparison.sides import Side, named_side, run_side
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
 from bob.report.published import OSDI14, osdi14_reasons
-from bob.request import ProbeRequest
 from bob.result import Result
 
 _LINES = 6

@@ -9,6 +9,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import takes_options
@@ -18,7 +19,6 @@ from bob.image import Image, ensure, find, installed, load_recipe, recipe_names,
 from bob.image.cache import OWN, images_folder
 from bob.options import option
 from bob.report.lines import Trimmed
-from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.option_values import known, one_of
 from bob.settings import settings

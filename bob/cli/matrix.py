@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bob.catalogue.request import ProbeRequest
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.run_directories import check_resumed
@@ -13,7 +14,6 @@ from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit
 from bob.options import option
 from bob.progress import Progress
-from bob.request import ProbeRequest
 from bob.result import Result
 from bob.run import option_table as table
 from bob.run.option_values import SET

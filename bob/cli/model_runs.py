@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
     """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
-    from bob.request import request_of
     from bob.store.matrix_directory import MatrixDirectory
-    from bob.store.run_directory import RunDirectory
+    from bob.store.run_directory import RunDirectory, request_of
 
     found: dict[str, list[Path]] = {}
     for run in runs:

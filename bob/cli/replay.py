@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.cli.commands import Command
 from bob.cli.display import watching
 from bob.cli.options import takes_options
@@ -19,7 +20,6 @@ from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.report.lines import Trimmed
-from bob.request import DEFAULT_IMAGE
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import FOLDER, WITNESSES

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.display import watching
 from bob.cli.output import console, deliver, is_stdout, write_json
@@ -21,7 +22,6 @@ from bob.report.comparison.sides import Side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.nearby import nearby
 from bob.report.table import print_result
-from bob.request import Host, ProbeRequest
 from bob.result import Result, to_json
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images

@@ -8,8 +8,7 @@ from pathlib import Path
 from uuid import UUID
 from xml.sax.saxutils import escape
 
-from bob.agent.inside.port import PORT_NAME
-from bob.agent.inside.world import WORLD_SERIAL
+from bob.agent.shared import PORT_NAME, WORLD_SERIAL
 from bob.guest.network import TAP
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 

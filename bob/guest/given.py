@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 import paramiko
 
 from bob.agent.client import Agent, agent_file
-from bob.agent.inside.visit import BOOT
 from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.agent.shared import BOOT
 from bob.errors import GuestError, UsageError
 from bob.guest.domain import Domain
 from bob.guest.shell import LOG, Shell

@@ -15,7 +15,7 @@ from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
-from bob.agent.inside.port import USES_PORT
+from bob.agent.shared import USES_PORT
 from bob.guest.shell import Shell
 from bob.guest.stream import CommandStream, OnLoss
 

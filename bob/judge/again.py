@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from bob.catalogue.request import ProbeRequest
 from bob.crash.case import Case
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
-from bob.request import ProbeRequest, request_of
 from bob.result import ConfigurationResult, Environment, Result, Run, environment_from_json, from_json, to_json
 from bob.search.merged import merged
 from bob.search.space import BESIDE
@@ -18,7 +18,7 @@ from bob.search.spaces import search_in
 from bob.store.files import reading
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, no_probe
+from bob.store.run_directory import RunDirectory, no_probe, request_of
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
+from bob.catalogue.request import request_to_json
 from bob.errors import StoreError, UsageError
 from bob.judge.again import told
-from bob.request import request_of, request_to_json
 from bob.result import Result, from_json
 from bob.schema import encode
 from bob.search.space import Part
@@ -23,7 +23,7 @@ from bob.store.files import read_document
 from bob.store.kept_runs import is_locked
 from bob.store.lock import LOCK
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, request_of
 from bob.store.search_directory import SearchDirectory
 
 _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")

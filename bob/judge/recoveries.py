@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered
-from bob.request import ProbeRequest
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Finish, Workload
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from bob import counts
 from bob.agent.loss import Loss
+from bob.catalogue.request import ProbeRequest
 from bob.claim.expectation.language import parse
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.verdict import Verdict
@@ -16,7 +17,6 @@ from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.judge.answers import Answer, Way
-from bob.request import ProbeRequest
 from bob.result import Environment, Run, Unmountable, environment_from_json, plain, run_from_json, unmountable_from_json
 from bob.schema import decode, encode
 from bob.subject import Subject

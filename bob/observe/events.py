@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
-from bob.agent.inside.ring_buffer import kind_at, places
+from bob.agent.shared import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
 _MOST_BLOCKS = 8

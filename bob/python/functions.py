@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bob.catalogue.request import Host
 from bob.errors import UsageError
 from bob.options import option
 from bob.program.pace import Pace
 from bob.progress import Progress, Silent
 from bob.python.calls import for_python
-from bob.request import Host
 from bob.run import option_table as table
 from bob.store.new_folder import check_new_folder
 from bob.workload.operations import At

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bob.agent.documents import LayerDocument, OperationsDocument, SubjectDocument
+from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
 from bob.subject import Layer, Subject
 from bob.workload import operations as ops
 from bob.workload.history import Performed

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any
 
 from bob.agent.client import Agent
-from bob.agent.documents import Manner, ScriptsDocument
+from bob.agent.shared import Manner, ScriptsDocument
 from bob.program.functions import files_with_names, without_wrong_names
 from bob.program.program import Program
 from bob.record.encode import encode_subject, encode_workload

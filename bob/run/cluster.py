@@ -29,9 +29,9 @@ from bob.progress import Earlier, Progress
 from bob.run.parcels import OF_A_CONFIGURATION, Parcel, ParcelResult, keep, new_in, parcel_of
 from bob.run.parts import PartedRun, PartEnd, RunPart
 from bob.run.scheduler import CONNECT_SECONDS, connected
+from bob.run.timings import USUAL_SHARE
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
-from bob.timings import USUAL_SHARE
 
 TRIES = 3
 """A parcel that so many workers could not do is given up: what it asks is unknown."""

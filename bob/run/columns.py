@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.progress import Progress
 from bob.record.base import base_name
-from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result, from_json
 from bob.run.cluster import workers
 from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import skipped, unfinished
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, request_of
 from bob.text import plural
 from bob.workload.operations import Workload
 

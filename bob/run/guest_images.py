@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import UsageError
-from bob.request import DEFAULT_IMAGE
 from bob.run.option_table import GuestOptions
 from bob.settings import settings
 from bob.subject import FileSystem

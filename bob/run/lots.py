@@ -12,9 +12,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Protocol
 
+from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.progress import Progress
-from bob.request import ProbeRequest
 from bob.result import Result, from_json
 from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import start, unfinished

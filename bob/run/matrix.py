@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest, request_of
 from bob.result import Result
 from bob.run.columns import spread
 from bob.run.prober import RUNS, Prober, new_identity, now, prober, skipped, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, request_of
 from bob.subject import ConfigurationSet
 from bob.version import __version__
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bob.catalogue.probe_files import Probe
+from bob.catalogue.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host
 from bob.catalogue.sets import RowSet
 from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
 from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.pace import Pace
-from bob.request import DEFAULT_COMPLETION, DEFAULT_IMAGE, Host
 from bob.run import option_values as values
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
 from bob.trace.completion import Completion

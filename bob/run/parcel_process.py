@@ -21,12 +21,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.image import check_file_system, check_kernel
 from bob.memory import give_back_what_is_freed
 from bob.progress import Earlier
-from bob.request import Host, ProbeRequest, request_of
 from bob.result import Environment, PropertyResult
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
@@ -35,7 +35,7 @@ from bob.run.pipeline import Pipeline
 from bob.run.program_parts import asked_of, is_program
 from bob.run.programs import go_on
 from bob.run.tasks import Task
-from bob.store.run_directory import FOLDERS, RunDirectory
+from bob.store.run_directory import FOLDERS, RunDirectory, request_of
 from bob.version import __version__
 
 

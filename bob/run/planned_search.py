@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.progress import Progress
 from bob.record.base import room
-from bob.request import ProbeRequest
 from bob.run.agents import agent_in, guests_of, image_called
 from bob.search.bounds import FILLER, parsed
 from bob.search.space import Space, possible

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
+from bob.catalogue.request import Host, ProbeRequest, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import questions
 from bob.claim.verdict import Verdict
@@ -24,7 +25,6 @@ from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest, request_of, request_to_json
 from bob.result import (
     ConfigurationResult,
     Environment,
@@ -37,13 +37,13 @@ from bob.run.agents import GuestSource, check_image, guests_of, image_called, jo
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
 from bob.run.tasks import Explored, Task
+from bob.run.timings import Timed, TimedWork, timed
 from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, request_of
 from bob.text import plural
-from bob.timings import Timed, TimedWork, timed
 from bob.version import __version__
 from bob.workload.lacking import without
 from bob.workload.operations import Workload

@@ -19,6 +19,7 @@ from bob.apm.model import Model
 from bob.apm.promised import graph_under
 from bob.apm.shapes import shape_of
 from bob.apm.trees import observed_tree
+from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
@@ -36,7 +37,6 @@ from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replayed import ReplayedProgram
 from bob.record.recorder import put_program
-from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import Pool, each_in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs

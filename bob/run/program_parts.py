@@ -14,13 +14,13 @@ from shutil import copytree, ignore_patterns
 from bob.apm.model import Model
 from bob.apm.model import from_json as model_from_json
 from bob.apm.model import to_json as model_to_json
+from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.crash.device import DeviceModelDocument
 from bob.errors import GuestError, UsageError
 from bob.judge.modelled import crossed
 from bob.judge.program_result import ProgramResult, Programs, from_json, to_json
 from bob.program.program import Program
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.run.cluster import workers
 from bob.run.parts import Doer, PartEnd, RunPart
 from bob.run.prober import now

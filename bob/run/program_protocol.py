@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bob.agent.client import Agent
-from bob.agent.inside.mounts import ROOT
-from bob.agent.inside.world import WORLD
+from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
 from bob.observe.flags import letters

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from bob import documents
 from bob.agent.client import Agent, AgentBroken, what_happened
-from bob.agent.inside.mounts import ROOT
-from bob.agent.inside.programs import HOME
-from bob.agent.inside.world import WORLD
 from bob.agent.loss import GuestLost, KernelFell, LossCause
+from bob.agent.shared import HOME, ROOT, WORLD
+from bob.catalogue.request import ProbeRequest
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
@@ -31,7 +30,6 @@ from bob.progress import Progress
 from bob.protocol.arguments import MAPPED
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
-from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import each_in_a_guest
 from bob.schema import encode

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, islice
 
 from bob.agent.client import Agent
-from bob.agent.inside.mounts import ROOT
+from bob.agent.shared import ROOT
 from bob.claim.checking import CheckerClaim, evidence
 from bob.crash.departures import FARTHEST, distance, nearest
 from bob.crash.neighbours import Neighbours, causes

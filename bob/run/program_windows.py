@@ -10,6 +10,7 @@ from random import Random
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
+from bob.catalogue.request import ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.spec import Clock
@@ -26,7 +27,6 @@ from bob.program.case import ProgramCase
 from bob.program.transcript import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
-from bob.request import ProbeRequest
 from bob.run.agents import AnyGuests
 from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
 from bob.run.program_recording import session_of

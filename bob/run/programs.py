@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bob.agent.inside.mounts import ROOT
+from bob.agent.shared import ROOT
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
+from bob.catalogue.request import Host, ProbeRequest
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
 from bob.crash.device import DeviceModelDocument
@@ -40,7 +41,6 @@ from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
-from bob.request import Host, ProbeRequest
 from bob.result import Environment
 from bob.run.agents import KeptGuests
 from bob.run.prober import RUNS, environment_of, new_identity, now
@@ -48,13 +48,13 @@ from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, un
 from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, frames_of, preflight_of, take, tellings, trust
 from bob.run.program_windows import look
+from bob.run.timings import TimedWork, timed
 from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import ProgramCallEvent
 from bob.text import printable
-from bob.timings import TimedWork, timed
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import Showing

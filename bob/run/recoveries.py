@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bob.agent.client import Agent
+from bob.catalogue.request import ProbeRequest
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
@@ -19,7 +20,6 @@ from bob.observe.observed import Observed
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
-from bob.request import ProbeRequest
 from bob.run.agents import GuestSource
 from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
 from bob.store.refused import RefusedWorkload

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from bob.catalogue.probe_files import check_own, parse_finish
+from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.expectation.evaluate import check
 from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
@@ -16,7 +17,6 @@ from bob.guest.capacity import check_device, check_jobs
 from bob.judge.tried import Trial
 from bob.program.pace import Pace
 from bob.program.program import Program
-from bob.request import Host, ProbeRequest
 from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names

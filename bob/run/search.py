@@ -8,13 +8,13 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given import is_machine
 from bob.judge.again import told
 from bob.progress import Progress
-from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import PropertyResult, Result, from_json
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
@@ -23,6 +23,7 @@ from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink
+from bob.run.timings import TimedWork, in_words
 from bob.schema import encode
 from bob.search.space import probes, still_asking
 from bob.search.spaces import Search, search_in
@@ -30,7 +31,6 @@ from bob.store.files import read_document, write_document
 from bob.store.lock import writing
 from bob.store.search_directory import SearchDirectory
 from bob.text import duration, plural
-from bob.timings import TimedWork, in_words
 from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.results import tell_results

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from bob.agent.client import Agent
+from bob.catalogue.request import DEFAULT_IMAGE
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world, image_names
 from bob.kernel_series import is_same_series
 from bob.progress import Progress
-from bob.request import DEFAULT_IMAGE
 from bob.run.agents import guests_of, image_called
 from bob.run.pool import each_in_a_guest
 from bob.witness.document import Witness

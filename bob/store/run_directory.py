@@ -30,10 +30,12 @@ from shutil import rmtree
 from typing import Any
 
 from bob import documents
+from bob.catalogue.request import ANYWHERE, Host, ProbeRequest, request_from_json
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.work import Work, document_of
-from bob.errors import StoreError
+from bob.errors import StoreError, UsageError
+from bob.fields import MISSHAPEN
 from bob.observe.observed import Observed
 from bob.schema import adapt, decode, encode
 from bob.store.files import (
@@ -327,6 +329,16 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
     if "program" in about:
         return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
+
+
+def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
+    """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
+    try:
+        return request_from_json(run.about()["request"], host)
+    except UsageError:
+        raise no_probe(run.path, run.about()) from None
+    except MISSHAPEN:
+        raise no_probe(run.path, run.about()) from None
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 ::
 
-    RUN/run.json            what was asked (bob/search/spaces.py, bob/request.py), and which lots there are
+    RUN/run.json            what was asked (bob/search/spaces.py, bob/catalogue/request.py), and which lots there are
     RUN/result.json         bob.result/1, all lots that are done as one column
     RUN/lot-001/            a run directory like that of a probe (bob/store/run_directory.py)
     RUN/lot-001/result.json

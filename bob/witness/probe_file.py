@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from bob.catalogue.probe_files import parsed
+from bob.catalogue.request import DEFAULT_IMAGE, DEFAULT_MODEL
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.of_property import OfProperty
 from bob.errors import UsageError
-from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL
 from bob.schema import encode
 from bob.witness.document import Witness
 from bob.workload.language import write_one

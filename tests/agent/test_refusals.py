@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bob.agent.client import AgentBroken
-from bob.agent.documents import Manner
 from bob.agent.inside.mounts import ROOT
+from bob.agent.shared import Manner
 from bob.errors import BobError, UsageError
 from bob.record.base import base_name, drop_base, make_base, put_base
 from bob.record.encode import encode_subject, encode_workload

@@ -14,13 +14,13 @@ from bob.apm.derive import _ClauseCounts, derive
 from bob.apm.evidence import Witnessed
 from bob.apm.model import ClauseStatus, Model
 from bob.apm.tried import RARE, how_tried
+from bob.catalogue.request import ProbeRequest, request_to_json
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, questions
 from bob.claim.property.vocabulary import Call
 from bob.cli.model_runs import with_witnesses
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation
-from bob.request import ProbeRequest, request_to_json
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import CallEvent
 from bob.trace.model import Mark, Trace

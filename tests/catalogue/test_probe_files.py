@@ -16,6 +16,7 @@ from bob.catalogue.probe_files import (
     probe_names,
     shipped_probes,
 )
+from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, asked_probes, probes_of
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.declaration import PropertyDocument
@@ -23,7 +24,6 @@ from bob.claim.property.rules import Property, Rule, questions
 from bob.claim.property.subjects import Span
 from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
-from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.run.prober import distinct
 from bob.schema import decode, encode
 from bob.subject import configuration

@@ -14,6 +14,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.apm.clauses import every_clause
+from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.counting import judged
 from bob.claim.kinds import KINDS, claim_of
@@ -28,7 +29,6 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.observe.observed import Seen, TroubleKind
 from bob.report.saved import read_result
-from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.result import to_json
 from bob.schema import encode
 from bob.witness import document as witness

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bob.catalogue.request import Host
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel
@@ -16,7 +17,6 @@ from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Prog
 from bob.judge.tried import Finished, Trial, Tried
 from bob.program.answer import Consequence
 from bob.progress import Progress
-from bob.request import Host
 from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable
 
 

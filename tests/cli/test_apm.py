@@ -13,6 +13,7 @@ from inline_snapshot import snapshot
 from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
 from bob.apm.named import named_model, named_models
+from bob.catalogue.request import ProbeRequest, request_to_json
 from bob.cli.main import run as run_bob
 from bob.errors import Exit, RecordingError, UsageError
 from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
@@ -22,7 +23,6 @@ from bob.program.folder import shipped_programs
 from bob.program.program import ProgramDocument
 from bob.program.sets import load_program_set, program_set_names
 from bob.report.vulnerability_tables import published
-from bob.request import ProbeRequest, request_to_json
 from bob.schema import encode
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory

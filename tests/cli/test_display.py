@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from bob import timings
 from bob.claim.verdict import Verdict
 from bob.cli.display import Bar, LineDisplay, verdict_line, watching
 from bob.cli.output import THEME, Screen, console, deliver, write_json
@@ -24,9 +23,10 @@ from bob.crash.coverage import States
 from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult
+from bob.run import timings
 from bob.run.option_values import read_size
+from bob.run.timings import MOST, USUAL, USUAL_SHARE, Timed, TimedWork, Timing, estimate, note, read, timed, usual
 from bob.subject import load_set, set_names
-from bob.timings import MOST, USUAL, USUAL_SHARE, Timed, TimedWork, Timing, estimate, note, read, timed, usual
 from wording import line_with, sentence_with, text_with
 
 from .stand_in import result

@@ -9,11 +9,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import load, probe_names
+from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.errors import GuestError, MissingProgramError, UsageError
-from bob.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.result import from_json
 from bob.subject import configuration
 from bob.trace.completion import Completion

@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.probe_files import load
-from bob.request import Host, ProbeRequest
+from bob.catalogue.request import Host, ProbeRequest
 from bob.result import from_json, to_json
 from bob.store.run_directory import no_probe
 from bob.subject import load_set

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
-from bob.request import ProbeRequest
 from bob.schema import encode
 from bob.search.bounds import load
 from bob.search.space import Part

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+from bob.catalogue.request import ProbeRequest
 from bob.claim.expectation.language import parse as expectation
 from bob.crash.caches import CACHES
 from bob.documents import opened
 from bob.errors import GuestError
 from bob.judge.tried import Trial
-from bob.request import ProbeRequest
 from bob.run.option_table import GuestOptions
 from bob.subject import FileSystem, configuration
 from bob.trace.completion import Completion

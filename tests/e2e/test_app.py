@@ -19,6 +19,7 @@ from bob.apm.clauses import every_clause
 from bob.apm.model import Model, load
 from bob.apm.named import named_model
 from bob.apm.what_if import what_if
+from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.app import programs_exit
 from bob.errors import Exit, UsageError
 from bob.image import Image
@@ -35,7 +36,6 @@ from bob.record import recorder
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
-from bob.request import Host, ProbeRequest
 from bob.resources import shipped
 from bob.run import program_recording, program_shrinker, programs
 from bob.run.agents import AnyGuests

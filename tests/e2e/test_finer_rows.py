@@ -11,6 +11,7 @@ from bob.apm.clauses import clause_of
 from bob.apm.model import ClauseStatus, save
 from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
+from bob.catalogue.request import ANYWHERE, ProbeRequest
 from bob.catalogue.sets import RowSet
 from bob.claim.property.of_property import OfProperty
 from bob.claim.soundness import Sound
@@ -21,7 +22,6 @@ from bob.judge.again import judge_again
 from bob.observe.observed import TroubleKind
 from bob.progress import Silent
 from bob.report.grids import grids
-from bob.request import ANYWHERE, ProbeRequest
 from bob.result import PropertyResult
 from bob.run.prober import probe, resume, start
 from bob.run.replay import replay

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.guest.hypervisor import Hypervisor
@@ -16,7 +17,6 @@ from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.request import ProbeRequest
 from bob.result import PropertyResult, Result
 from bob.run.prober import probe
 from bob.run.replay import replay

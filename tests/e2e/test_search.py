@@ -14,13 +14,13 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import load
+from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.cli.main import run as bob
 from bob.errors import Exit, StoreError, UsageError
 from bob.judge.again import judge_again
 from bob.progress import Progress, Silent
 from bob.report.saved import read_result
-from bob.request import Host, ProbeRequest
 from bob.result import Cause, ConfigurationResult, Finding, PropertyResult
 from bob.run import prober
 from bob.run import search as searching

@@ -9,6 +9,7 @@ import pytest
 
 from bob.agent.loss import LossCause
 from bob.catalogue.probe_files import parse_finish
+from bob.catalogue.request import DEFAULT_MODEL, ProbeRequest
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.verdict import Verdict
@@ -16,7 +17,6 @@ from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.progress import Silent
-from bob.request import DEFAULT_MODEL, ProbeRequest
 from bob.run.replay import replay
 from bob.run.trial import try_out
 from bob.store.run_directory import RunDirectory

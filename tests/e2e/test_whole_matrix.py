@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
+from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.progress import Silent
-from bob.request import Host, ProbeRequest
 from bob.result import ConfigurationResult, PropertyResult, Result
 from bob.run.matrix import matrix, resume
 from bob.run.replay import replay

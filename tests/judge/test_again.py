@@ -12,6 +12,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.bench import Bench
 from bob.claim.recovery import Idempotent
@@ -27,7 +28,6 @@ from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen
-from bob.request import ProbeRequest
 from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search

@@ -15,12 +15,12 @@ from inline_snapshot import snapshot
 from bob.agent.inside import programs
 from bob.agent.inside.bounds import ScriptBounds
 from bob.agent.inside.programs import Script, ScriptExit
+from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
 from bob.program.pace import Pace
 from bob.program.program import EMPTIED, Program, ProgramDocument
-from bob.request import ProbeRequest, request_from_json, request_to_json
 from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.requests import program_requests
 from bob.schema import decode, encode

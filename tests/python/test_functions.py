@@ -21,6 +21,7 @@ import bob.run.programs
 import bob.run.trial
 from bob.apm.model import save
 from bob.apm.named import named_model, named_models
+from bob.catalogue.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.catalogue.sets import RowSet
 from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
@@ -29,7 +30,6 @@ from bob.options import parameters
 from bob.program.pace import Pace
 from bob.python.arguments import bound
 from bob.python.stub import stub
-from bob.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
 from bob.run import prober
 from bob.run.option_table import MOST_WITNESSES
 from bob.run.option_values import property_names

@@ -31,9 +31,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
-from bob import timings
 from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
+from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.coverage import States
@@ -50,9 +50,8 @@ from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import read_result
-from bob.request import Host, ProbeRequest
 from bob.result import Result
-from bob.run import cluster, columns, parcel_process, prober, programs, scheduler
+from bob.run import cluster, columns, parcel_process, prober, programs, scheduler, timings
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack

@@ -14,6 +14,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.property.bench import Bench
 from bob.claim.verdict import Verdict
 from bob.crash import case
@@ -23,7 +24,6 @@ from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.progress import Silent
 from bob.report.saved import read_result
-from bob.request import Host, ProbeRequest
 from bob.result import to_json
 from bob.run import matrix as module
 from bob.run import prober

@@ -11,6 +11,7 @@ import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.agent.inside.mounts import ROOT
 from bob.apm.named import named_models
+from bob.catalogue.request import ProbeRequest
 from bob.errors import GuestError, UsageError
 from bob.judge.explaining import Explaining
 from bob.judge.modelled import unknown
@@ -20,7 +21,6 @@ from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.progress import Silent
-from bob.request import ProbeRequest
 from bob.run import program_models
 from bob.run.program_models import UNKNOWN, Modelled, hold_against
 from bob.run.program_protocol import MOST_BYTES, CannotBeModelled, protocol_of

@@ -8,10 +8,10 @@ import pytest
 
 from bob.agent.inside.world import WORLD
 from bob.agent.loss import GuestLost, KernelFell, Loss, LossCause
+from bob.catalogue.request import ProbeRequest
 from bob.errors import Exit
 from bob.program.folder import named
 from bob.progress import Silent
-from bob.request import ProbeRequest
 from bob.run import program_recording as module
 from bob.run.program_recording import calls_of
 from bob.store.run_directory import RunDirectory

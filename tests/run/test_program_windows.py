@@ -14,6 +14,7 @@ import pytest
 import samples_of_runs as samples
 from bob.agent.client import AgentBroken
 from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.judge.looked import Looked
 from bob.observe.observed import Observed
@@ -22,7 +23,6 @@ from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.transcript import Transcript, Window
 from bob.progress import Silent
-from bob.request import ProbeRequest
 from bob.run import pool, program_windows
 from bob.run.program_windows import look
 

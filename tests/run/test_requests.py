@@ -21,12 +21,12 @@ import bob
 import bob.run.programs
 import bob.run.trial
 from bob.catalogue.probe_files import Probe
+from bob.catalogue.request import ProbeRequest
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError
 from bob.program.folder import named
 from bob.progress import Silent
-from bob.request import ProbeRequest
 from bob.run import interrupts
 from bob.run.interrupts import no_guest_left, telling_where
 from bob.run.prober import asked_workloads, distinct, recorded_as

@@ -16,6 +16,7 @@ from inline_snapshot import snapshot
 import bob.run.trial
 import samples_of_runs as samples
 from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.catalogue.request import ProbeRequest
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.verdict import Verdict
 from bob.crash import case
@@ -29,7 +30,6 @@ from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answers_page import to_html
 from bob.report.points import Outcome, suites_of_tried
-from bob.request import ProbeRequest
 from bob.result import Environment, Run
 from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries

@@ -19,12 +19,12 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob import documents
 from bob.agent.loss import Loss, LossCause
+from bob.catalogue.request import ANYWHERE, ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.observe.observed import Troubled
 from bob.progress import Silent
-from bob.request import ANYWHERE, ProbeRequest
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start

@@ -11,12 +11,9 @@ from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel, DeviceModelDocument
-from bob.errors import UsageError
-from bob.fields import MISSHAPEN
 from bob.observe.effort import Effort
 from bob.program.pace import Pace
 from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
-from bob.store.run_directory import RunDirectory, no_probe
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject
 from bob.subject.subject import ConfigurationDocument
 from bob.trace.completion import Completion
@@ -157,13 +154,3 @@ def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeR
     Raises ShapeError for one that is not whole, UsageError for one of a later bob.
     """
     return decode(RequestDocument, plain).request(host)
-
-
-def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
-    """What a run was asked, to go on with it on ``host``. Raises StoreError where it does not say."""
-    try:
-        return request_from_json(run.about()["request"], host)
-    except UsageError:
-        raise no_probe(run.path, run.about()) from None
-    except MISSHAPEN:
-        raise no_probe(run.path, run.about()) from None

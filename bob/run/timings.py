@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from bob import documents
+from bob.catalogue.request import ProbeRequest
 from bob.fields import UNREADABLE
 from bob.progress import Earlier, EarlierPart, Progress
-from bob.request import ProbeRequest
 from bob.settings import cache_home
 from bob.text import duration, plural
 from bob.typed import typed

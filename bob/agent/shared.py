@@ -1,0 +1,17 @@
+"""What both ends of the agent know: the documents of a recording, names in a guest, and the kernel's form of a trace.
+
+The host's rooms take it from here; only this room imports :mod:`bob.agent.inside`.
+"""
+
+from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
+from bob.agent.inside.mounts import ROOT
+from bob.agent.inside.port import PORT_NAME, USES_PORT
+from bob.agent.inside.programs import HOME
+from bob.agent.inside.ring_buffer import kind_at, places
+from bob.agent.inside.visit import BOOT
+from bob.agent.inside.world import WORLD, WORLD_SERIAL
+
+__all__ = [
+    "BOOT", "HOME", "PORT_NAME", "ROOT", "USES_PORT", "WORLD", "WORLD_SERIAL", "LayerDocument", "Manner",
+    "OperationsDocument", "ScriptsDocument", "SubjectDocument", "kind_at", "places",
+]  # fmt: skip
