@@ -184,7 +184,10 @@ def _read(kind: type, plain: Any) -> Any:
 
 
 def _write(value: Any) -> Any:
-    return next(_TEXTS[kind].write(value) for kind in type(value).__mro__ if kind in _TEXTS)
+    for kind in type(value).__mro__:
+        if kind in _TEXTS:
+            return _TEXTS[kind].write(value)
+    raise TypeError(f"a {type(value).__name__} is no part of a document")
 
 
 Visit = Callable[[Any, Any], Any]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,18 +16,78 @@ from bob.apm.check import ModelCheck
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
-from bob.apm.model import Model
+from bob.apm.model import ClauseStatus, Model
 from bob.apm.trees import AllowedTrees, ModelEntry, ModelTree, dependencies
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
 from bob.report.lines import Trimmed, print_indented
+from bob.schema import Document
 from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.pattern import describe
 
-STATES_SCHEMA = "bob.apm-states/1"
-COMPARE_SCHEMA = "bob.apm-compare/1"
-WHAT_IF_SCHEMA = "bob.apm-what-if/1"
+
+class ChangeRow(Document, frozen=True):
+    """A micro-operation of an operation (its number)."""
+
+    kind: str
+    operation: int
+    about: str
+
+
+class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
+    """The states that a model allows: `bob apm states`. ``dependencies`` are for each micro-operation the places of all
+    that it needs; of each state its lines."""
+
+    operations: tuple[str, ...]
+    micro_operations: tuple[ChangeRow, ...]
+    dependencies: tuple[tuple[int, ...], ...]
+    complete: bool
+    states: tuple[tuple[str, ...], ...]
+
+
+class ApartRow(Document, frozen=True):
+    """A clause that one model promises; the rest is of the other one."""
+
+    clause: str
+    meaning: str
+    promised_by: str
+    status: ClauseStatus
+    evidence: str | None
+    witness: str | None
+    workload: str | None
+    state: tuple[str, ...] | None
+
+
+class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-compare/1"):
+    """Two models side by side: `bob apm compare`."""
+
+    models: tuple[str, str]
+    differences: tuple[ApartRow, ...]
+
+
+class ProgramChange(Document, frozen=True):
+    """What a changed model changes for a program: answers of the old one and of the new one, and the evidence of
+    vulnerabilities."""
+
+    program: str
+    safety: tuple[str, str]
+    reason: str | None
+    all: tuple[bool, bool]
+    added: tuple[str, ...]
+    mended: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-what-if/1"):
+    """A changed model, in the file ``file``: `bob apm what-if`. What it changes for ``programs``."""
+
+    model: str
+    changes: tuple[str, ...]
+    file: str
+    gone: tuple[str, ...]
+    new: tuple[str, ...]
+    programs: tuple[ProgramChange, ...]
 
 
 def lines(tree: ModelTree) -> list[str]:
@@ -36,19 +95,16 @@ def lines(tree: ModelTree) -> list[str]:
     return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
 
 
-def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> dict[str, Any]:
-    """The states of a workload, its micro-operations and what each of them needs."""
+def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> StatesDocument:
+    """Return the states of a workload, its micro-operations and what each of them needs."""
     operations = graph.workings.operations
-    return {
-        "schema": STATES_SCHEMA,
-        "operations": [write_one(operation) for operation in graph.workings.history.operations],
-        "micro_operations": [
-            {"kind": one.kind.value, "operation": one.number, "about": said(graph.workings, one)} for one in operations
-        ],
-        "dependencies": [sorted(needed) for needed in dependencies(graph, promised)],
-        "complete": allowed.complete,
-        "states": [lines(tree) for tree in allowed.trees],
-    }
+    return StatesDocument(
+        operations=tuple(write_one(operation) for operation in graph.workings.history.operations),
+        micro_operations=tuple(ChangeRow(one.kind.value, one.number, said(graph.workings, one)) for one in operations),
+        dependencies=tuple(tuple(sorted(needed)) for needed in dependencies(graph, promised)),
+        complete=allowed.complete,
+        states=tuple(tuple(lines(tree)) for tree in allowed.trees),
+    )
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
@@ -83,25 +139,23 @@ def _together(trees: Sequence[ModelTree]) -> Iterator[str]:
             yield f"{line}; or {plural(len(several) - 1, 'other content')}"
 
 
-def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> dict[str, Any]:
-    """The differences of two models."""
-    return {
-        "schema": COMPARE_SCHEMA,
-        "models": [one.name, other.name],
-        "differences": [
-            {
-                "clause": apart.clause.name,
-                "meaning": apart.clause.words,
-                "promised_by": apart.stronger.name,
-                "status": apart.finding.status.value,
-                "evidence": None if apart.finding.refutation is None else apart.finding.refutation.evidence,
-                "witness": None if apart.finding.refutation is None else apart.finding.refutation.witness,
-                "workload": apart.operations or None,
-                "state": None if apart.tree is None else lines(apart.tree),
-            }
-            for apart in found
-        ],
-    }
+def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> ApartDocument:
+    """Return the differences of two models."""
+    return ApartDocument((one.name, other.name), tuple(map(_apart_row, found)))
+
+
+def _apart_row(apart: Apart) -> ApartRow:
+    refutation = apart.finding.refutation
+    return ApartRow(
+        clause=apart.clause.name,
+        meaning=apart.clause.words,
+        promised_by=apart.stronger.name,
+        status=apart.finding.status,
+        evidence=None if refutation is None else refutation.evidence,
+        witness=None if refutation is None else refutation.witness,
+        workload=apart.operations or None,
+        state=None if apart.tree is None else tuple(lines(apart.tree)),
+    )
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
@@ -158,16 +212,16 @@ def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
                 screen.print(Text(f"    {line}"), soft_wrap=True)
 
 
-def what_if_document(found: WhatIf, path: Path) -> dict[str, Any]:
-    """The same as a plain document."""
-    return {
-        "schema": WHAT_IF_SCHEMA,
-        "model": found.before.name,
-        "changes": list(found.after.source["changes"]),
-        "file": str(path),
-        "gone": sorted(clause.name for clause in found.gone),
-        "new": sorted(clause.name for clause in found.new),
-    }
+def what_if_document(found: WhatIf, path: Path, programs: Sequence[ProgramChange]) -> WhatIfDocument:
+    """Return the same as a document, with what it changes for ``programs``."""
+    return WhatIfDocument(
+        model=found.before.name,
+        changes=tuple(found.after.source["changes"]),
+        file=str(path),
+        gone=tuple(sorted(clause.name for clause in found.gone)),
+        new=tuple(sorted(clause.name for clause in found.new)),
+        programs=tuple(programs),
+    )
 
 
 def _changed(apart: Apart) -> list[str]:

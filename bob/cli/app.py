@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -15,7 +14,6 @@ from bob.cli.display import watching
 from bob.cli.options import completed, takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.cli.run_directories import check_out, telling_what_is_kept
-from bob.counts import written
 from bob.errors import Exit, UsageError
 from bob.judge.program_result import Programs, Safety, to_json
 from bob.options import group, option
@@ -189,6 +187,7 @@ def check_app(
     program, paces = about.read(), about.paces or (Pace.UNDISTURBED,)
     _check_file_systems(about.fs)
 
+    from bob.run.program_recording import AppCheckDocument
     from bob.run.programs import preflight
 
     with watching(quiet=quiet) as progress:
@@ -197,8 +196,7 @@ def check_app(
         )
         ready = preflight(program, requests, progress)
     if json_file is not None:
-        configurations = [{**asdict(one), "states": written(one.states)} for one in ready]
-        write_json(json_file, {"schema": "bob.app-check/1", "program": program.name, "configurations": configurations})
+        write_json(json_file, AppCheckDocument(program.name, tuple(ready)))
     if is_stdout(json_file):
         return Exit.DONE
     screen = console()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -15,9 +14,17 @@ from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
 from bob.run import option_table as table
+from bob.schema import Document
 
 _STYLES = {Health.OK: "bob.holds", Health.MISSING: "bob.fails", Health.NOTE: "bob.unknown"}
 _NAME_WIDTH = 31
+
+
+class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/1"):
+    """What a probe needs: `bob doctor`."""
+
+    ready: bool
+    checks: tuple[Check, ...]
 
 
 @click.command(cls=Command)
@@ -45,8 +52,7 @@ def doctor(json_file: Path | None = table.JSON) -> Exit:
             _print(screen, check)
     missing = [check.name for check in found if check.state is Health.MISSING]
     if json_file is not None:
-        document = {"schema": "bob.doctor/1", "ready": not missing, "checks": [asdict(check) for check in found]}
-        write_json(json_file, document)
+        write_json(json_file, DoctorDocument(not missing, tuple(found)))
     if not is_stdout(json_file):
         screen.print()
         end = f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.table import Table
@@ -21,10 +20,29 @@ from bob.options import option
 from bob.report.lines import Trimmed
 from bob.run import option_table as table
 from bob.run.option_values import known, one_of
+from bob.schema import Document, adapt
 from bob.settings import settings
 from bob.text import size
 
 _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.dim", "outdated": "bob.unknown"}
+
+
+class ImageRow(Document, frozen=True, kw_only=True):
+    """A guest image, by the recipe ``name`` or that of its kernel. ``bytes`` go when it is removed."""
+
+    name: str
+    state: str
+    key: str
+    kernel: str
+    bytes: int
+    folder: str
+    description: str | None = None
+
+
+class ImagesDocument(Document, frozen=True, tag_field="schema", tag="bob.images/1"):
+    """Guest images: `bob image list`, `bob image build`."""
+
+    images: tuple[ImageRow, ...]
 
 
 @click.group(cls=Commands)
@@ -55,15 +73,15 @@ def list_images(json_file: Path | None = table.JSON) -> None:
     """
     rows = [_row(name) for name in recipe_names()] + [_described(found, state) for found, state in _others()]
     if json_file is not None:
-        write_json(json_file, {"schema": "bob.images/1", "images": rows})
+        write_json(json_file, ImagesDocument(tuple(rows)))
     if is_stdout(json_file):
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("image", "", "kernel", "size"):
         table.add_column(Text(heading, "bob.dim"), overflow="fold")
     for row in rows:
-        taken = size(row["bytes"]) if row["bytes"] else ""
-        table.add_row(row["name"], Text(row["state"], _STYLES[row["state"]]), row["kernel"], taken)
+        taken = size(row.bytes) if row.bytes else ""
+        table.add_row(row.name, Text(row.state, _STYLES[row.state]), row.kernel, taken)
     console().print(Trimmed(table))
     console().print(Text(f"in {images_folder()}", "bob.dim"), soft_wrap=True)
 
@@ -92,7 +110,7 @@ def build(
     with watching(quiet=quiet) as progress:
         built = there or ensure(name, progress.step)
     if json_file is not None:
-        write_json(json_file, {"schema": "bob.images/1", "images": [_row(name)]})
+        write_json(json_file, ImagesDocument((_row(name),)))
     if not is_stdout(json_file):
         click.echo(f"{built.named} {'was built already' if there else 'is built'}: {built.folder}")
 
@@ -120,23 +138,25 @@ def rm(
             click.echo(f"removed {found.folder} ({size(taken)})")
 
 
-def _row(name: str) -> dict[str, Any]:
+def _row(name: str) -> ImageRow:
     """The image of a recipe, built or not."""
     recipe = load_recipe(name)
     found = find(recipe)
-    row = _described(found, "built") if found else {"name": name, "state": "not built"}
-    return {"key": "", "kernel": "", "bytes": 0, "folder": "", **row, "description": recipe.description}
+    if found is not None:
+        return _described(found, "built", recipe.description)
+    return ImageRow(name=name, state="not built", key="", kernel="", bytes=0, folder="", description=recipe.description)
 
 
-def _described(found: Image, state: str) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "state": state,
-        "key": found.key,
-        "kernel": found.kernel_release,
-        "bytes": found.bytes_of_its_own,
-        "folder": str(found.folder),
-    }
+def _described(found: Image, state: str, description: str | None = None) -> ImageRow:
+    return adapt(
+        ImageRow,
+        found,
+        state=state,
+        kernel=found.kernel_release,
+        bytes=found.bytes_of_its_own,
+        folder=str(found.folder),
+        description=description,
+    )
 
 
 def _others() -> list[tuple[Image, str]]:

@@ -21,6 +21,7 @@ from bob.cli.ending import drop
 from bob.errors import UsageError
 from bob.report.table import print_result
 from bob.result import Result, to_json
+from bob.schema import encode
 
 # Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); and none of them
 # says anything that the mark does not say as well.
@@ -101,8 +102,9 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:
     """Write ``document`` whole or not at all; with its checksum where it has a schema: bob reads it again."""
-    text = json.dumps(document, indent=2) + "\n"
-    is_read = isinstance(document, dict) and "schema" in document
+    plain = encode(document)
+    text = json.dumps(plain, indent=2) + "\n"
+    is_read = isinstance(plain, dict) and "schema" in plain
     write_text(path, documents.sealed(text).decode() if is_read else text, option)
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
@@ -23,6 +22,7 @@ from bob.report.lines import Trimmed
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import FOLDER, WITNESSES
+from bob.schema import adapt
 from bob.text import plural
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def replay(
       1   it does not show, or not every time
       2+  something is missing or went wrong, see `bob --help`
     """
+    from bob.run.replay import ReplayDocument
     from bob.run.replay import replay as run_replay  # libvirt and paramiko take a while to load
 
     if keep is not None:
@@ -101,15 +102,11 @@ def replay(
         if update:
             keep_found(witnesses, done)
     if json_file is not None:
-        documents = [{"schema": "bob.run.replay/1", **_told(replayed)} for replayed in done]
+        documents = [adapt(ReplayDocument, replayed) for replayed in done]
         write_json(json_file, documents[0] if len(documents) == 1 else documents)
     if not is_stdout(json_file):
         _print(console(), done)
     return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
-
-
-def _told(replayed: WitnessReplay) -> dict[str, Any]:
-    return {one.name: getattr(replayed, one.name) for one in fields(replayed) if one.name != "found"}
 
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 from rich.table import Table
@@ -24,7 +24,8 @@ from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, one_of
-from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
+from bob.schema import Document, adapt
+from bob.store.kept_runs import KeptRun, RunKind, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
 from bob.text import plural, size
 
@@ -36,6 +37,25 @@ _STYLES = {
     RunState.NO_RUN: "bob.dim",
 }
 _WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mark for verdict, mark in MARKS.items()}
+
+
+class RunRow(Document, frozen=True):
+    """A run directory; of one that does not say it, ``kind`` is null."""
+
+    path: str
+    id: str
+    state: RunState
+    kind: RunKind | None
+    of: str
+    started: str
+    bytes: int
+    verdicts: Mapping[str, int]
+
+
+class RunsDocument(Document, frozen=True, tag_field="schema", tag="bob.runs/1"):
+    """Run directories: `bob runs`."""
+
+    runs: tuple[RunRow, ...]
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[remove RUN...]")
@@ -69,7 +89,7 @@ def runs(
         return None
     found = list(runs_in(folder or RUNS)) if folder is not None or RUNS.is_dir() else []
     if json_file is not None:
-        write_json(json_file, {"schema": "bob.runs/1", "runs": [_document(run) for run in found]})
+        write_json(json_file, RunsDocument(tuple(map(_row, found))))
     if not is_stdout(json_file):
         _print(found, folder or RUNS)
     return Exit.DONE
@@ -135,17 +155,8 @@ def _ask(paths: Sequence[Path]) -> None:
         raise UsageError("nothing was removed", hint="--yes removes them without a question")
 
 
-def _document(run: KeptRun) -> dict[str, Any]:
-    return {
-        "path": str(run.path),
-        "id": run.id,
-        "state": run.state.value,
-        "kind": run.kind.value if run.kind else None,
-        "of": run.of,
-        "started": run.started,
-        "bytes": run.used,
-        "verdicts": dict(run.verdicts or {}),
-    }
+def _row(run: KeptRun) -> RunRow:
+    return adapt(RunRow, run, path=str(run.path), bytes=run.used, verdicts=run.verdicts or {})
 
 
 _DATED = 100

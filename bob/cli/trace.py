@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
+from msgspec import Struct
 from rich.console import Console
 from rich.text import Text
 
@@ -18,6 +18,7 @@ from bob.cli.options import takes_options
 from bob.errors import UsageError
 from bob.options import Range, option
 from bob.run.option_values import EXISTING_FILE, OUTPUT
+from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
 
@@ -84,8 +85,7 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
       bob trace verify log.img && echo fine
     """
     with _opened(log, past_count=True) as reader:
-        summary = _summarize(reader, reader.super.nr_entries)
-        found = {"schema": "bob.trace.verify/1", "sectorsize": reader.super.sectorsize, **summary.as_json()}
+        found = encode(_count(reader, reader.super.nr_entries, reader.super.sectorsize))
     if json_file is not None:
         with click.open_file(str(json_file), "w") as file:
             file.write(json.dumps(found, indent=2) + "\n")
@@ -95,10 +95,10 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
         _line(console, f"{name.replace('_', ' '):<20} {count:>14}")
 
 
-@dataclass(slots=True)
-class _Summary:
-    """Counts over one log; ``bytes`` is the data of all writes, ``fua`` and ``metadata`` are among ``writes``."""
+class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
+    """Counts over a log: ``bytes`` is the data of all writes, ``fua`` and ``metadata`` are among ``writes``."""
 
+    sectorsize: int
     entries: int = 0
     writes: int = 0
     fua: int = 0
@@ -109,12 +109,9 @@ class _Summary:
     bytes: int = 0
     beyond_count: int = 0
 
-    def as_json(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
-
-def _summarize(entries: Iterable[LogEntry], counted: int) -> _Summary:
-    total = _Summary()
+def _count(entries: Iterable[LogEntry], counted: int, sectorsize: int) -> LogCounts:
+    total = LogCounts(sectorsize)
     for entry in entries:
         total.entries += 1
         total.beyond_count += entry.index >= counted
@@ -168,25 +165,38 @@ def _line(console: Console, text: str, style: str = "") -> None:
         click.echo(text)
 
 
+class LogRow(Document, frozen=True):
+    """An entry of a log; sectors are the log's own, ``data`` the first bytes in hexadecimal."""
+
+    index: int
+    offset: int
+    sector: int
+    nr_sectors: int
+    flags: tuple[str, ...]
+    data_bytes: int
+    mark: str
+    data: str = ""
+
+
+class LogDocument(Document, frozen=True, tag_field="schema", tag="bob.trace.show/1"):
+    """A log."""
+
+    nr_entries: int
+    sectorsize: int
+    entries: tuple[LogRow, ...]
+
+
 def _write_json(file: IO[str], reader: LogReader, entries: Iterator[LogEntry], *, data: bool) -> None:
     """The document piece by piece: a log can be larger than memory."""
-    head = {"schema": "bob.trace.show/1", "nr_entries": reader.super.nr_entries, "sectorsize": reader.super.sectorsize}
-    file.write(json.dumps(head)[:-1] + ', "entries": [')
+    head = encode(LogDocument(reader.super.nr_entries, reader.super.sectorsize, ()))
+    file.write(json.dumps(head).removesuffix("]}"))
     separator = "\n"
     for entry in entries:
-        file.write(separator + json.dumps(_as_json(entry, data=data)))
+        file.write(separator + json.dumps(encode(_document(entry, data=data))))
         separator = ",\n"
     file.write("\n]}\n")
 
 
-def _as_json(entry: LogEntry, *, data: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "index": entry.index,
-        "offset": entry.offset,
-        "sector": entry.sector,
-        "nr_sectors": entry.nr_sectors,
-        "flags": _flag_names(entry),
-        "data_bytes": entry.data_bytes,
-        "mark": entry.mark,
-    }
-    return fields | {"data": entry.data()[:DUMP_BYTES].hex()} if data and entry.data_bytes else fields
+def _document(entry: LogEntry, *, data: bool) -> LogRow:
+    start = entry.data()[:DUMP_BYTES].hex() if data and entry.data_bytes else ""
+    return adapt(LogRow, entry, flags=tuple(_flag_names(entry)), data=start)

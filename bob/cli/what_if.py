@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,10 @@ from bob.program.folder import named, shipped_programs
 from bob.program.program import Program
 from bob.run import option_table as table
 from bob.run.option_values import ALL, NEW_FILE, PROGRAM
+
+if TYPE_CHECKING:
+    from bob.apm.listing import ProgramChange
+    from bob.judge.modelled import Change
 
 
 class WithSigns(Command):
@@ -100,12 +105,20 @@ def what_if_(
             console().print()
             print_change(console(), answers[-1])
     if json_file is not None:
-        from bob.judge.modelled import changes_to_json
-
-        write_json(json_file, {**what_if_document(found, path), "programs": changes_to_json(answers)})
+        write_json(json_file, what_if_document(found, path, [_row(one) for one in answers]))
     if any(answer.added for answer in answers):
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if any(answer.is_unknown for answer in answers) else Exit.DONE
+
+
+def _row(found: Change) -> ProgramChange:
+    from bob.apm.listing import ProgramChange
+
+    sides = found.before, found.after
+    evidence = (tuple(one.evidence for one in several) for several in (found.added, found.mended, found.kept))
+    safety, is_all = [side.safety.value for side in sides], [side.is_all for side in sides]
+    reason = found.before.reason or found.after.reason
+    return ProgramChange(found.program, (safety[0], safety[1]), reason, (is_all[0], is_all[1]), *evidence)
 
 
 def _named_programs(wanted: Sequence[str]) -> list[Program]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -19,13 +18,30 @@ from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
+from bob.schema import Document, adapt
 from bob.text import plural
 from bob.trace.replay_log import CRASH
+from bob.witness.document import WitnessSize
 from bob.witness.keep import mount_words
 
 if TYPE_CHECKING:
     from bob.run.export import Exported
     from bob.run.shrink import Shrunk
+
+
+class ShrunkRow(Document, frozen=True):
+    """A witness before and after; whether its violation ``shows`` when it is recorded again."""
+
+    witness: str
+    shows: bool
+    before: WitnessSize
+    after: WitnessSize
+
+
+class ShrinkDocument(Document, frozen=True, tag_field="schema", tag="bob.shrink/1"):
+    """Witnesses that were made smaller: `bob witness shrink`."""
+
+    witnesses: tuple[ShrunkRow, ...]
 
 
 @click.group(cls=Commands)
@@ -141,16 +157,15 @@ def shrink(
             for path in filter(Path.is_dir, paths):
                 tell_results(path)
     if json_file is not None:
-        write_json(json_file, {"schema": "bob.shrink/1", "witnesses": [_shrunk_document(one) for one in done]})
+        write_json(json_file, ShrinkDocument(tuple(map(_row, done))))
     if not is_stdout(json_file) and not is_stdout(output):
         for one in done:
             _print_shrunk(one)
     return Exit.DONE if all(one.document is not None for one in done) else Exit.DIFFERENT
 
 
-def _shrunk_document(one: Shrunk) -> dict[str, Any]:
-    shows = one.document is not None
-    return {"witness": str(one.path), "shows": shows, "before": asdict(one.before), "after": asdict(one.after)}
+def _row(one: Shrunk) -> ShrunkRow:
+    return adapt(ShrunkRow, one, witness=str(one.path), shows=one.document is not None)
 
 
 def _print_shrunk(one: Shrunk) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from bob.claim.checking import evidence
 from bob.judge.explaining import Explaining
@@ -205,22 +204,6 @@ def change(program: str, before: ModelResult, after: ModelResult) -> Change:
         mended=tuple(one for key, one in was.items() if key not in now and is_known),
         kept=tuple(one for key, one in now.items() if key in was),
     )
-
-
-def changes_to_json(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """What a changed model changes for programs, as plain documents (docs/formats.md)."""
-    return [
-        {
-            "program": one.program,
-            "safety": [one.before.safety.value, one.after.safety.value],
-            "reason": one.before.reason or one.after.reason,
-            "all": [one.before.is_all, one.after.is_all],
-            "added": [vulnerability.evidence for vulnerability in one.added],
-            "mended": [vulnerability.evidence for vulnerability in one.mended],
-            "kept": [vulnerability.evidence for vulnerability in one.kept],
-        }
-        for one in changes
-    ]
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:

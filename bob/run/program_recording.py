@@ -10,6 +10,7 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost, KernelFell, LossCause
 from bob.agent.shared import HOME, ROOT, WORLD
 from bob.catalogue.request import ProbeRequest
+from bob.counts import Count
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
@@ -32,7 +33,7 @@ from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import each_in_a_guest
-from bob.schema import encode
+from bob.schema import Document, encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import ProgramCallEvent
@@ -60,7 +61,14 @@ class Preflight:
     told: int
     calls: int
     windows: int
-    states: int
+    states: Count
+
+
+class AppCheckDocument(Document, frozen=True, tag_field="schema", tag="bob.app-check/1"):
+    """A program that can be explored: `bob app check`."""
+
+    program: str
+    configurations: tuple[Preflight, ...]
 
 
 def preflight_of(case: ProgramCase) -> Preflight:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bob.agent.client import Agent
@@ -19,14 +18,14 @@ from bob.progress import Progress
 from bob.record.base import drop_base
 from bob.record.recorder import put_program
 from bob.run.witness_image import WitnessFile, by_image, each_witness
+from bob.schema import Document
 from bob.text import printable
 from bob.trace.model import SECTOR_BYTES
 from bob.witness.document import Witness, files_in, read
 from bob.workload.pattern import describe
 
 
-@dataclass(frozen=True, slots=True)
-class WitnessReplay:
+class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
     """How often a witness, which was ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of
     ``times``; and what was found, a line each."""
 
@@ -37,8 +36,12 @@ class WitnessReplay:
     times: int
     observation_lines: tuple[str, ...]
     evidence: str
+
+
+class WitnessReplay(ReplayDocument, frozen=True):
+    """The same, with what the first mount showed."""
+
     found: Observation
-    """What the first mount showed."""
 
 
 def replay(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bob.cli.main import run
+from bob.run.replay import ReplayDocument
 
 from .stand_in import Bob, Ended, Work
 
@@ -26,7 +27,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     _replace(monkeypatch, "bob.run.programs", try_program=work.try_program, preflight=work.preflight)
     monkeypatch.setattr("bob.run.model_change.try_program", work.try_program)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)
-    _replace(monkeypatch, "bob.run.replay", replay=work.replay)
+    _replace(monkeypatch, "bob.run.replay", replay=work.replay, ReplayDocument=ReplayDocument)
     _replace(monkeypatch, "bob.run.export", export=work.export)
     return work
 
