@@ -186,7 +186,6 @@ def check_(
     from bob.apm.check import CheckDocument, check
     from bob.apm.listing import print_checks
     from bob.apm.named import named_model
-    from bob.schema import encode
 
     checks = []
     for name, folders in by_configuration([run]).items():
@@ -195,7 +194,7 @@ def check_(
         with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
             checks.append(check(held, name, workloads, limit, progress=step))
     if json_file is not None:
-        write_json(json_file, [encode(CheckDocument.of(found)) for found in checks])
+        write_json(json_file, [CheckDocument.of(found) for found in checks])
     if not is_stdout(json_file):
         print_checks(console(), checks)
     return Exit.DIFFERENT if any(found.unsound() for found in checks) else Exit.DONE

@@ -14,17 +14,19 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta
 
 from bob import documents
 from bob.catalogue.request import ProbeRequest
 from bob.fields import UNREADABLE
 from bob.progress import Earlier, EarlierPart, Progress
+from bob.schema import Document, decode, encode, older
 from bob.settings import cache_home
 from bob.text import duration, plural
-from bob.typed import typed
 
 SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
@@ -32,6 +34,7 @@ MOST = 300
 """So many timings are kept."""
 USUAL_SHARE = 0.25
 """The share of recording in all work, where it is not known: it is from 4 % (ext2) to half (reiserfs)."""
+Some = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,10 @@ class TimedWork:
     kind: str
     what: str
     image: str
-    guests: int
-    budget: int
-    workloads: int
-    configuration: str = ""
+    guests: Some
+    budget: Some
+    workloads: Some
+    configuration: str = field(default_factory=older(""))
 
     @classmethod
     def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
@@ -60,8 +63,8 @@ class Timing:
     """What some work took: ``seconds``, of which recording was the share ``recording`` (0 to 1)."""
 
     work: TimedWork
-    seconds: float
-    recording: float
+    seconds: Annotated[float, Meta(gt=0)]
+    recording: Annotated[float, Meta(ge=0, le=1)]
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
         """Return how long ``part`` takes to record and to observe (seconds), if a workload takes as long as here.
@@ -73,6 +76,12 @@ class Timing:
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
+
+
+class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
+    """What work took, the oldest first."""
+
+    timings: tuple[Timing, ...]
 
 
 def estimate(
@@ -227,30 +236,19 @@ def usual() -> list[Timing]:
 
 
 def _read(file: Path) -> list[Timing]:
-    document = documents.opened(file.read_bytes())
-    if document["schema"] != SCHEMA:
-        raise ValueError(f"{file} is of another version of bob")
-    return [_from_json(one) for one in document["timings"]]
+    return list(decode(TimingsDocument, documents.opened(file.read_bytes())).timings)
 
 
 def note(more: Sequence[Timing]) -> None:
     """Keep what some work took."""
     with suppress(OSError):
-        every = [asdict(one) for one in [*read(), *more][-MOST:]]
+        every = TimingsDocument(tuple([*read(), *more][-MOST:]))
         file = _file()
         file.parent.mkdir(parents=True, exist_ok=True)
         part = file.with_name(f".{file.name}.{os.getpid()}.part")
-        part.write_bytes(documents.sealed(documents.text({"schema": SCHEMA, "timings": every})))
+        part.write_bytes(documents.sealed(documents.text(encode(every))))
         part.replace(file)
 
 
 def _file() -> Path:
     return cache_home() / "timings.json"
-
-
-def _from_json(document: dict[str, Any]) -> Timing:
-    made = typed(Timing(typed(TimedWork(**document["work"])), document["seconds"], document["recording"]))
-    counts = (made.work.guests, made.work.budget, made.work.workloads)
-    if not (all(type(one) is int and one > 0 for one in counts) and made.seconds > 0 and 0 <= made.recording <= 1):
-        raise ValueError("it is no timing")
-    return made

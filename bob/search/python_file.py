@@ -18,9 +18,9 @@ from traceback import walk_tb
 from types import FrameType, ModuleType
 from typing import Any
 
-from bob import fields
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
+from bob.schema import OneLine, decode
 from bob.search.alike import in_normal_names
 from bob.search.bounds import load, promised, together
 from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
@@ -97,7 +97,7 @@ class PythonFile:
 
     def _named(self, value: ast.expr | None, line: int) -> tuple[str, ...]:
         try:
-            names = tuple(fields.texts(ast.literal_eval(value))) if value is not None else ()
+            names = decode(tuple[OneLine, ...], ast.literal_eval(value)) if value is not None else ()
         except (ValueError, TypeError):
             names = ()
         try:

@@ -19,6 +19,7 @@ from typing import Any
 
 from bob import documents, fields
 from bob.errors import MalformedError, StoreError
+from bob.schema import Document, decode, encode
 from bob.store.files import write_document, write_whole
 
 SCHEMA = "bob.witnesses/1"
@@ -29,6 +30,13 @@ SHARED = (
     *("inodes_before", "inodes_after", "status_before", "status_after"),
 )
 """The parts of witnesses that a bundle has once each; not every witness has each of them."""
+
+
+class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
+    """Witnesses by their names. What is in ``shared`` stands there once, and a witness has its place in that list."""
+
+    shared: dict[str, list[Any]]
+    witnesses: dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -46,14 +54,14 @@ def is_there(path: Path) -> bool:
     if path.is_file():
         return True
     bundled = _bundled(path)
-    return bundled is not None and bundled[1] in _read(bundled[0])["witnesses"]
+    return bundled is not None and bundled[1] in _read(bundled[0]).witnesses
 
 
 def within(folder: Path) -> list[Path]:
     """The paths of all witnesses in ``folder``, and in the folders in it, by name."""
     found = set(folder.glob(f"**/{FOLDER}/*.json"))
     for bundle in folder.glob(f"**/{FILE}"):
-        for name in _read(bundle)["witnesses"]:
+        for name in _read(bundle).witnesses:
             configuration, _, own = name.rpartition("/")
             found.add(bundle.parent / configuration / FOLDER / f"{own}.json")
     return sorted(found)
@@ -89,7 +97,7 @@ def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
         elif (found := _bundled(path)) is not None:
             bundled.setdefault(found[0], {})[found[1]] = document
     for bundle, new in bundled.items():
-        _write(bundle, {name: new.get(name) or _whole(bundle, name) for name in _read(bundle)["witnesses"]})
+        _write(bundle, {name: new.get(name) or _whole(bundle, name) for name in _read(bundle).witnesses})
 
 
 def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
@@ -104,7 +112,7 @@ def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
                 known.append(document[part])
             document[part] = known.index(document[part])
         short[name] = document
-    text = documents.text({"schema": SCHEMA, "shared": shared, "witnesses": short})
+    text = documents.text(encode(BundleDocument(shared, short)))
     write_whole(bundle, lzma.compress(documents.sealed(text), preset=9))
 
 
@@ -120,28 +128,26 @@ def _bundled(path: Path) -> tuple[Path, str] | None:
 def _whole(bundle: Path, name: str) -> dict[str, Any]:
     """The document of the witness ``name`` in a bundle, with all of its parts."""
     document = _read(bundle)
-    if name not in document["witnesses"]:
+    if name not in document.witnesses:
         raise FileNotFoundError(2, f"{bundle} has no witness of this name")
-    found = document["witnesses"][name]
+    found = document.witnesses[name]
     try:
-        return {**found, **{part: known[found[part]] for part, known in document["shared"].items() if part in found}}
+        return {**found, **{part: known[found[part]] for part, known in document.shared.items() if part in found}}
     except fields.MISSHAPEN as error:
         raise MalformedError(f"{bundle} is damaged: {fields.said(error)}", hint="was it truncated?") from None
 
 
-def _read(bundle: Path) -> Mapping[str, Any]:
+def _read(bundle: Path) -> BundleDocument:
     return _read_as_of(bundle, bundle.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _read_as_of(bundle: Path, _modified: int) -> Mapping[str, Any]:
+def _read_as_of(bundle: Path, _modified: int) -> BundleDocument:
     try:
         document = documents.opened(lzma.decompress(bundle.read_bytes()))
+        if document.get("schema") != SCHEMA:
+            raise MalformedError(f"{bundle} has schema {document.get('schema')!r}, not {SCHEMA!r}")
+        return decode(BundleDocument, document)
     except fields.MISSHAPEN as error:
         said = f"{bundle} is no bundle of witnesses: {fields.said(error)}"
         raise MalformedError(said, hint="was it truncated?") from None
-    if document.get("schema") != SCHEMA:
-        raise MalformedError(f"{bundle} has schema {document.get('schema')!r}, not {SCHEMA!r}")
-    if not isinstance(document.get("witnesses"), dict) or not isinstance(document.get("shared"), dict):
-        raise MalformedError(f"{bundle} is damaged: it has no witnesses", hint="was it truncated?")
-    return document

@@ -132,10 +132,10 @@ def damaged(**changes: Any) -> str:
         ("{", "is no bundle"),
         ("[]", "is no table"),
         (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
-        (damaged(witnesses=[]), "has no witnesses"),
-        (damaged(shared=None), "has no witnesses"),
+        (damaged(witnesses=[]), "witnesses: expected object"),
+        (damaged(shared=None), "shared: expected object"),
         (damaged(), "has schema None, not 'bob.witness/1'"),
-        (damaged(witnesses={"a": 7}, shared={"base": []}), "is damaged"),
+        (damaged(witnesses={"a": 7}, shared={"base": []}), r"witnesses\[...\]: expected object"),
         (damaged(witnesses={"a": {"base": 7}}, shared={"base": []}), "is damaged"),
     ],
 )
