@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bob.errors import UsageError, meant
+from bob.errors import GuestError, UsageError, meant
 
 FILE = "bob.toml"
 _SEE = f"see docs/ci.md#settings for what can stand in {FILE}"
@@ -132,3 +132,16 @@ def _shown(value: Any) -> str:
     """A value as it may stand in one line."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def cache_folder(name: str) -> Path:
+    """The folder ``name`` in bob's cache, made if need be. Raises GuestError if it cannot be."""
+    folder = cache_home() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GuestError(
+            f"cannot write to {folder}: {error.strerror}",
+            hint="set XDG_CACHE_HOME to another folder, or cache in bob.toml",
+        ) from error
+    return folder

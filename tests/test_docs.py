@@ -49,7 +49,7 @@ from bob.claim.property.vocabulary import Call, What
 from bob.cli.ending import pointed
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit, PointedError
-from bob.observe.mounts import AUDIT_EVERY
+from bob.observe.ledger import AUDIT_EVERY
 from bob.python.stub import with_table
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason

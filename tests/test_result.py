@@ -35,7 +35,7 @@ from bob.result import (
     to_json,
 )
 from bob.schema import decode
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from wording import sentence_with
 
 TEXT = st.text(max_size=20)

@@ -16,7 +16,7 @@ from bob.program.pace import Pace
 from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject
 from bob.subject.subject import ConfigurationDocument
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.claim import counting
 from bob.claim.property.bench import Judged
 from bob.claim.property.rules import Property, Rule
-from bob.claim.verdict import Verdict
+from bob.claim.verdict import Verdict, judged_states
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
@@ -54,7 +53,7 @@ def judged(observed: Observed, expected: Observation) -> tuple[Judged, tuple[Cra
         showing = [seen for seen in observed.states if seen.outcome in found]
     breach = easiest(showing)
     verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
-    states = counting.judged(observed.coverage, observed.states, mounting)
+    states = judged_states(observed.coverage, observed.states, mounting)
     said = Judged(verdict, states, breach.states, None if showing else reason, showing=tuple(showing))
     if not breach or breach.shown.outcome is None:
         return said, None

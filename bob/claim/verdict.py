@@ -1,9 +1,13 @@
-"""What is said of a claim in the end."""
+"""The verdict on a claim, and the crash states that it rests on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
+
+from bob.crash.coverage import States
+from bob.observe.observed import Seen
 
 
 class Verdict(StrEnum):
@@ -21,3 +25,31 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
+
+
+def judged_states(coverage: States, states: Sequence[Seen], mounting: Container[int]) -> States:
+    """Return ``coverage`` of what was observed, as judgement counts it: the states that mount.
+
+    ``states`` are those that were seen, and ``mounting`` are the outcomes of states that mount: on these alone a
+    property can be judged. A state that does not mount is none of the explored, and where there is one, not every state
+    of its kind was judged.
+    """
+    refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
+    mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
+    unmountable = sum(seen.states for seen in refused)
+    unmountable_writes = sum(seen.whole_states for seen in refused)
+    # Where every state is known, states of equal contents need not all be among those that were seen.
+    whole = sum(seen.whole_states for seen in mounted)
+    if coverage.exhaustive is not None:
+        whole = coverage.legal_writes - unmountable_writes
+    exhaustive = coverage.exhaustive
+    if unmountable and exhaustive == "sectors":
+        exhaustive = "writes"
+    return replace(
+        coverage,
+        explored=coverage.explored - unmountable,
+        exhaustive=None if unmountable_writes else exhaustive,
+        explored_writes=whole,
+        unmountable=unmountable,
+        unmountable_writes=unmountable_writes,
+    )

@@ -24,7 +24,7 @@ class States:
     the others were predicted. A document without it is older than predictions: all were mounted.
 
     Of a workload that was observed and not judged yet, ``explored`` and ``exhaustive`` speak of all states with a known
-    outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.counting.judged` tells them apart).
+    outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.verdict.judged_states` tells them apart).
     """
 
     explored: Count

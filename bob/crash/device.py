@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from bob.crash.caches import CACHES, VOLATILE, WriteCache
 from bob.errors import UsageError
 from bob.schema import Document, adapt, field, older
-from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES, DeviceWrite
+from bob.trace.recording import Completion
 
 SMALLEST_ATOMIC_BYTES = 8
 """The smallest atomic unit, in bytes: an aligned store on byte-addressable memory."""

@@ -1,4 +1,4 @@
-"""The crash states of one trace: which are legal, in which order they are tried, and what each holds."""
+"""The crash states of a trace, or of its last part: which are legal, in which order they are tried, what each holds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import StateSearch, search
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
-from bob.crash.window import after_return
+from bob.errors import RecordingError
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 from bob.workload.operations import At
@@ -93,3 +93,20 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
             if operation < FIRST_SETUP_NUMBER:
                 writes.setdefault(operation, set()).add(write.index)
     return tuple(frozenset(writes[operation]) for operation in sorted(writes))
+
+
+def after_return(trace: Trace, operation: int) -> Trace:
+    """``trace`` with the crashes after operation number ``operation`` has returned only, up to the same end.
+
+    The rules ask which writes are durable and which are pending at a time. So the states that a crash after some time
+    can leave are those of a trace whose window begins at that time: nothing else about it changes. Its growth points
+    are the last ones of the whole trace, with the same durable writes. (A cache that keeps an order may look back from
+    the later time; less is pending then, and every state of such a point is one of the whole trace's.)
+
+    The agent marks the return when the call is over, so at no moment of the window was it still under way. Raises
+    RecordingError where the mark is missing.
+    """
+    found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
+    if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:
+        raise RecordingError(f"the recording does not say when operation {operation} returned", hint="record again")
+    return replace(trace, start=found[0])

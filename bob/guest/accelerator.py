@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bob.errors import UsageError
-from bob.guest.paths import cache_folder
 from bob.guest.spec import Accelerator
+from bob.settings import cache_folder
 
 #: Set to "kvm" or "tcg", it decides for every guest that may be either.
 VARIABLE = "BOB_ACCELERATOR"

@@ -15,10 +15,9 @@ from typing import Any
 from bob.agent.loss import GuestLost
 from bob.errors import GuestError
 from bob.guest import reap
-from bob.guest.console import Console
+from bob.guest.console import Console, diagnose
 from bob.guest.domain_xml import Identity
 from bob.guest.driver import LibvirtError, monitor
-from bob.guest.loss import diagnose
 from bob.guest.network import Network
 from bob.guest.port import PortStream, open_stream
 from bob.guest.shell import Shell, ShellAddress

@@ -21,8 +21,8 @@ from secrets import token_hex
 from typing import IO
 
 from bob.guest import reap
-from bob.guest.paths import cache_folder
 from bob.guest.reaper import Reaper
+from bob.settings import cache_folder
 
 _PREFIX = "bob-qemu-"
 _LOCK = "owner.lock"

@@ -19,7 +19,7 @@ from pathlib import Path
 from uuid import UUID
 
 from bob.guest.domain_xml import Identity
-from bob.guest.paths import cache_folder
+from bob.settings import cache_folder
 
 #: Counts up when a saved guest should be made anew for a reason that its definition does not show.
 FORMAT = 1

@@ -24,8 +24,8 @@ from bob.claim.property.rules import Property, Rule
 from bob.claim.property.vocabulary import Call
 from bob.crash.case import Case
 from bob.crash.neighbours import causes
+from bob.crash.plan import after_return
 from bob.crash.state import CrashState, Torn, departure
-from bob.crash.window import after_return
 from bob.observe.observed import Seen
 from bob.result import Cause, Finding
 from bob.story.timeline import Fate

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bob.claim.checking import CheckerClaim, evidence
-from bob.claim.counting import judged
+from bob.claim.verdict import judged_states
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState
 from bob.judge.looked import NOTHING_TOLD, Looked
@@ -45,7 +45,7 @@ def judge(
         outcomes = {seen.outcome for seen in window.observed.states if seen.outcome is not None}
         trees += len(outcomes)
         mounting = {one for one in outcomes if window.observed.findings.observation(one).mounted}
-        parts.append(judged(window.observed.coverage, window.observed.states, mounting))
+        parts.append(judged_states(window.observed.coverage, window.observed.states, mounting))
         if not outcomes & mounting:
             reasons.append("nothing was explored")
         if mounting - window.answers.keys():

@@ -1,11 +1,14 @@
-"""The crash states of a workload, by number, and what was found of them so far."""
+"""The crash states of a workload by number, their outcomes so far, and the mounts that find these."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
 
+from bob.crash.image import Composer
 from bob.crash.state import CrashState, departure
 from bob.observe.easiest import Easiest
+from bob.observe.session import Complaint, MountedState, Session
+from bob.observe.sights import Disks
 
 
 class Ledger:
@@ -50,3 +53,78 @@ class Ledger:
     def is_easier(self, state: CrashState, outcome: int) -> bool:
         """Whether ``state`` explains ``outcome`` better than any that came."""
         return departure(state) < self._easiest[outcome].rank
+
+
+AUDIT_EVERY = 100
+"""Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
+
+
+class LedgerMounts:
+    """What of the states of a ``ledger`` was mounted.
+
+    ``outcomes`` has those that are to be believed: of states that were mounted here after the next good comparison of
+    the scratch image (an *audit* of it), of others when the caller says so (:meth:`believe_all`). ``mounted`` are the
+    numbers of the states that were mounted. Where there are ``disks``, states of which the disk was mounted in another
+    workload are among them, too, as chance decides which workload comes first; ``here`` are those that were mounted in
+    this one. ``new_disks`` are the disks of those: for others to recall when all is settled, and not before.
+    ``complaints`` has what the kernel said of states that were mounted here.
+    """
+
+    def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
+        self.outcomes: dict[int, int] = {}
+        self.mounted: set[int] = set()
+        self.here: set[int] = set()
+        self.new_disks: Disks = {}
+        self.complaints: dict[int, Complaint] = {}
+        self._session = session
+        self._composer = composer
+        self._ledger = ledger
+        self._disks = disks
+        self._unaudited = 0
+
+    @property
+    def recalled(self) -> list[int]:
+        """The states of which the disk was mounted in another workload only."""
+        return sorted(self.mounted - self.here)
+
+    def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
+        """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it.
+
+        What was seen of a disk elsewhere is recalled, but for the states that are to be mounted ``anew``.
+        """
+        composer, states = self._composer, self._ledger.states
+        disks = self._disks if self._disks is not None else {}
+        keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}
+        answers = {
+            number: self._session.recall(sight)
+            for number, disk in keys.items()
+            if number not in anew and (sight := disks.get(disk)) is not None
+        }
+        fresh = [number for number in batch if number not in answers]
+        self._unaudited += len(fresh)
+        audit = audit or self._unaudited >= AUDIT_EVERY
+        if fresh or (audit and self._unaudited):
+            deltas = [composer.delta(states[number]) for number in fresh]
+            found = self._session.mount(deltas, composer.payload_since(0), audit=audit)
+            answers.update(zip(fresh, found, strict=True))
+        self.mounted.update(batch)
+        self.here.update(fresh)
+        for number in fresh:
+            if (complaint := answers[number].complaint) is not None:
+                self.complaints[number] = complaint
+            if number in keys and (sight := self._session.sight(answers[number])) is not None:
+                self.new_disks[keys[number]] = sight
+        if audit:
+            self._unaudited = 0
+            found_of = self._ledger.found
+            self.outcomes.update((number, found_of[number]) for number in self.here & found_of.keys())
+            self.outcomes.update((number, answers[number].outcome) for number in fresh)
+        return {number: answers[number] for number in batch}
+
+    def believe_all(self) -> None:
+        """Believe whatever was found of any state."""
+        self.outcomes.update(self._ledger.found)
+
+    def believe_own(self) -> None:
+        """Believe no prediction any more, and nothing that was recalled."""
+        self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in self.here}

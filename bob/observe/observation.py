@@ -5,9 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, overload
 
 from bob.workload.history import attributes
+
+
+class Presence(Enum):
+    """How much of what one operation, or one call, changes is there."""
+
+    NONE = 0
+    PARTIAL = 1
+    FULL = 2
+    UNDECIDED = 3
+    """The observation cannot tell none from full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +207,15 @@ def shape(outcome: str) -> str | None:
         for path, entry in found["tree"].items()
     }
     return json.dumps(tree, sort_keys=True)
+
+
+_LETTERS = {
+    0x1: "s", 0x2: "u", 0x4: "c", 0x8: "S", 0x10: "i", 0x20: "a", 0x40: "d", 0x80: "A", 0x400: "m", 0x4000: "j",
+    0x8000: "t", 0x10000: "D", 0x20000: "T", 0x800000: "C", 0x2000000: "x", 0x20000000: "P", 0x40000000: "F",
+}  # fmt: skip
+"""FS_*_FL in include/uapi/linux/fs.h. What a file system sets by itself, as of how it keeps a file, is none of them."""
+
+
+def letters(flags: int) -> str:
+    """The letters that lsattr(1) has for those of ``flags`` that can be set."""
+    return "".join(letter for bit, letter in _LETTERS.items() if flags & bit)

@@ -40,8 +40,7 @@ from bob.errors import BobError
 from bob.observe.controls import Controls
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
-from bob.observe.ledger import Ledger
-from bob.observe.mounts import LedgerMounts
+from bob.observe.ledger import Ledger, LedgerMounts
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.samples import Applied
 from bob.observe.session import MountedState, Session

@@ -1,4 +1,4 @@
-"""The functions that strace names below a call, without those that it only takes to be near.
+"""The functions and source lines below a call, without functions that strace only takes to be near.
 
 strace (libunwind) gives a frame the name of the nearest symbol before it. Where a library keeps the names of exported
 functions alone, a static function so has the name of another one.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from bob.program.binary import Binary
+from bob.program.binary import MAGIC, Binary
+from bob.program.program import Program
 from bob.program.stack import INTERPRETERS, PLUMBING
+from bob.program.strace import SystemCall
 
 _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\) \[0x(?P<offset>[0-9a-f]+)\])$", re.M)
 
@@ -48,3 +51,25 @@ def _is_right(frame: re.Match[str], binaries: Mapping[str, Binary]) -> bool:
 def _is_passed_over(path: str) -> bool:
     name = posixpath.basename(path)
     return bool(PLUMBING.match(name) or INTERPRETERS.match(name))
+
+
+_PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
+
+
+def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
+    """The ``calls``, with the source line behind each frame that is in a binary of the ``program``, whose files were
+    below ``home`` (a path of the guest) as it ran. A binary without line numbers changes nothing."""
+    binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
+    if not binaries:
+        return tuple(calls)
+    return tuple(replace(call, stack=tuple(_with_line(one, binaries, home) for one in call.stack)) for call in calls)
+
+
+def _with_line(frame: str, binaries: Mapping[str, Binary], home: str) -> str:
+    found = _PLACE.fullmatch(frame)
+    if found is None:
+        return frame
+    binary = binaries.get(found["file"].partition(f"{home}/")[2])
+    # The offset is of what runs next. Of a caller that is behind its call: the byte before is of the line that called.
+    place = binary.line(int(found["offset"], 16) - 1) if binary else ""
+    return f"{frame} {place}" if place else frame

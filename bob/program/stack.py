@@ -29,7 +29,7 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 def caller(stack: Sequence[str]) -> str:
     """The innermost function of a known name that is neither plumbing nor an interpreter's, with its source line where
-    that is known (:mod:`bob.program.lines`), or else its file; empty where there is none.
+    that is known (:mod:`bob.program.functions`), or else its file; empty where there is none.
 
     Where an interpreter called the system by itself, there is none.
     """

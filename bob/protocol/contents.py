@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.protocol.effects import AT_FIRST, Effects, Stored, TracedFile, Version
 from bob.protocol.signs import Signs
 

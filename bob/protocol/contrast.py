@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from bob.observe.presence import Presence
+from bob.observe.observation import Presence
 from bob.protocol.untold import Untold
 
 PresenceByCall = Mapping[int, Presence]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.protocol.contents import file_signs
 from bob.protocol.effects import ROOT_FILE, DirectoryEntry, Effects, TracedFile, Version
 from bob.protocol.signs import Signs

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
 from bob.protocol.located import candidates, only, path_in
 from bob.protocol.signs import made_by_then, presence_at

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.protocol.contents import file_signs
 from bob.protocol.effects import DirectoryEntry, Effects
 from bob.protocol.located import candidates, locate, path_in

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from bob.observe.presence import Presence
+from bob.observe.observation import Presence
 from bob.protocol.effects import AT_FIRST
 
 

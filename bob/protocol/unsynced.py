@@ -1,4 +1,4 @@
-"""Which files a program had changed, and not synced, when it told something."""
+"""What the syncs of a program leave: files that were not synced when it told something, and names that were."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from bob.program.strace import SystemCall
 from bob.program.untraced import CHANGES, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Descriptors, OpenFile
+from bob.protocol.effects import Effects
+from bob.workload import operations as ops
 from bob.workload.operations import How
 
 _AT_ONCE = (How.SYNC, How.DSYNC)
@@ -72,3 +74,24 @@ def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
 def _is_in(name: str, path: str) -> bool:
     """Whether a name is this path, or below it."""
     return bool(path) and f"{name}/".startswith(f"{path}/")
+
+
+def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
+    """The calls whose names a sync that had returned before call number ``before`` has made durable (None: none has):
+    one of their directory, or of all. What a sync of a file does for its name is another question."""
+    if before is None:
+        return frozenset()
+    last: dict[int | None, int] = {}
+    """The last sync of each directory; under None, of all."""
+    for deed in effects.deeds:
+        if deed.call < before and isinstance(deed.operation, ops.Fsync | ops.Sync):
+            last[deed.file if isinstance(deed.operation, ops.Fsync) else None] = deed.call
+    if not last:
+        return frozenset()
+    of_all = last.get(None, -1)
+    return frozenset(
+        change.call
+        for entry, history in effects.entries.items()
+        for change in history
+        if 0 <= change.call < max(of_all, last.get(entry.folder, -1))
+    )

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bob.observe.flags import letters
-from bob.observe.observation import Node
+from bob.observe.observation import Node, letters
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
 from bob.protocol.located import path_in

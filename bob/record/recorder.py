@@ -15,9 +15,8 @@ from bob.record.encode import encode_subject, encode_workload
 from bob.subject import Subject
 from bob.trace import differences
 from bob.trace.base import Base
-from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import InodeStatus, RecordedDisk, Recording
+from bob.trace.recording import Completion, InodeStatus, RecordedDisk, Recording
 from bob.workload.operations import Workload
 
 RECORD_TIMEOUT = 300.0

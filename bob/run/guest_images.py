@@ -10,7 +10,7 @@ from bob.errors import UsageError
 from bob.run.option_table import GuestOptions
 from bob.settings import settings
 from bob.subject import FileSystem
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 
 
 def asked_images(

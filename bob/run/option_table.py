@@ -18,8 +18,8 @@ from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.pace import Pace
 from bob.run import option_values as values
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
-from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
+from bob.trace.recording import Completion
 from bob.workload.operations import At
 
 RECOVERIES = 40

@@ -8,8 +8,7 @@ from bob.agent.client import Agent
 from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
-from bob.observe.flags import letters
-from bob.observe.observation import Node, Observation
+from bob.observe.observation import Node, Observation, letters
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS

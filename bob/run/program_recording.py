@@ -21,7 +21,7 @@ from bob.observe.session import Checking, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
-from bob.program.lines import located
+from bob.program.functions import located
 from bob.program.program import EMPTIED, Program
 from bob.program.stack import from_chosen
 from bob.program.strace import PASSING, SystemCall, name_of, parse

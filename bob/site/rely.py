@@ -24,7 +24,7 @@ from bob.report.site import INDEX
 from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, Tested, short
 from bob.text import plural
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 
 
 class Grade(Enum):

@@ -10,8 +10,7 @@ from bob.observe.observation import OutcomeTable
 from bob.observe.observed import Observed, Seen, Troubled
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
-from bob.trace.completion import Completion
-from bob.trace.recording import RecordedDisk, Recording, Statuses
+from bob.trace.recording import Completion, RecordedDisk, Recording, Statuses
 from bob.workload.plain import WorkloadDocument
 
 

@@ -4,9 +4,8 @@ A file system is one file in file-systems/, a set one in sets/ (or either anywhe
 """
 
 from bob.subject.file_system import DEVICE, MIB, FileSystem, declared_by, file_system, file_systems, is_file
-from bob.subject.layer import Layer
 from bob.subject.sets import ConfigurationSet, load_set, set_names
-from bob.subject.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, ConfigurationDocument, Subject, configuration
+from bob.subject.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, ConfigurationDocument, Layer, Subject, configuration
 
 __all__ = [
     "DEFAULT_AUDIT",

@@ -9,7 +9,28 @@ from dataclasses import dataclass
 from bob.errors import UsageError
 from bob.schema import Document, adapt
 from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
-from bob.subject.layer import Layer
+
+LayerCommand = tuple[str, ...]
+"""A program of the guest's with its arguments. ``DISK0`` stands for the path of the first device below, and so on."""
+
+NAME = "bob-stack"
+"""What device-mapper makes has a name that begins so: then the agent can take it away after a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """How the devices below become one: the disks, or what the layer below makes.
+
+    The guest runs the commands ``assemble``; then there is the ``device`` (a path). It runs ``release`` to have the
+    devices below alone again. Each crash state is assembled anew: what a layer had in memory is lost in a crash.
+    ``name`` is what tables and files call it.
+    """
+
+    name: str
+    assemble: tuple[LayerCommand, ...]
+    release: tuple[LayerCommand, ...]
+    device: str
+
 
 DEFAULT_BUDGET = 100
 """Mounts per workload: with it a column takes a few minutes on two processors without KVM."""

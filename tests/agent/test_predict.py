@@ -26,7 +26,7 @@ from bob.observe.explore import explore
 from bob.observe.observation import Observation
 from bob.observe.observed import Observed
 from bob.subject import configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At
 

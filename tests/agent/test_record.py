@@ -13,10 +13,9 @@ from bob.guest.spec import Clock
 from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.subject import configuration, file_systems
-from bob.trace.completion import Completion
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
-from bob.trace.recording import Recording
+from bob.trace.recording import Completion, Recording
 from bob.workload import operations as ops
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import GRAMMAR, parse, write_one

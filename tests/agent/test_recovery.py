@@ -30,10 +30,10 @@ from bob.run.recoveries import after_crash
 from bob.run.shrinker import Shrinker
 from bob.subject import MIB, Layer, configuration
 from bob.trace.check import checked
-from bob.trace.completion import Completion
 from bob.trace.join import DiskLog, join
 from bob.trace.log import LogReader
 from bob.trace.model import SECTOR_BYTES
+from bob.trace.recording import Completion
 from bob.trace.timeline import parse_timeline
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

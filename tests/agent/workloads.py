@@ -18,9 +18,8 @@ from bob.record.recorder import record
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked
-from bob.trace.completion import Completion
 from bob.trace.model import Trace
-from bob.trace.recording import Recording
+from bob.trace.recording import Completion, Recording
 from bob.workload.history import TIME, FileKind, History
 from bob.workload.language import LATEST, parse
 from bob.workload.operations import Finish, Workload

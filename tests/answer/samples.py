@@ -25,7 +25,7 @@ from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import DiagramStep, Protocol, StepKind
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.plain import WorkloadDocument

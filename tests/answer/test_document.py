@@ -16,7 +16,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 
 from .samples import RESULTS
 

@@ -15,8 +15,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import Account, EffectExtent, EffectPart
 from bob.claim.property.rules import Property, Violation, questions, violation
 from bob.errors import BobError
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.workload.history import FileKind
 from bob.workload.language import parse
 from bob.workload.operations import Workload

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
 from bob.errors import PointedError
-from bob.observe.presence import Presence
+from bob.observe.observation import Presence
 from bob.workload.language import parse as operations
 from bob.workload.operations import Workload
 from wording import text_with

@@ -13,8 +13,7 @@ from bob.claim.property.bench import inodes_of_things
 from bob.claim.property.contents import FileStory
 from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.rules import is_broken, questions, violation
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.trace.recording import InodeStatus
 from bob.workload.history import FileKind
 from bob.workload.language import parse

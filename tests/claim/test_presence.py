@@ -13,8 +13,7 @@ from bob.claim.property.possible import OperationGroup, groups
 from bob.claim.property.presence import Reading
 from bob.claim.property.sightings import NamePlaces
 from bob.errors import BobError
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.language import parse, write_one

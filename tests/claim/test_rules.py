@@ -19,8 +19,7 @@ from bob.claim.claim import Context
 from bob.claim.property.of_property import OfProperty, read
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.errors import MalformedError
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.story.timeline import CrashTimeline
 from bob.workload.language import parse
 from bob.workload.operations import Workload

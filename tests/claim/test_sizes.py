@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.claim.property.contents import Fact, FileStory
-from bob.observe.presence import Presence
+from bob.observe.observation import Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.language import parse

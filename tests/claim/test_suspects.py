@@ -8,8 +8,7 @@ import pytest
 
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.rules import Rule, is_broken, questions, quoted, violation
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.workload.language import parse
 from bob.workload.operations import At, Workload
 from bob.workload.pattern import contents

@@ -16,7 +16,6 @@ import samples_of_runs as samples
 from bob.apm.clauses import every_clause
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
-from bob.claim.counting import judged
 from bob.claim.kinds import KINDS, claim_of
 from bob.claim.mounting import Mountable
 from bob.claim.property.declaration import PropertyDocument
@@ -24,6 +23,7 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.property.vocabulary import clause_of_today, row_of_today
 from bob.claim.soundness import Sound
+from bob.claim.verdict import judged_states
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
@@ -128,13 +128,13 @@ LEVELS = (None, "writes", "sectors")
     ],
 )
 def test_what_does_not_mount_is_not_covered(level: str | None, refused: Seen, claimed: str | None) -> None:
-    found = judged(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8 - refused.whole_states), refused], {0})
+    found = judged_states(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8 - refused.whole_states), refused], {0})
     assert found == States(97, 8, 100, claimed, 4, 8 - refused.whole_states, 3, refused.whole_states)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_where_all_mount_the_claim_stands(level: str | None) -> None:
-    found = judged(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8), Seen(TORN, 0, 3, 0)], {0})
+    found = judged_states(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8), Seen(TORN, 0, 3, 0)], {0})
     assert found == States(100, 8, 100, level, 4, 8)
 
 
@@ -147,7 +147,7 @@ def test_each_state_is_counted_once(rows: list[tuple[int | None, int, int]], lev
     known = [row for row in rows if row[0] is not None]
     total_whole, total = sum(row[1] for row in known), sum(row[1] + row[2] for row in known)
     legal = States(total, total_whole + (level is None), total + 1 - (level == "sectors"), level)
-    found = judged(legal, states, {0})
+    found = judged_states(legal, states, {0})
     mounting = [row for row in known if row[0] == 0]
     assert found.explored == sum(row[1] + row[2] for row in mounting)
     assert found.explored_writes == sum(row[1] for row in mounting)
@@ -160,7 +160,7 @@ def test_each_state_is_counted_once(rows: list[tuple[int | None, int, int]], lev
 
 
 def test_of_an_old_observation_at_least_the_states_themselves_are_whole() -> None:
-    found = judged(States(9, 8, 100, None), [Seen(WHOLE, 0, 5), Seen(TORN, 0, 4), Seen(WHOLE, 0, 0)], {0})
+    found = judged_states(States(9, 8, 100, None), [Seen(WHOLE, 0, 5), Seen(TORN, 0, 4), Seen(WHOLE, 0, 0)], {0})
     assert (found.explored, found.explored_writes) == (9, 1)
 
 

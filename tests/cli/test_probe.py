@@ -16,7 +16,7 @@ from bob.crash.device import DeviceModel
 from bob.errors import GuestError, MissingProgramError, UsageError
 from bob.result import from_json
 from bob.subject import configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from wording import text_with
 
 from .stand_in import Bob, Work, result

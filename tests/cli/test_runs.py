@@ -14,9 +14,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob import settings
-from bob.guest.paths import cache_folder
 from bob.image import images_folder
 from bob.result import to_json
+from bob.settings import cache_folder
 from bob.store.kept_runs import RunKind, RunState, disk_use, kept_run, remove, runs_in
 from wording import line_with, text_with
 

@@ -22,7 +22,7 @@ from bob.errors import GuestError
 from bob.judge.tried import Trial
 from bob.run.option_table import GuestOptions
 from bob.subject import FileSystem, configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from wording import line_with, sentence_with, text_with

@@ -20,11 +20,10 @@ from bob.crash.departures import FARTHEST, distance, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, count_sectors, count_writes, growth_points
-from bob.crash.plan import Plan
+from bob.crash.plan import Plan, after_return
 from bob.crash.search import search
 from bob.crash.state import CrashState, check_state
 from bob.crash.units import WriteUnits
-from bob.crash.window import after_return
 from bob.errors import RecordingError
 from bob.trace.base import Base
 from bob.trace.join import DiskLog, join

@@ -34,7 +34,7 @@ from bob.guest.spec import GuestSpec
 from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.subject import configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from wording import text_with

@@ -22,10 +22,9 @@ from inline_snapshot import snapshot
 
 from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import GuestError
-from bob.guest import loss, reap, root
-from bob.guest.console import Console
+from bob.guest import console, reap, root
+from bob.guest.console import Console, diagnose
 from bob.guest.domain_xml import Identity
-from bob.guest.loss import diagnose
 from bob.guest.reaper import Reaper
 from bob.guest.saved import BadState, SavedState
 from bob.guest.shell import Shell
@@ -58,7 +57,7 @@ class Paper:
 def test_causes(
     printed: str, running: bool, disconnected: bool, cause: LossCause, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
+    monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
     found = diagnose(Paper(Console(tmp_path / "console"), running), disconnected=disconnected)
     assert found.cause is cause
@@ -103,7 +102,7 @@ def test_the_kernel_says_at_which_step_it_fell(words: str, cause: LossCause | No
 
 
 def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "_LAST_BREATH", 0.0)
+    monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 362 seconds.\n")
     assert not diagnose(Paper(Console(tmp_path / "console"), False)).is_by_kernel
     assert not diagnose(Paper(Console(tmp_path / "console"), True), disconnected=True).is_by_kernel

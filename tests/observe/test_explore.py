@@ -20,7 +20,7 @@ from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
-from bob.observe import controls, examine, left_behind, mounts, observation, rounds
+from bob.observe import controls, examine, ledger, left_behind, observation, rounds
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
 from bob.observe.effort import Effort
@@ -203,7 +203,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three states to a window, a request, and an audit."""
     monkeypatch.setattr(windows, "WINDOW", 3)
     monkeypatch.setattr(rounds, "BATCH", 3)
-    monkeypatch.setattr(mounts, "AUDIT_EVERY", 3)
+    monkeypatch.setattr(ledger, "AUDIT_EVERY", 3)
 
 
 @pytest.fixture
@@ -808,7 +808,7 @@ def test_before_all_is_settled_just_what_an_audit_has_passed_is_believed(
 ) -> None:
     """Nothing that was mounted since the last audit, nothing that was predicted, and nothing that was recalled."""
     monkeypatch.setattr(rounds, "BATCH", 1)
-    monkeypatch.setattr(mounts, "AUDIT_EVERY", 2)
+    monkeypatch.setattr(ledger, "AUDIT_EVERY", 2)
     sights: Sights = {}
     explored(Audited(thorough=thorough), predicting=True, sights=sights)
     [base] = sights

@@ -12,8 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bob.judge.reliance import Reliances
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.protocol.presence import presence
 from bob.protocol.protocol import protocol
 from tests.protocol.test_protocol import Performed, perform, steps

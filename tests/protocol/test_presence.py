@@ -15,14 +15,13 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.judge.reliance import Reliances, ReliedOn
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
-from bob.protocol.kept import names_kept
 from bob.protocol.presence import presence
 from bob.protocol.protocol import protocol
+from bob.protocol.unsynced import names_kept
 
 ROOT = "/mnt"
 

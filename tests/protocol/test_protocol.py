@@ -32,8 +32,7 @@ from bob.apm.crashes import CrashStage, ModelStates
 from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.judge.reliance import Reliances
-from bob.observe.observation import Node
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Presence
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
 from bob.program.transcript import Transcript

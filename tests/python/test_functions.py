@@ -36,7 +36,7 @@ from bob.run.option_values import property_names
 from bob.run.requests import RECORDED_ON
 from bob.settings import forget
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.operations import At
 from wording import text_with
 

@@ -43,7 +43,7 @@ from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import Workload
 from wording import text_with

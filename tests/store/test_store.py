@@ -34,7 +34,7 @@ from bob.store.matrix_directory import MatrixDirectory
 from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration
-from bob.trace.completion import Completion
+from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.plain import workload_from_json, workload_to_json

@@ -30,8 +30,8 @@ from bob.observe.observed import Troubled, TroubleKind
 from bob.run.replay import lines
 from bob.schema import decode
 from bob.story.timeline import CrashTimeline, Fate
-from bob.trace.completion import Completion
 from bob.trace.model import SECTOR_BYTES
+from bob.trace.recording import Completion
 from bob.witness import document as witness
 from bob.witness.document import Showing
 from bob.workload.operations import At

@@ -31,7 +31,7 @@ QUIET_POLLS = 3
 LITTLE_KIB = 256
 """So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
 PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
-"""Values of Completion (bob/trace/completion.py)."""
+"""Values of Completion (bob/trace/recording.py)."""
 
 
 class LoggedDisk:

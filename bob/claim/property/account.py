@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bob.claim.property.contents import Fact
-from bob.observe.presence import Presence
+from bob.observe.observation import Presence
 
 
 class EffectPart(StrEnum):

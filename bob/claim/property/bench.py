@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bob.claim.counting import judged
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import (
     Property,
@@ -18,14 +17,13 @@ from bob.claim.property.rules import (
     quoted,
     violation,
 )
-from bob.claim.verdict import Verdict
+from bob.claim.verdict import Verdict, judged_states
 from bob.crash.case import Case
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
-from bob.observe.observation import Observation
+from bob.observe.observation import Observation, Presence
 from bob.observe.observed import Observed, Seen
-from bob.observe.presence import Presence
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Sync, Workload
@@ -95,7 +93,7 @@ class Bench:
             for number, observation in enumerate(observations)
             if observation.mounted
         }
-        self.coverage = judged(coverage, states, self._readings)
+        self.coverage = judged_states(coverage, states, self._readings)
         self._outcomes = outcomes = {seen.state: seen.outcome for seen in states}
         finish = workload.finish
         is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)

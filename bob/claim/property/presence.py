@@ -31,8 +31,7 @@ from bob.claim.property.contents import Fact, FileStory, fact_of
 from bob.claim.property.possible import OperationGroup, found, groups, unexplained
 from bob.claim.property.sightings import NamePlace, NamePlaces, Sightings
 from bob.claim.property.subjects import BLOCK_BYTES
-from bob.observe.observation import Node, Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Node, Observation, Presence
 from bob.trace.recording import Statuses
 from bob.workload import operations as ops
 from bob.workload.history import MODE, OWNER, TIME, FileKind, History, Inode, Thing, attribute_set_by

@@ -24,8 +24,7 @@ from bob.claim.property.collateral import Damage
 from bob.claim.property.presence import Oracle, Reading
 from bob.claim.property.subjects import ClassifiedOperation, Effect, Span, subjects
 from bob.claim.property.vocabulary import Call
-from bob.observe.observation import Observation
-from bob.observe.presence import Presence
+from bob.observe.observation import Observation, Presence
 from bob.workload import operations as ops
 from bob.workload.history import History
 from bob.workload.kinds import ChangeKind, Relation, changes, relation, single_changes
