@@ -30,9 +30,8 @@ from bob.progress import Silent
 from bob.run import cluster, columns
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.parts import RunPart
-from bob.run.prober import now
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, now
 from bob.workload.plain import workload_from_json
 
 RUNS, JOBS, FASTER = "BOB_BENCH_RUNS", "BOB_BENCH_JOBS", "BOB_BENCH_FASTER"

@@ -32,6 +32,7 @@ import click
 
 from bob.agent.client import Agent
 from bob.catalogue.probe_files import shipped_probes
+from bob.catalogue.workloads import distinct
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.guest.hypervisor import Hypervisor
@@ -44,7 +45,6 @@ from bob.observe.observed import Observed
 from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.run.agents import agent_stream
-from bob.run.prober import distinct
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.check import checked

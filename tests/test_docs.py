@@ -540,7 +540,7 @@ def test_the_arithmetic_of_the_worked_examples() -> None:
 def test_the_numbers_that_the_pages_name() -> None:
     pages = {page.name: re.sub(r"\s+", " ", page.read_text()) for page in PAGES}
     probes = bob.catalogue.probe_files.shipped_probes()
-    recordings = bob.run.prober.distinct(workload for probe in probes for workload in probe.workloads)
+    recordings = bob.catalogue.workloads.distinct(workload for probe in probes for workload in probe.workloads)
     ext4 = file_systems()["ext4"]
     assert f"| `table1` | {len(probes)} | {len(recordings)} |" in pages["finer-tables.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.ci import tell
+from bob.cli.ci import programs_exit, tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import completed, takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit, UsageError
-from bob.judge.program_result import Programs, Safety, to_json
+from bob.judge.program_result import to_json
 from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
@@ -129,8 +129,8 @@ def run(
         raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
 
     from bob.apm.named import named_models
-    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
-    from bob.run.programs import try_program
+    from bob.run.programs import try_program  # libvirt and paramiko take a while to load
+    from bob.store.run_directory import RUNS
 
     against = named_models(models)
     check_out(delivery.out, RUNS)
@@ -245,14 +245,3 @@ def new(name: str = option("NAME")) -> Exit:
 def _check_file_systems(named: Sequence[str]) -> None:
     if not named:
         raise UsageError("missing option '--fs'", hint=f"for example --fs {RECORDED_ON}")
-
-
-def programs_exit(answers: Programs) -> Exit:
-    """10 where a model is contradicted; else 1 where a program is vulnerable, by a model, too; else 3 where something
-    is not known, else 0."""
-    if answers.is_contradicted:
-        return Exit.CONTRADICTED
-    found = answers.safeties
-    if Safety.VULNERABLE in found:
-        return Exit.DIFFERENT
-    return Exit.UNKNOWN_CELLS if Safety.UNKNOWN in found else Exit.DONE

@@ -9,6 +9,7 @@ from bob.catalogue.request import ProbeRequest
 from bob.cli.github import Level, annotate
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
+from bob.judge.program_result import Programs, Safety
 from bob.options import Words, option
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, named_side, run_side
@@ -109,3 +110,14 @@ def _print(comparison: Comparison, json_file: Path | None) -> None:
     screen = console(stderr=is_stdout(json_file))
     screen.print()
     print_unexpected(screen, comparison)
+
+
+def programs_exit(answers: Programs) -> Exit:
+    """10 where a model is contradicted; else 1 where a program is vulnerable, by a model, too; else 3 where something
+    is not known, else 0."""
+    if answers.is_contradicted:
+        return Exit.CONTRADICTED
+    found = answers.safeties
+    if Safety.VULNERABLE in found:
+        return Exit.DIFFERENT
+    return Exit.UNKNOWN_CELLS if Safety.UNKNOWN in found else Exit.DONE

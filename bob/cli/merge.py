@@ -48,13 +48,13 @@ def merge(
       9   what is named is no run directory, or is not done
     """
     from bob.judge.merging import merge as merged
-    from bob.run.prober import new_identity
+    from bob.store.run_directory import new_identity
 
     result = merged(out, runs, new_identity())
     if isinstance(result, Result):
         deliver(result, out, json_file)
         return conclude([(result, out)], json_file, junit_file, None)
-    from bob.cli.app import programs_exit
+    from bob.cli.ci import programs_exit
     from bob.judge.program_result import from_json
 
     answers = from_json(result)

@@ -145,7 +145,7 @@ def search(
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
     from bob.run import search as searching  # libvirt and paramiko take a while to load
-    from bob.run.prober import RUNS
+    from bob.store.run_directory import RUNS
 
     with telling_what_is_kept("search", resume or delivery.out, RUNS), watching(quiet=delivery.quiet) as progress:
         if resume is not None:

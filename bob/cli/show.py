@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.claim.verdict import Verdict
-from bob.cli.app import programs_exit
+from bob.cli.ci import programs_exit
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, paper, write_json, write_pages, write_text

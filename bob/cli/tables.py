@@ -61,7 +61,7 @@ def make_table(
 
     ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need.
     """
-    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
+    from bob.store.run_directory import RUNS
 
     delivery, guests = options.delivery, options.guests
 
@@ -115,7 +115,7 @@ def _on_kernels(
     cluster, its workers do that.
     """
     from bob.image import check_file_system, check_kernel, ensure
-    from bob.run.prober import RUNS, new_identity
+    from bob.store.run_directory import RUNS, new_identity
 
     within = out or RUNS / new_identity()
     for one in wanted if wanted[0].host.scheduler is None else ():

@@ -102,8 +102,8 @@ def try_(
     )
     trial = read(question, request(made, exploration, image, guests.host()))
 
-    from bob.run.prober import RUNS  # libvirt and paramiko take a while to load
     from bob.run.trial import try_out
+    from bob.store.run_directory import RUNS
 
     check_out(delivery.out, RUNS)
     with telling_what_is_kept("try", delivery.out, RUNS, resumes=False), watching(quiet=delivery.quiet) as progress:

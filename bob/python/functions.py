@@ -13,6 +13,7 @@ from bob.progress import Progress, Silent
 from bob.python.calls import for_python
 from bob.run import option_table as table
 from bob.store.new_folder import check_new_folder
+from bob.store.run_directory import RUNS
 from bob.workload.operations import At
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ def probe(
     from bob.run.requests import request
 
     wanted = request(options.of(fs), exploration, image, Host(jobs=jobs), questions)
-    _check_runs(out, prober.RUNS)
-    with telling_where(out, prober.RUNS), no_guest_left():
+    _check_runs(out, RUNS)
+    with telling_where(out, RUNS), no_guest_left():
         result, run = prober.probe(wanted, out, progress or Silent())
     return Saved(result, run)
 
@@ -57,7 +58,7 @@ def resume(run: Path = table.RUN, *, jobs: int | None = table.JOBS, progress: Pr
     from bob.run import prober
     from bob.run.interrupts import no_guest_left, telling_where
 
-    with telling_where(run, prober.RUNS), no_guest_left():
+    with telling_where(run, RUNS), no_guest_left():
         result, folder = prober.resume(run, Host(jobs=jobs), progress or Silent())
     return Saved(result, folder)
 
@@ -84,14 +85,13 @@ def try_(
     The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
     :class:`bob.errors.RecordingError` where nothing could be recorded.
     """
-    from bob.run import prober
     from bob.run.interrupts import no_guest_left
     from bob.run.requests import QuickQuestion, request, trial
     from bob.run.trial import try_out
 
     asked = QuickQuestion(operations, expect, setup, finishes, at, most_witnesses=witnesses)
     question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
-    _check_runs(out, prober.RUNS)
+    _check_runs(out, RUNS)
     with no_guest_left():
         tried, _run = try_out(question, out, progress or Silent())
     return tried
@@ -118,7 +118,6 @@ def app(
     """
     from bob.apm.named import named_models
     from bob.program.folder import named
-    from bob.run import prober
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
     from bob.run.requests import RECORDED_ON, program_requests
@@ -131,7 +130,7 @@ def app(
     asked = program_requests(
         found, fs or (RECORDED_ON,), options, paces, exploration, image, guests, progress=watcher.step
     )
-    _check_runs(out, prober.RUNS)
+    _check_runs(out, RUNS)
     with no_guest_left():
         return try_program(found, asked, out, watcher, models, explores=bool(fs))
 

@@ -11,10 +11,10 @@ from bob.guest.capacity import check_jobs
 from bob.progress import Progress
 from bob.result import Result
 from bob.run.columns import spread
-from bob.run.prober import RUNS, Prober, new_identity, now, prober, skipped, start, unfinished
+from bob.run.prober import Prober, prober, skipped, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, request_of
+from bob.store.run_directory import RUNS, RunDirectory, new_identity, now, request_of
 from bob.subject import ConfigurationSet
 from bob.version import __version__
 

@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 
 from bob.errors import StoreError
 from bob.run.parts import RunPart
-from bob.run.prober import note_environment, now
+from bob.run.prober import note_environment
 from bob.store.files import write_whole
 from bob.store.lock import LOCK
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, now
 from bob.version import __version__
 
 _LEVEL = 1

@@ -18,7 +18,7 @@ from bob.judge.again import judge_run
 from bob.progress import Progress
 from bob.result import Result
 from bob.run import prober
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +96,5 @@ def judged(run: RunDirectory) -> Result:
     """Return the result of ``run``, judged by the files in its directory. Raises GuestError if no worker began it."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
-    run.note(finished=prober.now())
+    run.note(finished=now())
     return judge_run(run)

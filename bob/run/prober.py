@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 from bob.catalogue.request import Host, ProbeRequest, request_to_json
-from bob.catalogue.sets import RowSet, probes_of
-from bob.claim.property.rules import questions
+from bob.catalogue.workloads import asked_workloads
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING
 from bob.errors import StoreError, UsageError
@@ -38,19 +34,14 @@ from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
 from bob.run.tasks import Explored, Task
 from bob.run.timings import Timed, TimedWork, timed
-from bob.store import run_directory
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory, request_of
+from bob.store.run_directory import RUNS, RunDirectory, new_identity, now, request_of
 from bob.text import plural
 from bob.version import __version__
-from bob.workload.lacking import without
 from bob.workload.operations import Workload
 from bob.workload.plain import workload_from_json, workload_to_json
-from bob.workload.simulation import simulate
-
-RUNS = run_directory.RUNS
 
 
 def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
@@ -108,37 +99,6 @@ def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
         "workloads": [workload_to_json(workload) for workload in workloads],
     }
     return RunDirectory.create(path, about)
-
-
-def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """What is recorded for ``request``: all that its own probes bring, and of the set of rows all that ask for one of
-    the properties; whichever probe brings them, as otherwise a property that is asked alone would be judged on less."""
-    lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
-    shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
-    brought = (workload for probe in request.probes for workload in probe.workloads)
-    return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
-
-
-@cache  # the columns of a matrix ask the same
-def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
-    """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
-    operations."""
-    probes = probes_of(rows)
-    properties = [probe.property for probe in probes if probe.property.name in names]
-    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
-    if len(properties) == len(probes):
-        return tuple(every)
-    histories = ((workload, simulate(workload)[0]) for workload in every)
-    asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
-    # Those of the properties' own probes first: of witnesses that are alike the first is kept.
-    own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
-    return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
-
-
-def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
-    """``workloads``, as they are where a file system ``lacks`` operations."""
-    without_these = (without(workload, lacks) for workload in workloads)
-    return (workload for workload in without_these if workload is not None)
 
 
 def _named(request: ProbeRequest) -> str:
@@ -342,27 +302,3 @@ def environment_of(hypervisor: GuestSource, image: Image, request: ProbeRequest)
     return Environment(
         image.kernel_release, image.named, accelerator, Clock.VIRTUAL.value, versions.qemu, versions.libvirt, mkfs
     )
-
-
-def distinct(workloads: Iterable[Workload]) -> list[Workload]:
-    """``workloads`` without those that are the same but for their names, in order."""
-    seen: dict[object, Workload] = {}
-    for workload in workloads:
-        seen.setdefault(recorded_as(workload), workload)
-    return list(seen.values())
-
-
-def recorded_as(workload: Workload) -> object:
-    """All of a workload that its recording depends on, which is all but its names."""
-    finish = workload.finish
-    return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at
-
-
-def now() -> str:
-    """The time, ISO 8601, UTC."""
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def new_identity() -> str:
-    """A name for a new run that no other has."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"

@@ -23,10 +23,9 @@ from bob.program.program import Program
 from bob.progress import Progress
 from bob.run.cluster import workers
 from bob.run.parts import Doer, PartEnd, RunPart
-from bob.run.prober import now
 from bob.schema import encode
 from bob.store.lock import LOCK
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RunDirectory, now
 
 
 def spread(

@@ -43,7 +43,7 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
 from bob.result import Environment
 from bob.run.agents import KeptGuests
-from bob.run.prober import RUNS, environment_of, new_identity, now
+from bob.run.prober import environment_of
 from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
 from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, frames_of, preflight_of, take, tellings, trust
@@ -52,7 +52,7 @@ from bob.run.timings import TimedWork, timed
 from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RUNS, RunDirectory, new_identity, now
 from bob.story.timeline import ProgramCallEvent
 from bob.text import printable
 from bob.version import __version__

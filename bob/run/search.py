@@ -21,7 +21,6 @@ from bob.run.cluster import workers
 from bob.run.lots import FinishedLot, Lots
 from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
-from bob.run.prober import RUNS, new_identity, now
 from bob.run.shrink import shrink
 from bob.run.timings import TimedWork, in_words
 from bob.schema import encode
@@ -29,6 +28,7 @@ from bob.search.space import probes, still_asking
 from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
+from bob.store.run_directory import RUNS, new_identity, now
 from bob.store.search_directory import SearchDirectory
 from bob.text import duration, plural
 from bob.version import __version__

@@ -30,13 +30,13 @@ from bob.progress import Progress
 from bob.result import Environment, Run, Unmountable
 from bob.run.agents import check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import Pipeline
-from bob.run.prober import RUNS, environment_of, new_identity, now
+from bob.run.prober import environment_of
 from bob.run.tasks import Task
 from bob.run.timings import TimedWork, timed
 from bob.schema import encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RunDirectory
+from bob.store.run_directory import RUNS, RunDirectory, new_identity, now
 from bob.subject.subject import ConfigurationDocument
 from bob.version import __version__
 from bob.witness import document as witness

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
@@ -329,6 +331,16 @@ def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
     if "program" in about:
         return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
+
+
+def now() -> str:
+    """The time, ISO 8601, UTC."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def new_identity() -> str:
+    """A name for a new run that no other has."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:

@@ -18,13 +18,13 @@ from bob.catalogue.probe_files import (
 )
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, asked_probes, probes_of
+from bob.catalogue.workloads import distinct
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.rules import Property, Rule, questions
 from bob.claim.property.subjects import Span
 from bob.claim.property.vocabulary import Call
 from bob.errors import UsageError
-from bob.run.prober import distinct
 from bob.schema import decode, encode
 from bob.subject import configuration
 from bob.workload import operations as ops

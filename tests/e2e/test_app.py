@@ -20,7 +20,7 @@ from bob.apm.model import Model, load
 from bob.apm.named import named_model
 from bob.apm.what_if import what_if
 from bob.catalogue.request import Host, ProbeRequest
-from bob.cli.app import programs_exit
+from bob.cli.ci import programs_exit
 from bob.errors import Exit, UsageError
 from bob.image import Image
 from bob.judge.modelled import change

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
-from bob.cli.app import programs_exit
+from bob.cli.ci import programs_exit
 from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
 from bob.judge.explaining import Explaining

@@ -23,13 +23,13 @@ import bob.run.trial
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.request import ProbeRequest
 from bob.catalogue.sets import RowSet, probes_of
+from bob.catalogue.workloads import asked_workloads, distinct, recorded_as
 from bob.claim.property.rules import Property, questions
 from bob.errors import UsageError
 from bob.program.folder import named
 from bob.progress import Silent
 from bob.run import interrupts
 from bob.run.interrupts import no_guest_left, telling_where
-from bob.run.prober import asked_workloads, distinct, recorded_as
 from bob.subject import configuration
 from bob.subject.file_system import file_systems
 from bob.workload.history import History

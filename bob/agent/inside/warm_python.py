@@ -1,39 +1,24 @@
-"""A Python that has imported what a checker imports, and forks for each tree that the checker is to look at.
-
-An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
-one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
-parent is the agent. Only the imports at the head of its file are made early, up to the first module of the program's
-own: what stands before an import may change what it finds. It ends as Python ends, but the libraries that were imported
-early are left as they are: to take them apart, object by object, an emulated guest needs longer than for what the
-checker itself does.
-
-This file has two ends. The agent imports it. The Python that the checker would have, perhaps in another world without
-bob, runs it as a program.
-"""
+"""The agent's end of a Python that forks for a checker (:mod:`bob.agent.inside.forking_python`)."""
 
 from __future__ import annotations
 
-import ast
-import gc
-import importlib
-import importlib.util
 import json
 import os
 import re
 import select
 import socket
 import subprocess
-import sys
-import types
 from collections.abc import Callable
 from contextlib import suppress
-from io import IOBase
 
+from bob.agent.inside import forking_python
+from bob.agent.inside.forking_python import LONGEST, READY
+
+_SPEC = forking_python.__spec__
+_SOURCE: bytes = _SPEC.loader.get_data(_SPEC.origin)  # type: ignore[union-attr]
+"""The program, read while it is there: the agent's archive lies in /tmp, which is cleared before a script runs."""
 NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[ \t]*\n")
 """The first line of a script that a plain Python runs: one with options is started as it says."""
-READY = b"ready"
-LONGEST = 64 * 1024
-"""A message has at most so many bytes."""
 
 
 class Forked:
@@ -53,7 +38,8 @@ class Forked:
 
 
 class WarmPython:
-    """The agent's end. ``within`` makes of words those that run them where the checker is to run.
+    """The process that forks, as the agent has it. ``within`` makes of words those that run them where the checker is
+    to run.
 
     ``pid`` is the process that forks; None where the script is not Python's, Python cannot be had so, or something is
     said already when the script is compiled or imports: such a script is started each time. It gets ``seconds`` for its
@@ -124,147 +110,3 @@ def _python_of(script: str) -> str | None:
         if named := NAMED.match(file.readline()):
             return named[1].decode()
     return None
-
-
-def _source() -> bytes:
-    spec = importlib.util.find_spec(__name__)
-    assert spec is not None and spec.origin is not None
-    return spec.loader.get_data(spec.origin)  # type: ignore[union-attr, no-any-return]
-
-
-_SOURCE = b"" if __name__ == "__main__" else _source()
-"""This file. It is read while it is there: the agent's archive lies in /tmp, which is cleared before a script runs."""
-
-
-def serve(script: str, end: socket.socket) -> None:
-    """The other end: fork for each message. It returns when the agent is gone, or where a fork would not be exact; in a
-    process that was forked it returns when the checker has ended."""
-    folder = sys.path[0] = os.path.dirname(script)
-    with open(script, "rb") as file:
-        text = file.read()
-    code = compile(text, script, "exec", dont_inherit=True)
-    for name in _imports(ast.parse(text)):
-        with suppress(Exception):
-            if _is_in(folder, name.partition(".")[0]):
-                break
-            importlib.import_module(name)
-    if len(os.listdir("/proc/self/task")) > 1 or not hasattr(socket, "recv_fds"):
-        return  # a thread of a library's would not be in the fork; Python 3.8 cannot take a file from another process
-    libraries = Libraries()
-    gc.collect()
-    gc.freeze()
-    end.send(READY)
-    while True:
-        message, files, _flags, _address = socket.recv_fds(end, LONGEST, 1)
-        if not message:
-            return
-        read_end, write_end = os.pipe()
-        between = os.fork()
-        if not between:
-            # Twice: a process whose parent has ended is the agent's, which waits for it as for any that it started.
-            between = os.getpid()
-            if pid := os.fork():
-                os.write(write_end, str(pid).encode())
-                os._exit(0)
-            while os.getppid() == between:
-                os.sched_yield()
-            os.setsid()
-            os.dup2(files[0], 1)
-            os.dup2(files[0], 2)
-            for fd in (read_end, write_end, files[0]):
-                os.close(fd)
-            end.close()
-            libraries.spare_at_the_end()
-            _run(code, [script, *json.loads(message)])
-            return
-        os.close(write_end)  # so nothing is read where the second fork failed
-        os.waitpid(between, 0)
-        end.send(os.read(read_end, LONGEST))
-        for fd in (read_end, files[0]):
-            os.close(fd)
-
-
-class Libraries:
-    """The modules that were imported early. At its end Python takes apart all that it knows as a module."""
-
-    def __init__(self) -> None:
-        self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
-        circle: list[object] = [self._known]
-        circle.append(circle)  # only the garbage collector would free it, and what is frozen it does not look at
-
-    def spare_at_the_end(self) -> None:
-        """Have Python forget them at its end, though they stay in memory: between the last time that it collects
-        garbage, whose finalizers may still import, and when it begins to take modules apart. That is when it lets go of
-        this hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
-        sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
-
-    def _spare(self) -> None:
-        if "__main__" in sys.modules:
-            sys.modules["__main__"] = None  # type: ignore[assignment]  # as it would be the first to go
-        for name, module, size in self._known:
-            # One that was given something since stays known, for that to be taken apart.
-            if sys.modules.get(name) is module and len(vars(module)) == size:
-                del sys.modules[name]
-        for one in gc.get_objects():  # since the fork: a library may have what the checker has made, with all its names
-            if issubclass(type(one), IOBase):
-                with suppress(Exception):
-                    one.flush()
-
-
-class _AtTheEnd:
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function = function
-
-    def __del__(self) -> None:
-        self._function()
-
-
-def _imports(tree: ast.Module) -> list[str]:
-    """The modules that a script imports at its head."""
-    found: list[str] = []
-    for number, node in enumerate(tree.body):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.append(node.module)
-        elif number or not isinstance(node, ast.Expr):  # the first may be its docstring
-            break
-    return found
-
-
-def _is_in(folder: str, name: str) -> bool:
-    """Whether a module is one of the program's own: it may look at what it finds when it is imported."""
-    spec = importlib.util.find_spec(name)
-    return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
-
-
-def _run(code: types.CodeType, words: list[str]) -> None:
-    sys.argv = words
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__file__=words[0], __builtins__=__builtins__)
-    sys.modules["__main__"] = main
-    try:
-        exec(code, main.__dict__)
-    except SystemExit:
-        raise
-    except BaseException:
-        _show_without_us(code)
-        raise
-
-
-def _show_without_us(code: types.CodeType) -> None:
-    """Have the error that is raised be shown as if nothing had called ``code``."""
-    hook = sys.excepthook
-
-    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-        sys.excepthook = hook
-        while trace is not None and trace.tb_frame.f_code is not code:
-            trace = trace.tb_next
-        sys.last_traceback = trace
-        hook(kind, error.with_traceback(trace), trace)
-
-    sys.excepthook = show
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

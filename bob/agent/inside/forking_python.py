@@ -1,0 +1,165 @@
+"""A Python that has imported what a checker imports, and forks for each tree that the checker is to look at.
+
+An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
+one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
+parent is the agent. Only the imports at the head of its file are made early, up to the first module of the program's
+own: what stands before an import may change what it finds. It ends as Python ends, but the libraries that were imported
+early are left as they are: to take them apart, object by object, an emulated guest needs longer than for what the
+checker itself does.
+
+The agent has this file run as a program by the Python that the checker would have, perhaps in another world without
+bob (:mod:`bob.agent.inside.warm_python`).
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import importlib.util
+import json
+import os
+import socket
+import sys
+import types
+from collections.abc import Callable
+from contextlib import suppress
+from io import IOBase
+
+READY = b"ready"
+LONGEST = 64 * 1024
+"""A message has at most so many bytes."""
+
+
+def serve(script: str, end: socket.socket) -> None:
+    """Fork for each message. It returns when the agent is gone, or where a fork would not be exact; in a
+    process that was forked it returns when the checker has ended."""
+    folder = sys.path[0] = os.path.dirname(script)
+    with open(script, "rb") as file:
+        text = file.read()
+    code = compile(text, script, "exec", dont_inherit=True)
+    for name in _imports(ast.parse(text)):
+        with suppress(Exception):
+            if _is_in(folder, name.partition(".")[0]):
+                break
+            importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) > 1 or not hasattr(socket, "recv_fds"):
+        return  # a thread of a library's would not be in the fork; Python 3.8 cannot take a file from another process
+    libraries = Libraries()
+    gc.collect()
+    gc.freeze()
+    end.send(READY)
+    while True:
+        message, files, _flags, _address = socket.recv_fds(end, LONGEST, 1)
+        if not message:
+            return
+        read_end, write_end = os.pipe()
+        between = os.fork()
+        if not between:
+            # Twice: a process whose parent has ended is the agent's, which waits for it as for any that it started.
+            between = os.getpid()
+            if pid := os.fork():
+                os.write(write_end, str(pid).encode())
+                os._exit(0)
+            while os.getppid() == between:
+                os.sched_yield()
+            os.setsid()
+            os.dup2(files[0], 1)
+            os.dup2(files[0], 2)
+            for fd in (read_end, write_end, files[0]):
+                os.close(fd)
+            end.close()
+            libraries.spare_at_the_end()
+            _run(code, [script, *json.loads(message)])
+            return
+        os.close(write_end)  # so nothing is read where the second fork failed
+        os.waitpid(between, 0)
+        end.send(os.read(read_end, LONGEST))
+        for fd in (read_end, files[0]):
+            os.close(fd)
+
+
+class Libraries:
+    """The modules that were imported early. At its end Python takes apart all that it knows as a module."""
+
+    def __init__(self) -> None:
+        self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
+        circle: list[object] = [self._known]
+        circle.append(circle)  # only the garbage collector would free it, and what is frozen it does not look at
+
+    def spare_at_the_end(self) -> None:
+        """Have Python forget them at its end, though they stay in memory: between the last time that it collects
+        garbage, whose finalizers may still import, and when it begins to take modules apart. That is when it lets go of
+        this hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
+        sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
+
+    def _spare(self) -> None:
+        if "__main__" in sys.modules:
+            sys.modules["__main__"] = None  # type: ignore[assignment]  # as it would be the first to go
+        for name, module, size in self._known:
+            # One that was given something since stays known, for that to be taken apart.
+            if sys.modules.get(name) is module and len(vars(module)) == size:
+                del sys.modules[name]
+        for one in gc.get_objects():  # since the fork: a library may have what the checker has made, with all its names
+            if issubclass(type(one), IOBase):
+                with suppress(Exception):
+                    one.flush()
+
+
+class _AtTheEnd:
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+
+    def __del__(self) -> None:
+        self._function()
+
+
+def _imports(tree: ast.Module) -> list[str]:
+    """The modules that a script imports at its head."""
+    found: list[str] = []
+    for number, node in enumerate(tree.body):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.append(node.module)
+        elif number or not isinstance(node, ast.Expr):  # the first may be its docstring
+            break
+    return found
+
+
+def _is_in(folder: str, name: str) -> bool:
+    """Whether a module is one of the program's own: it may look at what it finds when it is imported."""
+    spec = importlib.util.find_spec(name)
+    return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
+
+
+def _run(code: types.CodeType, words: list[str]) -> None:
+    sys.argv = words
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=words[0], __builtins__=__builtins__)
+    sys.modules["__main__"] = main
+    try:
+        exec(code, main.__dict__)
+    except SystemExit:
+        raise
+    except BaseException:
+        _show_without_us(code)
+        raise
+
+
+def _show_without_us(code: types.CodeType) -> None:
+    """Have the error that is raised be shown as if nothing had called ``code``."""
+    hook = sys.excepthook
+
+    def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        sys.excepthook = hook
+        while trace is not None and trace.tb_frame.f_code is not code:
+            trace = trace.tb_next
+        sys.last_traceback = trace
+        hook(kind, error.with_traceback(trace), trace)
+
+    sys.excepthook = show
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))

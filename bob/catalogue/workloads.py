@@ -1,0 +1,58 @@
+"""The workloads that are recorded for a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+from bob.catalogue.request import ProbeRequest
+from bob.catalogue.sets import RowSet, probes_of
+from bob.claim.property.rules import questions
+from bob.workload.lacking import without
+from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
+
+
+def asked_workloads(request: ProbeRequest) -> list[Workload]:
+    """What is recorded for ``request``: all that its own probes bring, and of the set of rows all that ask for one of
+    the properties; whichever probe brings them, as otherwise a property that is asked alone would be judged on less."""
+    lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
+    shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
+    brought = (workload for probe in request.probes for workload in probe.workloads)
+    return distinct((*_asking(request.rows, shipped, lacks), *_possible(brought, lacks)))
+
+
+@cache  # the columns of a matrix ask the same
+def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
+    """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
+    operations."""
+    probes = probes_of(rows)
+    properties = [probe.property for probe in probes if probe.property.name in names]
+    every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))
+    if len(properties) == len(probes):
+        return tuple(every)
+    histories = ((workload, simulate(workload)[0]) for workload in every)
+    asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
+    # Those of the properties' own probes first: of witnesses that are alike the first is kept.
+    own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
+    return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
+
+
+def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
+    """``workloads``, as they are where a file system ``lacks`` operations."""
+    without_these = (without(workload, lacks) for workload in workloads)
+    return (workload for workload in without_these if workload is not None)
+
+
+def distinct(workloads: Iterable[Workload]) -> list[Workload]:
+    """``workloads`` without those that are the same but for their names, in order."""
+    seen: dict[object, Workload] = {}
+    for workload in workloads:
+        seen.setdefault(recorded_as(workload), workload)
+    return list(seen.values())
+
+
+def recorded_as(workload: Workload) -> object:
+    """All of a workload that its recording depends on, which is all but its names."""
+    finish = workload.finish
+    return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at
