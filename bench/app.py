@@ -33,9 +33,9 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
 from bob.judge.explaining import Explaining
-from bob.observe.built import BuiltChecking, TreeBuilder
+from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node
-from bob.observe.session import Checking, Session
+from bob.observe.session import CheckerRun, Session
 from bob.program.case import ProgramCase
 from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program
@@ -45,7 +45,7 @@ from bob.report.counts import of_model
 from bob.run.agents import agent_in
 from bob.run.program_models import hold_against
 from bob.run.program_protocol import both_ends, protocol_of
-from bob.run.program_recording import take, trust
+from bob.run.program_recording import record_program_run, validate_checker
 from bob.run.programs import try_program
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
@@ -119,7 +119,7 @@ def _naive(program: Program, request: ProbeRequest, run: Path) -> float:
         session = Session(agent, request.configuration, plan.base, floor, payload)
         began = time.monotonic()
         for state in sample:
-            session.check_program([Checking(plan.composer.delta(state), b"")], payload, program.seconds)
+            session.check_program([CheckerRun(plan.composer.delta(state), b"")], payload, program.seconds)
         return (time.monotonic() - began) / len(sample)
 
 
@@ -129,8 +129,8 @@ def _models(program: Program, request: ProbeRequest) -> None:
     model = min(named_models([EVERY]), key=lambda one: len(one.promised))
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        case = take(hypervisor, image, program, request, watch, stores=True)
-        trust(hypervisor, image, case, watch)
+        case = record_program_run(hypervisor, image, program, request, watch, stores=True)
+        validate_checker(hypervisor, image, case, watch)
         recorded = time.monotonic() - began
         jobs = request.host.jobs or 1
         [found], _steps = hold_against(
@@ -182,7 +182,7 @@ while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n
     with agent_in(hypervisor, image, Clock.REAL, world) as agent:
         put_program(agent, replace(program, files=tuple(files)))
         builder = TreeBuilder(agent, after.get("/", Node("directory")))
-        asked = [BuiltChecking(tree, case.transcript.told)]
+        asked = [BuiltTree(tree, case.transcript.told)]
         builder.check(asked, program.seconds)
         start = time.monotonic()
         builder.check(asked, program.seconds)

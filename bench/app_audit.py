@@ -20,14 +20,14 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure, ensure_world
 from bob.judge.looked import Looked
-from bob.observe.session import Checking
+from bob.observe.session import CheckerRun
 from bob.program.folder import load, shipped_programs
 from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.run.agents import agent_in
-from bob.run.program_recording import session_of, take, trust
-from bob.run.program_windows import look
+from bob.run.program_recording import record_program_run, session_of, validate_checker
+from bob.run.program_windows import explore_windows
 from bob.subject import configuration
 
 PROGRAMS = "sqlite-rollback", "lmdb", "replace-mv"
@@ -56,9 +56,9 @@ def _try(name: str, most: int) -> tuple[int, int, int]:
     program, request = load(shipped_programs()[name]), ProbeRequest(configuration("ext4"), budget=BUDGET)
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        case = take(hypervisor, image, program, request, Silent())
-        trust(hypervisor, image, case, Silent())
-        windows = look(hypervisor, image, case, request, Host().jobs or 2, Silent())
+        case = record_program_run(hypervisor, image, program, request, Silent())
+        validate_checker(hypervisor, image, case, Silent())
+        windows = explore_windows(hypervisor, image, case, request, Host().jobs or 2, Silent())
         predicted = [(window, one) for window in windows for one in _predicted(window)]
         sample = Random(1).sample(predicted, min(most, len(predicted)))
         trees = answers = 0
@@ -89,7 +89,7 @@ def _compare(agent: Agent, program: Program, window: Looked, some: Sequence[Pred
         deltas = [plan.composer.delta(state) for state, _outcome in batch]
         for (_state, outcome), found in zip(batch, session.observe(deltas, payload), strict=True):
             trees += session.findings.observation(found) != window.observed.findings.observation(outcome)
-        asked = [Checking(delta, window.told) for delta in deltas]
+        asked = [CheckerRun(delta, window.told) for delta in deltas]
         for (_state, outcome), answer in zip(
             batch, session.check_program(asked, payload, program.seconds), strict=True
         ):

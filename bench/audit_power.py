@@ -49,7 +49,7 @@ from bob.observe import explore as exploring
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.observe.predict import Contents, Gap, ReadTree, places_read
 from bob.observe.rounds import Division, Rounds
 from bob.observe.session import Complaint, MountedState, Session
@@ -224,7 +224,7 @@ class Remembering(Rounds):
         return self.divided
 
 
-def explored(plan: Plan, made: Subject, base: Base, session: object, budget: int) -> tuple[Observed, Remembering]:
+def explored(plan: Plan, made: Subject, base: Base, session: object, budget: int) -> tuple[Observations, Remembering]:
     """One exploration that mounts by ``session``."""
     kept: list[Remembering] = []
 
@@ -246,7 +246,7 @@ def ignore(_states: int) -> None:
     """Progress is not shown."""
 
 
-def wrong(seen: Observed, rounds: Remembering, plan: Plan, truth: Truth) -> bool:
+def wrong(seen: Observations, rounds: Remembering, plan: Plan, truth: Truth) -> bool:
     """Whether something of what was predicted is not so."""
     chance = Random(0)
     for one in seen.states:

@@ -27,7 +27,7 @@ from typing import Any, TextIO
 from bob.cli import display, main
 from bob.cli.tally import Tally
 from bob.progress import Earlier, Progress, Silent
-from bob.run.timings import Timed, usual
+from bob.run.timings import TimedProgress, usual
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
 """When to look: parts of the whole time."""
@@ -96,7 +96,7 @@ def events_of(path: Path) -> list[list[Any]]:
 def took(events: list[list[Any]]) -> Earlier:
     """What a run took, and which part of it was recording, as bob notes it."""
     now = 0.0
-    watcher = Timed(Silent(), lambda: now)
+    watcher = TimedProgress(Silent(), lambda: now)
     for at, name, *what in events:
         now = at
         if name == "recorded":

@@ -28,7 +28,7 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
@@ -79,7 +79,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def seen(observed: Observed) -> dict[CrashState, object]:
+def seen(observed: Observations) -> dict[CrashState, object]:
     """What is judged: each state with what was found in it. Which of the unmountable are repaired is left out."""
     found: dict[CrashState, object] = {}
     for one in observed.states:
@@ -93,7 +93,7 @@ def ignore(_states: int) -> None:
     """Progress is not shown."""
 
 
-def remark(without: Observed, predicted: Observed) -> str:
+def remark(without: Observations, predicted: Observations) -> str:
     """What is wrong with two explorations of one workload, if anything is."""
     if lost := without.lost or predicted.lost:
         return f"  LOST: {lost}"

@@ -41,7 +41,7 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.run.agents import agent_stream
@@ -108,7 +108,7 @@ def explored(agent: Agent, made: Subject, one: Recorded) -> dict[str, Any]:
     }
 
 
-def whole_states(found: Observed) -> int:
+def whole_states(found: Observations) -> int:
     """Of how many legal states of whole writes the outcome is known."""
     if found.coverage.exhaustive:
         return found.coverage.legal_writes

@@ -38,7 +38,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Existing:
+class ExistingPath:
     """A path that exists: a file, a folder, or either."""
 
     file: bool = True
@@ -64,7 +64,7 @@ class Words:
     name: str = "name"
 
 
-Values = Range | Choice | Existing | Words
+Values = Range | Choice | ExistingPath | Words
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 ValueTest = Callable[[Any], bool]
 
 
-def typed(made: Made) -> Made:
+def typed(made: T) -> T:
     """``made``, a dataclass that was filled from a document. Raises TypeError where a field is of another type."""
     kind: Any = type(made)
     for name, (test, wanted) in _tests(kind).items():

@@ -13,7 +13,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.transcript import Transcript
@@ -121,10 +121,13 @@ CUT = contents(FIRST_SETUP_NUMBER, 0, 2048)
 COVERAGE = States(6, 14, 2**70, None, 4)
 
 
-def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observed:
+def observed(*states: tuple[CrashState, int | None], found: Sequence[str], lost: str | None = None) -> Observations:
     """States with their outcomes, numbers in ``found``."""
-    return Observed(
-        tuple(Seen(*state) for state in states), OutcomeTable(found, [INITIAL, OVERWRITTEN, HALF, CUT]), COVERAGE, lost
+    return Observations(
+        tuple(ExploredState(*state) for state in states),
+        OutcomeTable(found, [INITIAL, OVERWRITTEN, HALF, CUT]),
+        COVERAGE,
+        lost,
     )
 
 

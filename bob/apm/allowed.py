@@ -112,7 +112,7 @@ class Undecided(Exception):
     """It would take too long to say whether an observation is allowed."""
 
 
-class Foreseen:
+class TreeOracle:
     """Whether a model that promises ``promised`` allows what was found of a program, of which ``told[k]`` is what it
     had told when operation k had returned. At most ``most`` steps are taken for a tree."""
 

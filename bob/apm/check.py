@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
-from bob.apm.evidence import OutcomeConstraints, Witnessed
+from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import Model
-from bob.apm.tightness import Counted, count
+from bob.apm.tightness import TreeCounts, count
 from bob.crash.state import CrashState
 from bob.schema import Document, adapt
 
@@ -50,7 +50,7 @@ class ModelCheck:
     promised: int
     """How many clauses the model promises."""
     workloads: tuple[CheckedWorkload, ...]
-    states: tuple[Counted, ...]
+    states: tuple[TreeCounts, ...]
     """What it allows, and what of it was seen, of the workloads whose states were counted."""
 
     def unsound(self, *, held_out: bool = False) -> int:
@@ -76,7 +76,7 @@ class ModelCheck:
 def check(
     model: Model,
     run: str,
-    workloads: Sequence[Witnessed],
+    workloads: Sequence[ObservedCase],
     limit: int | None = DEFAULT_LIMIT,
     *,
     progress: Callable[[], None] = lambda: None,
@@ -92,7 +92,7 @@ def check(
     return ModelCheck(model.name, run, len(model.promised), tuple(found), states)
 
 
-def _check(model: Model, workload: Witnessed, *, held_out: bool) -> CheckedWorkload:
+def _check(model: Model, workload: ObservedCase, *, held_out: bool) -> CheckedWorkload:
     implications = Implications(workload.graph, model.promised)
     unsound = tuple(
         _counterexample(model, workload, sight)
@@ -108,14 +108,14 @@ def _check(model: Model, workload: Witnessed, *, held_out: bool) -> CheckedWorkl
     )
 
 
-def _counterexample(model: Model, workload: Witnessed, sight: OutcomeConstraints) -> Counterexample:
+def _counterexample(model: Model, workload: ObservedCase, sight: OutcomeConstraints) -> Counterexample:
     conflicts = refuted(workload.graph, model.promised, sight.constraints, sight.returned)
     conflicts = conflicts or [forbidding(workload.graph, model.promised, sight.constraints, sight.returned)]
     clauses = sorted({clause.name for conflict in conflicts for clause in conflict.clauses})
     return Counterexample(sight, tuple(clauses), _evidence(workload, conflicts))
 
 
-def _evidence(workload: Witnessed, conflicts: list[Conflict]) -> str:
+def _evidence(workload: ObservedCase, conflicts: list[Conflict]) -> str:
     return "; ".join(dict.fromkeys(what_shows(workload.graph, conflict) for conflict in conflicts[:2]))
 
 
@@ -154,7 +154,7 @@ class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_on
     held_out: Outcomes
     tightness: float | None
     counted_workloads: int
-    states: tuple[Counted, ...]
+    states: tuple[TreeCounts, ...]
     workloads: tuple[CheckedDocument, ...]
 
     @classmethod

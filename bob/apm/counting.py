@@ -33,7 +33,7 @@ class StateCount:
 def count(lattice: Lattice, told: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
     """The crash states of a lattice: different sets of micro-operations, each with what had been ``told``. About
     ``most`` steps are taken at most."""
-    counting = _Counting(lattice, most)
+    counting = _Counter(lattice, most)
     # Where the freedom is large most of them are: what there is no time for is missing at the small places.
     ordered = sorted(places(lattice, told), key=lambda one: one.free.bit_count(), reverse=True)
     found: list[StateCount] = []
@@ -44,7 +44,7 @@ def count(lattice: Lattice, told: Sequence[bytes], most: int = MOST_STEPS) -> St
     return StateCount(sum(one.states for one in found), all(one.is_exact for one in found))
 
 
-class _Counting:
+class _Counter:
     """Counts sets, and the steps that this takes: ``left`` are those that there is time for."""
 
     def __init__(self, lattice: Lattice, most: int) -> None:

@@ -35,7 +35,7 @@ from bob.apm.clauses import (
     saying_more,
     written_by,
 )
-from bob.apm.evidence import OutcomeConstraints, Witnessed
+from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
 from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
 from bob.catalogue.request import request_from_json
@@ -70,28 +70,28 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class DerivedModel:
     """A model, and of each refuted clause the workload and the outcome that refuted it."""
 
     model: Model
-    shown: Mapping[Clause, tuple[Witnessed, OutcomeConstraints]]
+    shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
 
 
 def derive(
-    workloads: Sequence[Witnessed],
+    workloads: Sequence[ObservedCase],
     trust: Trust = Trust.EXHAUSTIVE,
     seed: int | None = None,
     *,
-    refuting: Sequence[Witnessed] = (),
+    refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
-) -> Derived:
+) -> DerivedModel:
     """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
     them. Those that are ``refuting`` put no clause to the test but those that few others do
     (:data:`bob.apm.tried.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
     (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
-    weakening = _Weakening()
+    weakening = _WeakeningClauses()
     for workload in (*used, *refuting):
         weakening.add(workload)
         progress()
@@ -116,7 +116,7 @@ def derive(
         "held_out": sorted(out),
     }
     words = f"{configuration.name} on Linux {', '.join(kernels)}, derived from {len(used)} workloads"
-    return Derived(Model(configuration.name, words, findings, source), weakening.shown)
+    return DerivedModel(Model(configuration.name, words, findings, source), weakening.shown)
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
@@ -136,18 +136,18 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
     ) and derived.layers == configuration.layers
 
 
-class _Weakening:
+class _WeakeningClauses:
     """Clauses that go as observations come."""
 
     def __init__(self) -> None:
         self.promised = set(every_clause())
         self.refutations: dict[Clause, Refutation] = {}
-        self.shown: dict[Clause, tuple[Witnessed, OutcomeConstraints]] = {}
-        self._ambiguous: list[tuple[Witnessed, OutcomeConstraints]] = []
+        self.shown: dict[Clause, tuple[ObservedCase, OutcomeConstraints]] = {}
+        self._ambiguous: list[tuple[ObservedCase, OutcomeConstraints]] = []
         self._knows_orders = False  # an order may be false without :data:`OWN_FIRST`, and then this one is not refuted
-        self._asked: tuple[Witnessed, frozenset[Clause], Implications] | None = None
+        self._asked: tuple[ObservedCase, frozenset[Clause], Implications] | None = None
 
-    def add(self, workload: Witnessed) -> None:
+    def add(self, workload: ObservedCase) -> None:
         """Refute what a workload refutes for certain."""
         self._ambiguous += [(workload, sight) for sight in workload.sights if not self._weaken(workload, sight)]
 
@@ -157,7 +157,7 @@ class _Weakening:
         for workload, sight in self._ambiguous:
             self._settle(workload, sight)
 
-    def _settle(self, workload: Witnessed, sight: OutcomeConstraints) -> None:
+    def _settle(self, workload: ObservedCase, sight: OutcomeConstraints) -> None:
         while not self._weaken(workload, sight):
             conflict = forbidding(workload.graph, self.promised, sight.constraints, sight.returned)
             if not conflict.clauses:
@@ -179,7 +179,7 @@ class _Weakening:
         garbage = frozenset(one for one in together if isinstance(one, Never) and one.fill is Fill.STALE)
         return unpromised or orders or together - garbage or together
 
-    def _weaken(self, workload: Witnessed, sight: OutcomeConstraints) -> bool:
+    def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
         """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
@@ -193,14 +193,14 @@ class _Weakening:
                 return False
         return True
 
-    def _implications(self, workload: Witnessed) -> Implications:
+    def _implications(self, workload: ObservedCase) -> Implications:
         if self._asked is None or self._asked[0] is not workload or self._asked[1] != self.promised:
             promised = frozenset(self.promised)
             self._asked = workload, promised, Implications(workload.graph, promised)
         return self._asked[2]
 
     def _refute(
-        self, workload: Witnessed, sight: OutcomeConstraints, conflict: Conflict, *, alone: bool = True
+        self, workload: ObservedCase, sight: OutcomeConstraints, conflict: Conflict, *, alone: bool = True
     ) -> None:
         more = {more for clause in conflict.clauses for more in saying_more(clause)}
         for clause in conflict.clauses | (more & self.promised):
@@ -222,7 +222,7 @@ class _Weakening:
             )
 
 
-Met = tuple[Circumstance, tuple[Operation, ...]]
+MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]
 """A circumstance that was met in workloads of these operations."""
 
 
@@ -234,19 +234,19 @@ class _ClauseCount:
     workloads: int = 0
     exhaustive: int = 0
     states: int = 0
-    tried: frozenset[Met] = frozenset()
-    surely: frozenset[Met] = frozenset()
+    tried: frozenset[MetCircumstance] = frozenset()
+    surely: frozenset[MetCircumstance] = frozenset()
 
 
 class _ClauseCounts:
     """How often each clause was put to the test."""
 
-    def __init__(self, workloads: Iterable[Witnessed], refuting: Iterable[Witnessed]) -> None:
+    def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
         self._add(workloads)
         self._rare = _ClauseCounts(refuting, ()) if refuting else None
 
-    def _add(self, workloads: Iterable[Witnessed]) -> None:
+    def _add(self, workloads: Iterable[ObservedCase]) -> None:
         for workload in workloads:
             orders, clauses = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
@@ -278,9 +278,9 @@ class _ClauseCounts:
         return tried, surely
 
 
-def _often(met: Iterable[frozenset[Met]]) -> frozenset[Circumstance]:
+def _often(met: Iterable[frozenset[MetCircumstance]]) -> frozenset[Circumstance]:
     """The circumstances that were met in as many lists of operations as it takes."""
-    often = Counter(circumstance for circumstance, _operations in frozenset[Met]().union(*met))
+    often = Counter(circumstance for circumstance, _operations in frozenset[MetCircumstance]().union(*met))
     return frozenset(circumstance for circumstance, times in often.items() if times >= OFTEN.get(circumstance, 1))
 
 

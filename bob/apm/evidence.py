@@ -13,11 +13,11 @@ from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.readings import Constraint, ObservationReader
 from bob.catalogue.request import request_from_json
-from bob.claim.property.bench import Bench, inodes_of_things
+from bob.claim.property.bench import JudgedCase, inodes_of_things
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.store.run_directory import RunDirectory
 from bob.workload.simulation import simulate
 
@@ -37,11 +37,13 @@ class OutcomeConstraints:
     constraints: tuple[Constraint, ...]
 
 
-class Witnessed:
+class ObservedCase:
     """A case with everything that was observed of it, on a file system that commits by itself every ``commit`` seconds
     at the latest."""
 
-    def __init__(self, run: RunDirectory, folder: Path, case: Case, observed: Observed, commit: float = 5.0) -> None:
+    def __init__(
+        self, run: RunDirectory, folder: Path, case: Case, observed: Observations, commit: float = 5.0
+    ) -> None:
         self.commit = commit
         self.run, self.folder, self.case, self.workload = run, folder, case, case.workload
         self.exhaustive = observed.coverage.exhaustive is not None and observed.lost is None
@@ -95,7 +97,7 @@ class Witnessed:
         return ends + [mark.at.time for mark in trace.marks if mark.text == "op 0 end"]
 
 
-def witnessed(path: Path) -> Iterator[Witnessed]:
+def witnessed(path: Path) -> Iterator[ObservedCase]:
     """The workloads of the run in ``path`` that were observed, and whose controls are as they should be."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
@@ -104,5 +106,5 @@ def witnessed(path: Path) -> Iterator[Witnessed]:
         if run.refusal(folder) is not None or not run.is_observed(folder):
             continue
         case, observed = run.case(folder, subject, model), run.observed(folder)
-        if Bench.of(case, observed).distrust is None:
-            yield Witnessed(run, folder, case, observed, subject.fs.commit)
+        if JudgedCase.of(case, observed).distrust is None:
+            yield ObservedCase(run, folder, case, observed, subject.fs.commit)

@@ -17,7 +17,7 @@ from bob.workload.pattern import CELL_BYTES, stale
 _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
 
 
-class Filling(Enum):
+class HoleFill(Enum):
     """What the holes of a tree show, as far as the model allows it."""
 
     ZEROS = "zeros"

@@ -40,10 +40,10 @@ _OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTH
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
     """The implications where just ``promised`` is: what they tie together is what those of
     :func:`bob.apm.dependencies.graph` do with these clauses. No edge has a clause any more."""
-    return _Promised(workload, taken, promised).graph()
+    return _PromisedGraph(workload, taken, promised).graph()
 
 
-class _Promised(GraphBuilder):
+class _PromisedGraph(GraphBuilder):
     def __init__(self, workload: Workload, taken: Workings, promised: Set[Clause]) -> None:
         super().__init__(workload, taken)
         self._promised = frozenset(promised)
@@ -79,11 +79,11 @@ class _Promised(GraphBuilder):
                 chains.add(change, partial(self._link, new=every[index]))
 
     def _durable(self) -> None:
-        waiting = _Waiting()
+        waiting = _UnsyncedChanges()
         done = 0
         operations = self._taken.operations
         early = {begun for number, begun in self._taken.history.begun.items() if begun < number - 1}
-        then: dict[int, _Waiting] = {}
+        then: dict[int, _UnsyncedChanges] = {}
         for number in range(1, len(self._returns)):
             if number - 1 in early:
                 then[number - 1] = waiting.copied()
@@ -200,7 +200,7 @@ def _extent(change: OperationChange) -> OperationScope:
     return OperationScope(change.things, change.directories)
 
 
-class _Waiting:
+class _UnsyncedChanges:
     """What no sync has made durable yet: by class the ``last`` node of its chain, and one micro-operation of it
     (``like``)."""
 
@@ -215,9 +215,9 @@ class _Waiting:
         for thing in about:
             self._about.setdefault(thing, {})[key] = None
 
-    def copied(self) -> _Waiting:
+    def copied(self) -> _UnsyncedChanges:
         """As it is now, for a sync that begins now."""
-        made = _Waiting()
+        made = _UnsyncedChanges()
         made.last, made.like = dict(self.last), dict(self.like)
         made._about = {thing: dict(keys) for thing, keys in self._about.items()}
         return made

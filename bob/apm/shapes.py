@@ -18,9 +18,9 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from bob.apm.clauses import AppendPart, Clause, Fill, Never
-from bob.apm.holes import Filling, Hole, hole, stale_at
+from bob.apm.holes import Hole, HoleFill, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
-from bob.apm.trees import Leaving, ModelEntry, ModelTree, first_names
+from bob.apm.trees import ModelEntry, ModelTree, Remnant, first_names
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import FileKind
 from bob.workload.kinds import ChangeKind
@@ -31,7 +31,7 @@ KEPT, KEPT_SUMS = 4, 64
 """Of each file so many contents are kept to begin with, and so many sums: the order of work goes on at several places
 in turns."""
 KEPT_LISTINGS = 64
-FILLINGS = tuple(Filling)
+FILLINGS = tuple(HoleFill)
 
 
 def digest(*parts: bytes) -> bytes:
@@ -97,7 +97,7 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.Filling`): the
+        """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.HoleFill`): the
         digest of all that a checker can see (contents, modes, owners, and what was told), and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
@@ -125,10 +125,10 @@ class Shapes:
         }
         return tuple((path, made[thing]) for path, thing in listing.items())
 
-    def _leaving(self, there: int) -> Leaving:
+    def _leaving(self, there: int) -> Remnant:
         inside = list(bits(there))
         shown = {self._taken.operations[at].cell: at for at in inside}
-        return Leaving(self._taken, self._promised, frozenset(inside), shown, FILLINGS[0])
+        return Remnant(self._taken, self._promised, frozenset(inside), shown, FILLINGS[0])
 
     def _listing(self, there: int) -> dict[str, int]:
         there &= self._of_names
@@ -163,7 +163,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _FileContent:
     """What a set of micro-operations makes of a file: its ``size`` (bytes), the sums of its sectors by what holes show,
     and those of its ``sectors`` that have holes."""
 
@@ -184,9 +184,9 @@ class _WrittenFile:
         self._stops = [cell.stop for cell in self._cells]
         self._writers = [sum(1 << at for at in taken.writers.get(cell, ())) for cell in self._cells]
         self._of_size = sum(1 << at for at in taken.writers.get(SizeCell(thing), ()))
-        self._held: OrderedDict[int, _Held] = OrderedDict()
+        self._held: OrderedDict[int, _FileContent] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._holes: dict[tuple[int, int], _Missing] = {}
+        self._holes: dict[tuple[int, int], _HoleValues] = {}
         self.shows_stale = False
 
     def sums(self, there: int) -> tuple[bytes, ...]:
@@ -220,7 +220,7 @@ class _WrittenFile:
             self._made.popitem(last=False)
         return self._made[there, variant]
 
-    def _hold(self, there: int) -> _Held:
+    def _hold(self, there: int) -> _FileContent:
         if there in self._held:
             self._held.move_to_end(there)
             return self._held[there]
@@ -239,7 +239,7 @@ class _WrittenFile:
                 if before[variant] != after[variant]:
                     sums[variant] += _hash(sector, after[variant]) - _hash(sector, before[variant])
             (holes.add if has else holes.discard)(sector)
-        held = _Held(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
+        held = _FileContent(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
         self._held[there] = held
         if len(self._held) > KEPT_SUMS:
             self._held.popitem(last=False)
@@ -327,14 +327,14 @@ class _WrittenFile:
         may_be_stale = missing.may_be_stale and not missing.not_stale & there
         return may_be_stale and not may_be_zeros, may_be_stale
 
-    def _missing(self, place: int, cut: int) -> _Missing:
+    def _missing(self, place: int, cut: int) -> _HoleValues:
         if (place, cut) not in self._holes:
-            self._holes[place, cut] = _Missing.of(hole(self._taken, self._cells[place], cut), self._promised)
+            self._holes[place, cut] = _HoleValues.of(hole(self._taken, self._cells[place], cut), self._promised)
         return self._holes[place, cut]
 
 
 @dataclass(frozen=True, slots=True)
-class _Missing:
+class _HoleValues:
     """What may show in a hole: not zeros, and not stale contents, where one of these sizes is there. ``own`` are all
     that the appends to it gave the file."""
 
@@ -344,7 +344,7 @@ class _Missing:
     own: int
 
     @classmethod
-    def of(cls, missing: Hole, promised: Set[Clause]) -> _Missing:
+    def of(cls, missing: Hole, promised: Set[Clause]) -> _HoleValues:
         """By the clauses that are promised, as :meth:`bob.apm.holes.Hole.breaks` has it."""
         sizes = {AppendPart.ANYWHERE: missing.own, AppendPart.TAIL: missing.tail, AppendPart.LAST: missing.last}
         sizes[AppendPart.EARLIER] = missing.later
@@ -358,7 +358,7 @@ class _Missing:
 
 
 _APPEND = ChangeKind.APPEND
-_NOTHING = _Held(0, 0, (0,) * len(FILLINGS), frozenset())
+_NOTHING = _FileContent(0, 0, (0,) * len(FILLINGS), frozenset())
 _NO_SECTOR = (b"",) * len(FILLINGS), False
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.dependencies import Edge, Graph
-from bob.apm.evidence import Witnessed
+from bob.apm.evidence import ObservedCase
 from bob.apm.micro import DataCell
 from bob.apm.trees import ModelEntry, ModelTree, allowed_trees, observed_tree
 from bob.workload.history import FileKind
@@ -25,7 +25,7 @@ COUNTED_OPERATIONS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class TreeCounts:
     """The states of one list of operations: how many trees the model ``allows`` (blocks whole), and how many of these
     were ``seen`` in the workloads that do these operations (their ``folders``)."""
 
@@ -36,14 +36,14 @@ class Counted:
 
 
 def count(
-    promised: Set[Clause], workloads: Sequence[Witnessed], limit: int, progress: Callable[[], None] = lambda: None
-) -> tuple[Counted, ...]:
+    promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int, progress: Callable[[], None] = lambda: None
+) -> tuple[TreeCounts, ...]:
     """What a model allows of these workloads, and how much of it was seen: of each list of operations that leaves no
     more than ``limit`` sets of micro-operations, and was explored exhaustively. Empty where the model allows garbage
     without bound."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
-    alike: dict[object, list[Witnessed]] = defaultdict(list)
+    alike: dict[object, list[ObservedCase]] = defaultdict(list)
     for workload in workloads:
         alike[workload.workload.setup, workload.workload.operations].append(workload)
     found = []
@@ -55,7 +55,7 @@ def count(
     return tuple(found)
 
 
-def _count(promised: Set[Clause], together: Sequence[Witnessed], limit: int) -> Counted | None:
+def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) -> TreeCounts | None:
     first = together[0].graph.workings
     if len(first.operations) > COUNTED_OPERATIONS or not all(one.exhaustive for one in together):
         return None
@@ -69,7 +69,7 @@ def _count(promised: Set[Clause], together: Sequence[Witnessed], limit: int) -> 
     seen = shown & allowed.keys()
     reused = set() if Intact(TreePart.CONTENTS) in promised else {_reused(tree, first.freed) for tree in allowed}
     where = {paths for paths, _tree in reused if paths}
-    return Counted(
+    return TreeCounts(
         tuple(write_one(operation) for operation in first.history.operations),
         tuple(one.folder.name for one in together),
         len(allowed) + sum(bool(paths) for paths, _tree in reused),

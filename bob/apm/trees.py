@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from bob.apm.allowed import Implications, NodePresence
 from bob.apm.clauses import Clause, Fill
 from bob.apm.dependencies import Graph
-from bob.apm.holes import Filling, Hole, hole, stale_at
+from bob.apm.holes import Hole, HoleFill, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings
 from bob.apm.readings import CellReading
 from bob.claim.property.sightings import ROOT, NamePlace
@@ -49,10 +49,10 @@ ModelTree = tuple[tuple[str, ModelEntry], ...]
 def trees(taken: Workings, promised: Set[Clause], there: Set[int]) -> Iterator[ModelTree]:
     """The trees that a set of micro-operations leaves: up to three, by what holes may show."""
     shown = {taken.operations[at].cell: at for at in sorted(there)}
-    leaving = Leaving(taken, promised, there, shown, Filling.ZEROS)
+    leaving = Remnant(taken, promised, there, shown, HoleFill.ZEROS)
     found = {leaving.tree(): None}
     if leaving.has_stale:
-        others = (Leaving(taken, promised, there, shown, filling) for filling in (Filling.STALE, Filling.OWN))
+        others = (Remnant(taken, promised, there, shown, filling) for filling in (HoleFill.STALE, HoleFill.OWN))
         found.update((other.tree(), None) for other in others)
     yield from found
 
@@ -157,12 +157,12 @@ def closed_sets(graph: Graph, promised: Set[Clause]) -> Iterator[frozenset[int]]
             stack.append((at + 1, then))
 
 
-class Leaving:
+class Remnant:
     """What ``there`` leaves; ``shown`` has the micro-operation that each cell shows. ``filling`` is what holes show.
     What is asked of names needs the cells of names only, and so on."""
 
     def __init__(
-        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[TreeCell, int], filling: Filling
+        self, taken: Workings, promised: Set[Clause], there: Set[int], shown: Mapping[TreeCell, int], filling: HoleFill
     ) -> None:
         self._taken, self._promised, self._there, self._shown, self._filling = taken, promised, there, shown, filling
         self.has_stale = False
@@ -250,9 +250,9 @@ class Leaving:
         if missing.kind is None or not may_be[Fill.STALE]:
             return bytes(length)
         self.has_stale = True
-        if may_be_zeros and self._filling is Filling.ZEROS:
+        if may_be_zeros and self._filling is HoleFill.ZEROS:
             return bytes(length)
-        own = self._before_cut(cell, initial) if is_cut and self._filling is Filling.OWN else None
+        own = self._before_cut(cell, initial) if is_cut and self._filling is HoleFill.OWN else None
         return stale_at(cell.start, length) if own is None else own
 
     def _before_cut(self, cell: DataCell, initial: bytes) -> bytes | None:

@@ -49,7 +49,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedChange:
     """A change in plain words: what it is ``about``, and from what a model promises to what it gives and takes."""
 
     about: str
@@ -208,35 +208,35 @@ def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
     return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(durable | orders | journal)
 
 
-NAMED: Mapping[str, Named] = {
-    "fsync persists only its file": Named(
+NAMED: Mapping[str, NamedChange] = {
+    "fsync persists only its file": NamedChange(
         "a sync of a file or directory overtakes what else was done before it, which stays in order among itself "
         "(ext3-fast of OSDI'14, section 4.6)",
         _only_its_file,
     ),
-    "safe rename": Named(
+    "safe rename": NamedChange(
         "an append to a file is there before a later rename of it",
         _given(
             Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE)
             for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
         ),
     ),
-    "safe file flush": Named(
+    "safe file flush": NamedChange(
         "fsync of a file keeps the name that it was made with, too",
         _given(Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
     ),
-    "atomic contents": Named(
+    "atomic contents": NamedChange(
         "each 4 KiB block of a write is all there or not at all, with the size that shows it",
         _given((*NEVERS, *(Whole(kind, Unit.BLOCK) for kind in DATA_KINDS))),
     ),
-    "atomic appends": Named(
+    "atomic appends": NamedChange(
         "an append is all there or not at all, with the size that shows it",
         _given((*matching("whole append any"), *matching("never append any"))),
     ),
-    "directory operations in order": Named(
+    "directory operations in order": NamedChange(
         "names are made, moved and removed in program order",
         _given(Ordered(*three) for three in product(DIRECTORY_KINDS, DIRECTORY_KINDS, Relation)),
     ),
-    "everything in order": Named("changes persist in program order", _given(matching("ordered any any any"))),
+    "everything in order": NamedChange("changes persist in program order", _given(matching("ordered any any any"))),
 }
 """Changes in plain words. With a ``-`` before it, what a change gives is taken, and the other way round."""

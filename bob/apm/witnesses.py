@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.apm.allowed import facts
 from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
-from bob.apm.evidence import OutcomeConstraints, Witnessed
+from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.micro import Workings
 from bob.catalogue.request import request_from_json
 from bob.claim.property.bench import inodes_of_things
@@ -23,7 +23,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.result import Environment
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 from bob.workload.kinds import OperationChange, relation
 from bob.workload.operations import At, Finish
 from bob.workload.simulation import simulate
@@ -31,7 +31,7 @@ from bob.workload.simulation import simulate
 AskedProperty = tuple[Property, Question]
 
 
-def witness_of(clause: Clause, workload: Witnessed, sight: OutcomeConstraints) -> dict[str, Any] | None:
+def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
     """The witness of a clause that ``sight`` refutes; None where what is there of the operations does not show it.
 
     A model sees more than the presence of operations does (:mod:`bob.claim.property.presence`), and some clauses no
@@ -48,7 +48,7 @@ def witness_of(clause: Clause, workload: Witnessed, sight: OutcomeConstraints) -
             found = violation(prop, question, history, oracle, reading, observation)
             if found is not None:
                 return witness.write(
-                    Showing(case, sight.state, OfProperty(prop.name, question, prop), found.evidence),
+                    ShownState(case, sight.state, OfProperty(prop.name, question, prop), found.evidence),
                     environment=asdict(environment),
                 )
     return None
@@ -60,7 +60,7 @@ def file_name(clause: Clause) -> str:
 
 
 def _asked(
-    clause: Clause, workload: Witnessed, sight: OutcomeConstraints, model: DeviceModel
+    clause: Clause, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
     """The properties and questions that a clause is, each with the case that it is asked of."""
     prop = Property(clause.name.replace(" ", "-"), "", clause.words, Rule.ATOMIC)
@@ -100,7 +100,7 @@ def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
 
 
 def _of_durability(
-    clause: Durable, prop: Property, workload: Witnessed, sight: OutcomeConstraints, model: DeviceModel
+    clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
     """For each call that had returned, the changes that the clause says it made durable and that are not there for
     certain. The property is that of one such change: of its kind, and related as it is to what the call is made on."""

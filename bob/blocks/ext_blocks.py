@@ -15,7 +15,7 @@ from bob.blocks.ext_geometry import (
     INODE_TABLE,
     SUPER,
     ExtGeometry,
-    Fixed,
+    FixedBlock,
     read_superblock,
 )
 from bob.blocks.owners import BlockOwner
@@ -54,7 +54,7 @@ def changed_inodes(geometry: ExtGeometry, block: int, group: int, before: bytes,
     return [first + int(number) for number in np.flatnonzero((old != new).any(axis=1) & new.any(axis=1))]
 
 
-def _fixed_part(geometry: ExtGeometry, piece: BlockPiece, fixed: Fixed) -> WritePart:
+def _fixed_part(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> WritePart:
     if fixed.what == SUPER:
         return _superblock(geometry, piece, fixed.group)
     if fixed.what == INODE_TABLE:
@@ -111,7 +111,7 @@ def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: Fixed) -> WritePart:
+def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> WritePart:
     what = f"{fixed.what} of group {fixed.group}"
     if piece.before.startswith(STALE_CELL):
         return WritePart(BlockKind.METADATA, what, notes=("first written",))

@@ -15,7 +15,7 @@ _MOST_FIXED = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class FixedBlock:
     """A block with a fixed use: ``what`` it is, in block group ``group``."""
 
     what: str
@@ -63,13 +63,13 @@ class ExtGeometry:
         self._descriptor_bytes: int = max(superblock.desc_size, form.GROUP_BYTES) if high else form.GROUP_BYTES
         self._checksums = superblock.feature_ro_compat & (form.RO_COMPAT_GDT_CSUM | form.RO_COMPAT_METADATA_CSUM)
         count = -(-(self.blocks - self.first_block) // self.blocks_per_group)
-        self._fixed: dict[int, Fixed] = {}
+        self._fixed: dict[int, FixedBlock] = {}
         places = self._copies(superblock, min(count, _MOST_GROUPS))
         self.groups = [self._group(medium, place) for place in places]
         self.table_blocks = -(-self.inodes_per_group * self.inode_bytes // self.block_bytes)
         for number, group in enumerate(self.groups):
-            self._fixed[group.block_bitmap] = Fixed(BLOCK_BITMAP, number)
-            self._fixed[group.inode_bitmap] = Fixed(INODE_BITMAP, number)
+            self._fixed[group.block_bitmap] = FixedBlock(BLOCK_BITMAP, number)
+            self._fixed[group.inode_bitmap] = FixedBlock(INODE_BITMAP, number)
         self._tables = sorted((group.inode_table, number) for number, group in enumerate(self.groups))
 
     @staticmethod
@@ -89,14 +89,14 @@ class ExtGeometry:
         """The block that holds the superblock."""
         return form.SUPERBLOCK_AT // self.block_bytes
 
-    def fixed(self, block: int) -> Fixed | None:
+    def fixed(self, block: int) -> FixedBlock | None:
         """What ``block`` is used for, if that is fixed."""
         found = self._fixed.get(block)
         if found is not None:
             return found
         place = bisect_right(self._tables, (block, len(self.groups))) - 1
         if place >= 0 and self._tables[place][0] <= block < self._tables[place][0] + self.table_blocks:
-            return Fixed(INODE_TABLE, self._tables[place][1])
+            return FixedBlock(INODE_TABLE, self._tables[place][1])
         return None
 
     def first_inode(self, block: int, group: int) -> int:
@@ -122,16 +122,16 @@ class ExtGeometry:
             here = first
             if backup and len(self._fixed) < _MOST_FIXED:
                 start = self.superblock if group == 0 else first
-                self._fixed[start] = Fixed(SUPER, group)
+                self._fixed[start] = FixedBlock(SUPER, group)
                 here = start + 1
             if group // per_block >= plain:
                 if group % per_block in (0, 1, per_block - 1):
-                    self._fixed[here] = Fixed(DESCRIPTORS, group)
+                    self._fixed[here] = FixedBlock(DESCRIPTORS, group)
             elif backup and len(self._fixed) < _MOST_FIXED:
                 for block in range(here, here + plain):
-                    self._fixed[block] = Fixed(DESCRIPTORS, group)
+                    self._fixed[block] = FixedBlock(DESCRIPTORS, group)
                 for block in range(here + plain, here + plain + superblock.reserved_gdt_blocks):
-                    self._fixed[block] = Fixed(RESERVED, group)
+                    self._fixed[block] = FixedBlock(RESERVED, group)
             if group // per_block < plain:
                 table = self.superblock + 1 + group // per_block
             else:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.state import CrashState
@@ -179,8 +179,8 @@ class Judgeable(Claim, Protocol):
     def asking(self, workload: Workload) -> Workload:
         """``workload``, or as much of it as asks for the claim."""
 
-    def easiest(self, bench: Bench) -> BrokenClaim | None:
+    def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
         """The crash state that shows best how it is broken, be it in other operations; None where none breaks it."""
 
-    def kept_in(self, bench: Bench, state: CrashState) -> bool:
+    def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
         """Whether ``state`` is known to keep it."""

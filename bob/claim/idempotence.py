@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.claim.property.bench import Judged
+from bob.claim.property.bench import WorkloadVerdict
 from bob.claim.property.rules import Property, Rule
 from bob.claim.verdict import Verdict, judged_states
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.text import printable
 from bob.workload.pattern import describe
 
@@ -28,7 +28,7 @@ IDEMPOTENT = Property(
 )
 
 
-def judged(observed: Observed, expected: Observation) -> tuple[Judged, tuple[CrashState, str] | None]:
+def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
     """What the crash states of one recovery say, with the state that shows a violation best, and what it shows.
 
     ``expected`` is what was found when the disk was first recovered, by another guest: a control. States that do not
@@ -54,7 +54,7 @@ def judged(observed: Observed, expected: Observation) -> tuple[Judged, tuple[Cra
     breach = easiest(showing)
     verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
     states = judged_states(observed.coverage, observed.states, mounting)
-    said = Judged(verdict, states, breach.states, None if showing else reason, showing=tuple(showing))
+    said = WorkloadVerdict(verdict, states, breach.states, None if showing else reason, showing=tuple(showing))
     if not breach or breach.shown.outcome is None:
         return said, None
     return said, (breach.shown.state, found[breach.shown.outcome])

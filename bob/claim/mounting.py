@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import BrokenClaim, Context, PropertyLookup, Refusal, View
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Observation
@@ -46,13 +46,13 @@ class Mountable:
     def asking(self, workload: Workload) -> Workload:
         return workload
 
-    def easiest(self, bench: Bench) -> BrokenClaim | None:
+    def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
         found = easiest(bench.unmountable)
         if not found or found.shown.outcome is None:
             return None
         return BrokenClaim(found.shown.state, self, bench.observation(found.shown.outcome).error or "")
 
-    def kept_in(self, bench: Bench, state: CrashState) -> bool:
+    def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
         return bench.satisfies(None, state)
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from bob.crash.coverage import States
-from bob.observe.observed import Seen
+from bob.observe.observed import ExploredState
 
 
 class Verdict(StrEnum):
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
     SKIPPED = "skipped"
 
 
-def together(verdicts: Iterable[Verdict]) -> Verdict:
+def merged_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """Return what ``verdicts``, at least one, say together: a failure first, then what is not known."""
     return min(verdicts, key=_WORST_FIRST.index)
 
@@ -27,7 +27,7 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
-def judged_states(coverage: States, states: Sequence[Seen], mounting: Container[int]) -> States:
+def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
     """Return ``coverage`` of what was observed, as judgement counts it: the states that mount.
 
     ``states`` are those that were seen, and ``mounting`` are the outcomes of states that mount: on these alone a

@@ -21,7 +21,7 @@ from bob.run.option_values import EXISTING_FOLDER, FOLDER, MODEL, OUTPUT
 from bob.text import plural
 
 if TYPE_CHECKING:
-    from bob.apm.evidence import Witnessed
+    from bob.apm.evidence import ObservedCase
 
 
 @click.group(cls=Commands)
@@ -84,7 +84,7 @@ def derive(
             hint="--refuting takes a run of the same configuration, with other workloads (bob probe --probe)",
         )
     for name, folders in configurations.items():
-        workloads: list[Witnessed] = []
+        workloads: list[ObservedCase] = []
         if published is not None:
             model = published_model(name)
         else:

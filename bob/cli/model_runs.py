@@ -14,8 +14,8 @@ from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from bob.apm.derive import Derived
-    from bob.apm.evidence import Witnessed
+    from bob.apm.derive import DerivedModel
+    from bob.apm.evidence import ObservedCase
     from bob.apm.model import Model
 
 
@@ -32,7 +32,7 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
     return found
 
 
-def read_workloads(folders: Sequence[Path], quiet: bool) -> list[Witnessed]:
+def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
     """The observed workloads of run directories."""
     from bob.apm.evidence import witnessed
     from bob.store.matrix_directory import MatrixDirectory
@@ -51,7 +51,7 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[Witnessed]:
     return found
 
 
-def with_witnesses(derived: Derived, out: Path) -> Model:
+def with_witnesses(derived: DerivedModel, out: Path) -> Model:
     """The model, with the paths of the witnesses that are written for its refuted clauses."""
     from bob.apm.witnesses import file_name, witness_of
 

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bob.errors import UsageError
-from bob.options import Existing, Option, Parameter, Range, Words, arguments, parameters
+from bob.options import ExistingPath, Option, Parameter, Range, Words, arguments, parameters
 from bob.settings import settings
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _type(one: Parameter) -> Any:
     match one.option.values:
         case Words() as words:
             return _WordType(words)
-        case Existing(file, folder):
+        case ExistingPath(file, folder):
             return click.Path(exists=True, file_okay=file, dir_okay=folder, path_type=one.kind)
         case Range(least, most) if one.kind is int:
             return click.IntRange(int(least), None if most is None else int(most))

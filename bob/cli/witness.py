@@ -25,7 +25,7 @@ from bob.witness.document import WitnessSize
 from bob.witness.keep import mount_words
 
 if TYPE_CHECKING:
-    from bob.run.export import Exported
+    from bob.run.export import ExportedLog
     from bob.run.shrink import Shrunk
 
 
@@ -297,7 +297,7 @@ def _write_log(
         screen.print(line, soft_wrap=True)
 
 
-def _how_to_replay(done: Exported, log_file: Path, base_file: Path | None) -> Iterator[str]:
+def _how_to_replay(done: ExportedLog, log_file: Path, base_file: Path | None) -> Iterator[str]:
     log, base = shlex.quote(str(log_file)), shlex.quote(str(base_file or "BASE"))
     until = ""
     if done.crash is not None:
@@ -312,7 +312,7 @@ def _how_to_replay(done: Exported, log_file: Path, base_file: Path | None) -> It
     yield f"  {mount_words(done.witness.configuration)} disk.img /mnt"
 
 
-def _where_it_crashed(done: Exported, path: Path) -> Iterator[str]:
+def _where_it_crashed(done: ExportedLog, path: Path) -> Iterator[str]:
     if done.crash is None:
         yield "The crash of the witness has no mark: the recording came out otherwise, every time."
         return

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 from bob.crash.cubes import GrowthMasks, LegalStates
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
-from bob.crash.state import CrashState, Torn
+from bob.crash.state import CrashState, TornWrites
 from bob.trace.model import SECTOR_BYTES, Trace
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class Draft(NamedTuple):
 
     point: int
     kept: int
-    torn: Torn = ()
+    torn: TornWrites = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
     return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
 
 
-def settled(points: Sequence[SearchPoint], medium: int, torn: Torn = (), legal_at: int = 0) -> CrashState:
+def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
     """The state with whole writes ``medium``, at the last point where it is legal, given one where it is or before."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:

@@ -35,7 +35,7 @@ from bob.crash.drafts import (
 from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, count_sectors, count_writes
 from bob.crash.sampling import every_state, random_subsets, random_tears
-from bob.crash.state import CrashState, Torn
+from bob.crash.state import CrashState, TornWrites
 from bob.trace.model import Trace
 
 ENUMERABLE_STATES = 1 << 16
@@ -143,7 +143,7 @@ class StateSearch(Iterator[Candidate]):
         self._views = [view(number, point) for number, point in enumerate(points)]
         self._keys: set[bytes] = set()
         self._known_whole: set[int] = set()
-        self._known_torn: set[tuple[int, Torn]] = set()
+        self._known_torn: set[tuple[int, TornWrites]] = set()
         self._only_torn = torn is True
         stages = self._all_stages(trace, seed, focus)
         self._stages = [stage for stage in stages if torn in (None, stage.tears)]

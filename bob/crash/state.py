@@ -17,7 +17,7 @@ from bob.trace.model import SECTOR_BYTES, DeviceWrite, Trace
 Ranges = tuple[tuple[int, int], ...]
 """Units ``(first, stop)`` of one write, ``stop`` not included: ascending and apart, so each set has one spelling."""
 
-Torn = tuple[tuple[int, Ranges], ...]
+TornWrites = tuple[tuple[int, Ranges], ...]
 """``(write index, the units of it that are on the medium)``, by index: some of the write's units, but not all."""
 
 
@@ -31,7 +31,7 @@ class CrashState:
 
     point: int
     kept: tuple[int, ...] = ()
-    torn: Torn = ()
+    torn: TornWrites = ()
 
 
 @dataclass(frozen=True, slots=True)

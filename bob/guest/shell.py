@@ -56,7 +56,7 @@ LogIn = Callable[[float], paramiko.Transport]
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CommandResult:
     """What a command left. ``code`` is its exit code, -1 if a signal ended it."""
 
     stdout: bytes
@@ -96,7 +96,7 @@ class Shell:
                     raise on_loss(not alive(), f"no SSH connection within {deadline:.0f} s ({error})") from error
                 time.sleep(_RETRY_SECONDS)
 
-    def run(self, command: str, timeout: float) -> Completed:
+    def run(self, command: str, timeout: float) -> CommandResult:
         """Run ``command`` by the machine's shell and wait for it; it counts as lost after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         with self.open_channel(command, timeout) as stream:
@@ -104,7 +104,7 @@ class Shell:
                 stdout, stderr = stream.read_all(end)
             except TimeoutError as error:
                 raise self._on_loss(False, f"{command!r} did not end within {timeout:.0f} s") from error
-            return Completed(stdout, stderr, stream.code(end))
+            return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
         """Copy bytes or a local file to the file ``remote``; it counts as lost if it halts for ``timeout`` seconds.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from bob.claim.expectation.evaluate import evidence, holds
 from bob.claim.expectation.syntax import Expectation
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.workload.operations import Sync, Workload
 
 
@@ -63,7 +63,7 @@ class Answer:
 
 
 def answers(
-    expectations: Sequence[Expectation], bench: Bench, observed: Observed, complete: CrashState
+    expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> tuple[Answer, ...]:
     """The answer to each of ``expectations`` by one recording.
 
@@ -121,7 +121,7 @@ def _is_settled(workload: Workload) -> bool:
     return finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
 
 
-def _doubt(bench: Bench, coverage: States, lost: str | None, mounted: int) -> str | None:
+def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) -> str | None:
     """Why it cannot be said that an expectation holds, if it cannot."""
     if bench.distrust is not None or lost is not None:
         return bench.distrust or lost
@@ -133,7 +133,7 @@ def _doubt(bench: Bench, coverage: States, lost: str | None, mounted: int) -> st
 def _answer(
     expectation: Expectation,
     broken: dict[int, str],
-    observed: Observed,
+    observed: Observations,
     settled: CrashState | None,
     doubt: str | None,
 ) -> Answer:

@@ -15,7 +15,7 @@ from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import Bench, Judged
+from bob.claim.property.bench import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
 from bob.claim.recovery import Idempotent
@@ -27,11 +27,11 @@ from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
-from bob.observe.observed import Observed, Seen, TroubleKind, alike, without_numbers
+from bob.observe.observed import ExploredState, Observations, TroubleKind, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Unmountable, WorkloadResult
 from bob.subject import Subject
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 from bob.workload.operations import Workload
 
 
@@ -54,13 +54,13 @@ class Column:
         self._environment = environment
         self._keep = keep
         self._results: dict[str, list[WorkloadResult]] = {prop.name: [] for prop in properties}
-        self._best: dict[str, Easiest[Showing]] = {}
+        self._best: dict[str, Easiest[ShownState]] = {}
         self._refused: dict[str, str] = {}
         self._cases = 0
-        self._unmountable = Easiest[Showing]()
+        self._unmountable = Easiest[ShownState]()
         self._effective = ""
         self._losses: list[str] = []
-        self._troubles: dict[tuple[str, str], Easiest[Showing]] = {}
+        self._troubles: dict[tuple[str, str], Easiest[ShownState]] = {}
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
@@ -74,7 +74,7 @@ class Column:
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
-            if Bench.asks(prop, workload):
+            if JudgedCase.asks(prop, workload):
                 self.refuse_property(prop, reason)
 
     def broke(self, workload: Workload, broken: Exception) -> None:
@@ -90,14 +90,14 @@ class Column:
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
-    def add(self, case: Case, observed: Observed) -> None:
+    def add(self, case: Case, observed: Observations) -> None:
         """Judge one workload by every property."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
             self._losses.append(f"{workload.title}: {observed.earlier_loss}; another guest began it anew")
         try:
-            bench = Bench.of(case, observed)
+            bench = JudgedCase.of(case, observed)
         except Exception as broken:
             self.broke(workload, broken)
             return
@@ -117,20 +117,20 @@ class Column:
                 continue
             state, found = said.evidence.state, said.evidence.violation
             there = bench.observation(said.evidence.outcome)
-            showing = Showing(case, state, OfProperty(prop.name, found.question, prop), found.evidence, found=there)
+            showing = ShownState(case, state, OfProperty(prop.name, found.question, prop), found.evidence, found=there)
             best = self._best.setdefault(prop.name, Easiest())
             if best.add(state, showing, before=(not found.is_clear, len(workload.operations))):
                 best.explain(_explained(showing, bench))
             if self._findings is not None:
                 self._find(self._findings, case, bench, prop, said)
 
-    def _take(self, prop: Property, workload: Workload, said: Judged) -> None:
+    def _take(self, prop: Property, workload: Workload, said: WorkloadVerdict) -> None:
         """Keep what a workload says of ``prop``."""
         name, finish = workload.name, workload.finish.name
         result = WorkloadResult(name, finish, said.verdict, said.states, said.violations, said.reason)
         self._results.setdefault(prop.name, []).append(result)
 
-    def _find(self, findings: Findings, case: Case, bench: Bench, prop: Property, said: Judged) -> None:
+    def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
         """Add what a workload breaks to the findings. Where bob breaks at that, the cell is what it is without them."""
         try:
             findings.add(case, bench, prop, said)
@@ -138,7 +138,7 @@ class Column:
             told = self._told(case.workload, broken)
             self._losses.append(f"{case.workload.title}: the cause by which it breaks {prop.name} is not known: {told}")
 
-    def add_recovery(self, case: Case, observed: Observed, expected: Observation) -> None:
+    def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
         """Judge the crash states of a recovery, after which ``expected`` was found without a crash."""
         observations = observed.findings.observations()
         unmountable = [
@@ -151,21 +151,23 @@ class Column:
         if shown is None:
             return
         state, evidence = shown
-        showing = Showing(case, state, Idempotent(), evidence)
+        showing = ShownState(case, state, Idempotent(), evidence)
         self._best.setdefault(IDEMPOTENT.name, Easiest()).add(state, showing)
 
-    def _add_unmountable(self, case: Case, states: Sequence[Seen], observed: Observed) -> Showing | None:
+    def _add_unmountable(
+        self, case: Case, states: Sequence[ExploredState], observed: Observations
+    ) -> ShownState | None:
         """Count ``states``, which do not mount; return the easiest of them if no workload before this one had any."""
         self._cases += 1
         found = easiest(states)
         if not found or found.shown.outcome is None:
             return None
         error = observed.findings.observation(found.shown.outcome).error or ""
-        showing = Showing(case, found.shown.state, Mountable(), error)
+        showing = ShownState(case, found.shown.state, Mountable(), error)
         is_first = self._unmountable.add(showing.state, showing, found.states, before=(self._cases,))
         return showing if is_first else None
 
-    def _add_troubles(self, case: Case, observed: Observed) -> None:
+    def _add_troubles(self, case: Case, observed: Observations) -> None:
         self._normal.update(dict.fromkeys(observed.normal))
         self._passing.update(dict.fromkeys(observed.passing))
         for number, outcome in enumerate(observed.findings.found):
@@ -175,7 +177,7 @@ class Column:
                     self._examined.add((case.base.name, told))
         for trouble in observed.troubles:
             state = observed.states[trouble.state].state
-            showing = Showing(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
+            showing = ShownState(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
             found = self._troubles.setdefault(alike(trouble), Easiest())
             found.add(state, showing, before=(len(case.workload.operations),))
 
@@ -241,11 +243,11 @@ class Column:
         path = self._keep("unmountable", self._witness(first))
         return Unmountable(self._unmountable.states, path, first.evidence)
 
-    def _witness(self, showing: Showing, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
+    def _witness(self, showing: ShownState, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
 
 
-def _explained(showing: Showing, bench: Bench) -> Showing:
+def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
     """``showing`` with the writes that its claim's breach hangs on."""
     claim = showing.claim
     assert isinstance(claim, Judgeable)

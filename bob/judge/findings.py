@@ -18,26 +18,26 @@ from functools import partial
 from typing import Any
 
 from bob.blocks.naming import BlockKind, BlockName
-from bob.claim.property.bench import Bench, Judged
+from bob.claim.property.bench import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.vocabulary import Call
 from bob.crash.case import Case
 from bob.crash.neighbours import causes
 from bob.crash.plan import after_return
-from bob.crash.state import CrashState, Torn, departure
-from bob.observe.observed import Seen
+from bob.crash.state import CrashState, TornWrites, departure
+from bob.observe.observed import ExploredState
 from bob.result import Cause, Finding
 from bob.story.timeline import Fate
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 from bob.workload.kinds import changes
 from bob.workload.language import write_one
 from bob.workload.operations import At
 
 Keep = Callable[[str, Mapping[str, Any]], str]
 """Keeps a witness under a name; answers with its path in the run directory."""
-Write = Callable[[Showing, Sequence[BlockName]], dict[str, Any]]
+Write = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
 """Makes the document of a witness, of what each write is, too."""
 
 
@@ -90,7 +90,7 @@ class Findings:
         self._case: Case | None = None
         self._names: tuple[BlockName, ...] = ()
 
-    def add(self, case: Case, bench: Bench, prop: Property, judged: Judged) -> None:
+    def add(self, case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> None:
         """Take in that the workload of ``case`` breaks ``prop``."""
         losses = Losses(case)
         seen = losses.smallest(judged.showing)
@@ -107,7 +107,7 @@ class Findings:
             claim = OfProperty(prop.name, shown.question, prop)
             decide = causes(case.plan.points, seen.state, partial(claim.kept_in, bench))
             all_lost = _all_lost(case, bench, prop, judged)
-            showing = Showing(case, seen.state, claim, shown.evidence, decide, all_lost, there)
+            showing = ShownState(case, seen.state, claim, shown.evidence, decide, all_lost, there)
             document = self._write(showing, self._named(case))
             told = workload.name, workload.finish.name, len(operations), shown.evidence
             made = _Found(rank, told, document)
@@ -157,11 +157,11 @@ class Losses:
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
 
-    def smallest(self, showing: Iterable[Seen]) -> Seen:
+    def smallest(self, showing: Iterable[ExploredState]) -> ExploredState:
         """Of the states that were seen to break something, at least one, that in which the fewest writes are lost:
         whole ones rather than parts, and of as many the ones that were sent last."""
 
-        def rank(seen: Seen) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], Torn]:
+        def rank(seen: ExploredState) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], TornWrites]:
             state = seen.state
             lost = self.of(state)
             last = max(lost, default=0)
@@ -201,7 +201,7 @@ def cause_of(
     return replace(cause, call=call, kinds=apart) if block == BlockKind.UNKNOWN else cause
 
 
-def _all_lost(case: Case, bench: Bench, prop: Property, judged: Judged) -> bool | None:
+def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
     """Whether ``prop`` is broken, too, where all is lost that was pending when the last operation returned; None where
     that was not seen, and where the crash may come earlier."""
     if case.workload.at is not At.END:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bob.crash.case import Case
 from bob.observe.observation import Node
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.program.answer import CheckerAnswer
 
 NOTHING_TOLD = (
@@ -24,7 +24,7 @@ class Looked:
 
     told: bytes
     case: Case
-    observed: Observed
+    observed: Observations
     answers: Mapping[int, CheckerAnswer]
     checks: int = 0
     disagreed: str | None = None

@@ -13,7 +13,7 @@ from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.program_result import EasiestState, ProgramResult, Safety, Vulnerability
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
-from bob.observe.observed import Seen, TroubleKind, without_numbers
+from bob.observe.observed import ExploredState, TroubleKind, without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program
 
@@ -96,7 +96,7 @@ class _Harm:
         self.states: set[tuple[int, CrashState]] = set()
         self.easiest = Easiest[tuple[EasiestState, bytes, str]]()
 
-    def add(self, place: int, seen: Seen, outcome: int, told: bytes, said: str) -> None:
+    def add(self, place: int, seen: ExploredState, outcome: int, told: bytes, said: str) -> None:
         """Take in a state of the window ``place``, of which the checker ``said`` so; of equals the latest window's is
         the easiest."""
         self.trees[place, outcome] = None

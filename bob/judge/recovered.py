@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.schema import decode, encode
 
 
@@ -31,7 +31,7 @@ class Recovered:
         return Recovered(document["workload"], decode(CrashState, document["state"]), document["outcome"])
 
 
-def chosen(runs: Iterable[tuple[int, Observed]], count: int, seed: int) -> list[Recovered]:
+def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
     """Up to ``count`` crash states of the workloads in ``runs``, by their numbers, drawn from the seed: no two of one
     workload with the same outcome, and all of them mounted at once, by a guest that was not lost."""
     every: list[Recovered] = []

@@ -19,7 +19,7 @@ TREE_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltChecking:
+class BuiltTree:
     """A tree that a checker is to look at (without its root), what was ``told`` before, and what spoils the tree first
     (empty: nothing does)."""
 
@@ -41,7 +41,7 @@ class TreeBuilder:
         self.without: tuple[str, ...] = ()
         self._forget()
 
-    def check(self, asked: Sequence[BuiltChecking], seconds: float) -> list[CheckerAnswer]:
+    def check(self, asked: Sequence[BuiltTree], seconds: float) -> list[CheckerAnswer]:
         """What the checker says of each tree, in ``seconds`` at most.
 
         Raises UsageError where a tree cannot be built or spoilt, and GuestLost when the guest does not come back.

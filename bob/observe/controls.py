@@ -17,7 +17,7 @@ from random import Random
 from bob.crash.state import CrashState
 from bob.observe.courses import Course
 from bob.observe.effort import Effort
-from bob.observe.samples import LEAST, Applied, Reservoir, Samples
+from bob.observe.samples import LEAST, Prediction, Reservoir, Samples
 
 MOST_BARE = 16
 """So many of the states without anything pending are checked. Few are predicted: recovery looks for what is flushed."""
@@ -34,7 +34,7 @@ class Controls:
         self._samples = Samples(effort.audit, self.random)
         self._audit = effort.audit
 
-    def of_states(self, predicted: Sequence[Applied[int]]) -> None:
+    def of_states(self, predicted: Sequence[Prediction[int]]) -> None:
         """Choose some of the single states that were predicted."""
         taken = self._samples.take(predicted, self._samples.wanted(len(predicted)))
         self.chosen.update(one.item for one in taken)
@@ -45,10 +45,10 @@ class Controls:
 
     def of_whole(
         self,
-        applied: Sequence[Applied[Course]],
+        applied: Sequence[Prediction[Course]],
         count: int,
         done: int,
-        farthest: Callable[[Applied[Course]], CrashState],
+        farthest: Callable[[Prediction[Course]], CrashState],
         any_of: Callable[[Course], CrashState],
     ) -> Iterator[tuple[CrashState, Course]]:
         """States of some of ``count`` courses of whole writes, of which ``applied`` are those of several states; of
@@ -61,7 +61,7 @@ class Controls:
             checked.add(one.leaf)
 
     def of_torn(
-        self, applied: Sequence[Applied[Course]], count: int, done: int, any_of: Callable[[Course], CrashState]
+        self, applied: Sequence[Prediction[Course]], count: int, done: int, any_of: Callable[[Course], CrashState]
     ) -> Iterator[tuple[CrashState, Course]]:
         """The same of torn courses: any state of each, which is torn in most of what was not read, while the farthest
         has all of a write or nothing."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from bob.crash.state import CrashState, departure
-from bob.observe.observed import Seen
+from bob.observe.observed import ExploredState
 
 T = TypeVar("T")
 
@@ -60,9 +60,9 @@ class Easiest(Generic[T]):
         return self._best
 
 
-def easiest(seen: Iterable[Seen]) -> Easiest[Seen]:
+def easiest(seen: Iterable[ExploredState]) -> Easiest[ExploredState]:
     """Return how many states all of ``seen`` speak for, and the easiest of them."""
-    found = Easiest[Seen]()
+    found = Easiest[ExploredState]()
     for one in seen:
         found.add(one.state, one, one.states)
     return found

@@ -19,7 +19,7 @@ from random import Random
 from bob.crash.plan import Plan
 from bob.observe.easiest import Easiest
 from bob.observe.observation import shape
-from bob.observe.observed import Troubled, alike
+from bob.observe.observed import StateTrouble, alike
 from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Session
 
@@ -31,21 +31,21 @@ many in 5 s (DEFAULT_RATELIMIT_INTERVAL in include/linux/ratelimit_types.h)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class Examination:
     """What is wrong with states that mounted, by their indexes; ``normal`` is what is wrong, too, where no write of the
     recording was lost or kept, which no crash has done; ``passing`` what the kernel said once, and not again of the
     same disk. ``outcomes`` are the numbers of those that were examined."""
 
-    troubles: tuple[Troubled, ...]
+    troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
     passing: tuple[str, ...]
     outcomes: tuple[int, ...]
 
 
-NOT_EXAMINED = Examined((), (), (), ())
+NOT_EXAMINED = Examination((), (), (), ())
 
 
-def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examined:
+def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
     """Examine some outcomes of ``rounds``, which are settled; with it, what the kernel said of each that was mounted.
 
     Raises as :meth:`Session.examine` does.
@@ -80,8 +80,8 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examine
         usual += session.examine([composer.delta(pristine)], composer.payload_since(0))[0]
         usual += [complaints[control]] if control is not None and control in complaints else []
     normal = {alike(complaint): complaint.words for complaint in usual}
-    return Examined(
-        tuple(Troubled(number, *complaint) for number, complaint in wrong if alike(complaint) not in normal),
+    return Examination(
+        tuple(StateTrouble(number, *complaint) for number, complaint in wrong if alike(complaint) not in normal),
         tuple(sorted({normal[alike(complaint)] for _number, complaint in wrong if alike(complaint) in normal})),
         tuple(passing),
         tuple(outcomes[number] for number in chosen),

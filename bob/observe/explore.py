@@ -15,11 +15,11 @@ from bob.crash.search import StateSearch
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.effort import Effort
-from bob.observe.examine import NOT_EXAMINED, Examined, examined
+from bob.observe.examine import NOT_EXAMINED, Examination, examined
 from bob.observe.left_behind import Stretches
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen
-from bob.observe.rounds import Mispredicted, Rounds, StateCounts
+from bob.observe.observed import ExploredState, Observations
+from bob.observe.rounds import Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
 from bob.observe.sights import Sights
 from bob.subject import Subject
@@ -36,7 +36,7 @@ def explore(
     effort: Effort,
     told: Callable[[int], None],
     sights: Sights | None = None,
-) -> Observed:
+) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest; where
     the plan is of a part of its trace, they are told as states of the whole.
 
@@ -60,7 +60,7 @@ def explore(
             _mount_each(agent, subject, plan, effort, told, done)
     except (GuestLost, AgentBroken, UsageError) as failure:
         loss = _ExplorationLoss(what_happened(failure), died=isinstance(failure, GuestLost))
-    except Mispredicted as wrong:
+    except Misprediction as wrong:
         loss = _ExplorationLoss(str(wrong), final=True)
     return _observed(plan, done, loss)
 
@@ -74,12 +74,12 @@ class _ExplorationSoFar:
     counts: StateCounts | None = None
     is_complete: bool = False
     search: StateSearch | None = None
-    closer: Examined = NOT_EXAMINED
+    closer: Examination = NOT_EXAMINED
 
 
 @dataclass(frozen=True, slots=True)
 class _ExplorationLoss:
-    """Why an exploration is not whole, as :class:`Observed` has it."""
+    """Why an exploration is not whole, as :class:`Observations` has it."""
 
     lost: str | None = None
     died: bool = False
@@ -148,11 +148,11 @@ def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
             rounds.settle()
 
 
-def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Observed:
+def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Observations:
     """What is to be believed of what was ``done``."""
     coverage = plan.nothing_explored()
     if done.rounds is None:
-        return Observed((), done.findings, coverage, loss.lost, died=loss.died)
+        return Observations((), done.findings, coverage, loss.lost, died=loss.died)
     # A state speaks for others by predictions: before all is settled the last of these have no control.
     counts = done.counts or StateCounts()
     states, mounts = done.rounds.ledger.states, done.rounds.mounts
@@ -161,7 +161,7 @@ def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Ob
         loss = _ExplorationLoss(f"not all that is there can be seen: {min(in_part.values())}", final=True)
     outcomes = {number: outcome for number, outcome in mounts.outcomes.items() if outcome not in in_part}
     known = tuple(
-        Seen(
+        ExploredState(
             plan.in_whole(state),
             outcomes.get(number),
             counts.states.get(number, 1),
@@ -178,7 +178,7 @@ def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Ob
             exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
     mounted = len(outcomes.keys() & mounts.mounted)
     closer = done.closer
-    return Observed(
+    return Observations(
         known,
         done.findings,
         replace(coverage, explored=explored, exhaustive=exhaustive, mounted=mounted),

@@ -21,7 +21,7 @@ from bob.observe.accesses import Access
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Leftovers:
     """The stretches that are not as they were before the state was built, by number, each with the number of its
     content (``contents``); the exempt ones that were written when nothing was read any more (``late``); and what was
     ``written`` elsewhere, as (first sector, sectors, digest of what is there in the end; none where that is exempt)."""
@@ -30,7 +30,7 @@ class Left:
     late: frozenset[int]
     written: frozenset[tuple[int, int, str]]
 
-    def is_alike(self, other: Left) -> bool:
+    def is_alike(self, other: Leftovers) -> bool:
         """Whether both left the same behind."""
         differing = {stretch for stretch, _content in self.contents ^ other.contents}
         return self.written == other.written and differing <= self.late & other.late
@@ -77,7 +77,7 @@ class Stretches:
         contents: Iterable[tuple[int, int]],
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
-    ) -> Left:
+    ) -> Leftovers:
         """What was left behind: by the contents of stretches; by what was written ``elsewhere``, beside the stretches
         and what is exempt, as (first sector, sectors, digest); and by how the device was accessed."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
@@ -90,7 +90,7 @@ class Stretches:
                     written.add((access.sector, access.sectors, ""))
                 elif number > last:
                     late.update(place for place in range(first, stop) if self._is_exempt(*self.runs[place]))
-        return Left(frozenset(contents), frozenset(late), frozenset(written))
+        return Leftovers(frozenset(contents), frozenset(late), frozenset(written))
 
     def _is_exempt(self, sector: int, sectors: int) -> bool:
         return sector in self.exempt and sector + sectors <= self.exempt.stop

@@ -36,7 +36,7 @@ _SAID = {
 }
 
 
-class Seen(NamedTuple):
+class ExploredState(NamedTuple):
     """A crash state with its ``outcome`` (None: never known), and for how many legal ``states`` it speaks.
 
     For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
-class Troubled(NamedTuple):
+class StateTrouble(NamedTuple):
     """Something that is wrong with a crash state that mounts, number ``state`` of those that were seen: its ``kind`` is
     that of a :class:`TroubleKind`."""
 
@@ -85,7 +85,7 @@ def without_numbers(words: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observations:
     """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
 
     ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
@@ -96,7 +96,7 @@ class Observed:
     the kernel, and not again. ``examined`` are the numbers of the outcomes that had a closer look.
     """
 
-    states: tuple[Seen, ...]
+    states: tuple[ExploredState, ...]
     findings: OutcomeTable
     coverage: States
     lost: str | None = None
@@ -104,7 +104,7 @@ class Observed:
     died: bool = False
     earlier_loss: str | None = None
     final: bool = False
-    troubles: tuple[Troubled, ...] = ()
+    troubles: tuple[StateTrouble, ...] = ()
     normal: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     examined: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bob.observe.accesses import Access
-from bob.observe.left_behind import Left
+from bob.observe.left_behind import Leftovers
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
@@ -69,7 +69,7 @@ class ReadNode:
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)
     outcome: int | None = None
-    left: Left | None = None
+    left: Leftovers | None = None
     forgets: bool = False
     source: int = -1
 
@@ -92,7 +92,7 @@ class _Learnt(NamedTuple):
     contents: Contents
     read: tuple[Indexes, ...]
     outcome: int
-    left: Left | None
+    left: Leftovers | None
     source: int
 
 
@@ -132,7 +132,7 @@ class ReadTree:
         return node
 
     def add(
-        self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Left | None = None, source: int = -1
+        self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
         """Take in a mounted state: what it ``read``, in order and none of it twice, its outcome, and what it ``left``
         behind, where recovery forgets; ``source`` is its number, for who asks for a :meth:`leaf`.

@@ -42,7 +42,7 @@ from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger, LedgerMounts
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
-from bob.observe.samples import Applied
+from bob.observe.samples import Prediction
 from bob.observe.session import MountedState, Session
 from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
@@ -59,7 +59,7 @@ MOST_PARTS = 20_000
 """So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
 
 
-class Mispredicted(BobError):
+class Misprediction(BobError):
     """A state that was predicted was mounted, and had another outcome."""
 
 
@@ -253,7 +253,7 @@ class Rounds:
         expected = min(left, len(courses.settled) * left // settled) if settled else left
         return 3 * budget if expected <= 2 * budget else 0
 
-    def _applied(self, number: int, contents: Contents) -> Applied[int] | None:
+    def _applied(self, number: int, contents: Contents) -> Prediction[int] | None:
         """What was applied to a state that was predicted; None where that was merged with other knowledge since, as
         something was forgotten: then only a mount tells."""
         leaf = self.known.leaf(contents)
@@ -261,13 +261,13 @@ class Rounds:
             return None
         assert leaf.outcome is not None
         away = self._plan.composer.contents(self.ledger.states[leaf.source])
-        return Applied(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
+        return Prediction(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
 
     def _check_whole(self, courses: Sequence[Course]) -> None:
         """Have some of these courses of whole writes checked."""
         legal, random = self._plan.legal, self.controls.random
 
-        def farthest(one: Applied[Course]) -> CrashState:
+        def farthest(one: Prediction[Course]) -> CrashState:
             return legal.farthest(one.item.cube, self._plan.medium(self.ledger.states[one.leaf]))
 
         chosen = self.controls.of_whole(
@@ -292,11 +292,11 @@ class Rounds:
         for state, course in chosen:
             self.controls.chosen.add(self._predicted(state, course))
 
-    def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Applied[Course]]:
+    def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Prediction[Course]]:
         """Where knowledge was applied to those of ``courses`` that have several states. Where that was merged with
         other knowledge since, as something was forgotten, any state of the course is to be mounted."""
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
-        applied: list[Applied[Course]] = []
+        applied: list[Prediction[Course]] = []
         for course in courses:
             if course.states > 1:
                 leaf = self.known.leaf(composer.contents(legal.some(course.cube)))
@@ -304,7 +304,7 @@ class Rounds:
                     state = legal.sample(course.cube, self.controls.random)
                     self.controls.chosen.add(self._predicted(state, course))
                 else:
-                    applied.append(Applied(course, leaf.source, course.outcome))
+                    applied.append(Prediction(course, leaf.source, course.outcome))
         return applied
 
     def _chosen(self, *, torn: bool) -> int:
@@ -355,14 +355,14 @@ class Rounds:
             raise self._mispredicted(number, outcome, found)
         return int(found != outcome)
 
-    def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "what recovery read") -> Mispredicted:
+    def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "what recovery read") -> Misprediction:
         """Believe no prediction any more, and nothing that was recalled; what to say of it."""
         self.mounts.believe_own()
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"
             for outcome in (predicted, seen)
         )
-        return Mispredicted(
+        return Misprediction(
             f"a control of the predictions failed: by {by}, crash state {number} has {one}, "
             f"but when it was mounted it had {other}"
         )

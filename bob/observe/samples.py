@@ -27,7 +27,7 @@ LEAST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Applied(Generic[T]):
+class Prediction(Generic[T]):
     """Knowledge of a ``leaf`` (by any number of its own) with this ``outcome``, as it was applied to ``item``; this
     differs in ``distance`` sectors from what was mounted."""
 
@@ -52,7 +52,7 @@ class Samples:
         for these."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
-    def unchecked(self, applied: Iterable[Applied[T]]) -> int:
+    def unchecked(self, applied: Iterable[Prediction[T]]) -> int:
         """How many outcomes of these were not checked yet."""
         return len({one.outcome for one in applied} - self._outcomes.keys())
 
@@ -61,14 +61,14 @@ class Samples:
         """The leaves that were checked."""
         return set(self._leaves)
 
-    def take(self, applied: Iterable[Applied[T]], most: int) -> list[Applied[T]]:
+    def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
         """Up to ``most`` of these: of leaves and outcomes that were checked least, the farthest."""
         left = list(applied)
         self._random.shuffle(left)  # what is equal in all that counts comes by chance
         if most >= len(left):
             self._remember(left)
             return left
-        taken: list[Applied[T]] = []
+        taken: list[Prediction[T]] = []
         while len(taken) < most:
             best = min(left, key=self._rank)
             left.remove(best)
@@ -76,10 +76,10 @@ class Samples:
             self._remember([best])
         return taken
 
-    def _rank(self, one: Applied[T]) -> tuple[int, int, int]:
+    def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:
         return self._leaves[one.leaf], self._outcomes[one.outcome], -one.distance
 
-    def _remember(self, taken: Iterable[Applied[T]]) -> None:
+    def _remember(self, taken: Iterable[Prediction[T]]) -> None:
         for one in taken:
             self._leaves[one.leaf] += 1
             self._outcomes[one.outcome] += 1

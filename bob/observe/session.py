@@ -10,9 +10,9 @@ from bob.agent.client import Agent, AgentBroken
 from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
-from bob.observe.left_behind import Left, Stretches
+from bob.observe.left_behind import Leftovers, Stretches
 from bob.observe.observation import OutcomeTable
-from bob.observe.sights import CachedMount, Gathering
+from bob.observe.sights import CachedMount, OutcomeCollector
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.record.encode import encode_subject
@@ -46,13 +46,13 @@ class MountedState:
 
     outcome: int
     accesses: tuple[Access, ...]
-    left: Left | None = None
+    left: Leftovers | None = None
     ahead: bool = False
     complaint: Complaint | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Checking:
+class CheckerRun:
     """A crash state that a program's checker is to look at, what was ``told`` before the crash, and what spoils the
     state first (empty: nothing does)."""
 
@@ -91,7 +91,7 @@ class Session:
         self._ahead: set[int] = set()
         self._lookups: list[int] = []
         self.findings = OutcomeTable()
-        self._gathering = Gathering(self.findings)
+        self._gathering = OutcomeCollector(self.findings)
         self._complaints: list[Complaint] = []
         self._sent = len(payload)
         put_base(agent, base)
@@ -152,7 +152,7 @@ class Session:
                 for outcome, complaint in zip(outcomes, complaints, strict=True)
             ]
         self._choose_lookups(traced, self._watched)
-        left: Sequence[Left | None] = [None] * len(traced)
+        left: Sequence[Leftovers | None] = [None] * len(traced)
         if self._stretches is not None:
             left = [
                 self._stretches.left([(place, content) for place, content in each], map(tuple, others), trace.bios)
@@ -179,7 +179,7 @@ class Session:
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
 
-    def check_program(self, asked: Sequence[Checking], payload: bytes, seconds: float) -> list[CheckerAnswer]:
+    def check_program(self, asked: Sequence[CheckerRun], payload: bytes, seconds: float) -> list[CheckerAnswer]:
         """What the checker of the program that was put into the guest says of each state, in ``seconds`` at most.
 
         Raises as :meth:`mount` does; UsageError where a state does not mount, or cannot be spoilt.

@@ -46,7 +46,7 @@ Sights = dict[str, Disks]
 """Those of a configuration, by the name of the base."""
 
 
-class Gathering:
+class OutcomeCollector:
     """Fills ``findings`` with what a guest tells, in its own numbers, and with what is recalled: equal outcomes, and
     equal contents, have one number."""
 

@@ -45,7 +45,7 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
     two functions do the same thing. Numbers, hashes and drawn names make no difference there.
     """
     found = list(calls)
-    shared = _Shared(others)
+    shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
         found[number] = replace(calls[number], stack=shared.stack(place, data))
     descents: dict[tuple[int, int], int] = {}
@@ -96,7 +96,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
     return {descent(pid): places for pid, places in found.items()}
 
 
-class _Shared:
+class _SharedFrames:
     """The frames that all calls share that are like each other."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:

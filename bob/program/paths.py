@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from bob.program.processes import Inherited
+from bob.program.processes import PerProcess
 from bob.program.strace import FORKS, SystemCall, name_of
 
 MOST_LINKS = 40
@@ -49,7 +49,7 @@ class Paths:
         open_at: Callable[[int, int], str | None] = _not_open,
     ) -> None:
         self._root, self._link_at, self._open_at = root, link_at, open_at
-        self._folders = Inherited(calls, "CLONE_FS", lambda: _Folder(root), replace)
+        self._folders = PerProcess(calls, "CLONE_FS", lambda: _Folder(root), replace)
         self._elsewhere: dict[str, None] = {}
         self._leading: dict[str, None] = {}
 

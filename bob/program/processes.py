@@ -10,7 +10,7 @@ from bob.program.strace import FORKS, SystemCall
 T = TypeVar("T")
 
 
-class Inherited(Generic[T]):
+class PerProcess(Generic[T]):
     """One ``T`` of each process. The first process has a ``new`` one. Of a parent's a child has a copy (``copied``), as
     the call that made the child leaves it; or the same one, where that call has this ``flag`` (``CLONE_FILES``)."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from bob.observe.observation import Node, Presence
-from bob.protocol.effects import AT_FIRST, Effects, Stored, TracedFile, Version
+from bob.protocol.effects import AT_FIRST, Effects, StoredBytes, TracedFile, Version
 from bob.protocol.signs import Signs
 
 BLOCK = 4096
@@ -69,7 +69,7 @@ def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
             signs.say(change.call, says)
 
 
-StoredPiece = tuple[int, int, list[Version[Stored]]]
+StoredPiece = tuple[int, int, list[Version[StoredBytes]]]
 
 
 def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
@@ -87,7 +87,7 @@ def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[S
 
 
 def _content_signs(
-    signs: Signs, file: TracedFile, node: Node, start: int, end: int, over: Sequence[Version[Stored]]
+    signs: Signs, file: TracedFile, node: Node, start: int, end: int, over: Sequence[Version[StoredBytes]]
 ) -> None:
     """``over`` is what was stored over the piece, and nothing else."""
     history = [Version(AT_FIRST, padded(file.content, start, end))]
@@ -101,7 +101,7 @@ def _content_signs(
     signs.take([call for call, _value in history], matches, there)
 
 
-def pieces(stored: Iterable[Version[Stored]], grain: int) -> Iterator[tuple[int, int]]:
+def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
     """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     begins = Counter[int]()  # how many stores begin there, less those that end
@@ -122,7 +122,7 @@ def padded(content: bytes, start: int, end: int) -> bytes:
     return content[start:end].ljust(end - start, b"\0")
 
 
-def _cut(stored: Stored, start: int, end: int) -> bytes:
+def _cut(stored: StoredBytes, start: int, end: int) -> bytes:
     if stored.data is None:
         return bytes(end - start)
     return stored.data[start - stored.start : end - stored.start]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from bob.program.processes import Inherited
+from bob.program.processes import PerProcess
 from bob.program.strace import EXECUTES, FORKS, PASSING, READS, SystemCall
 from bob.protocol.arguments import MAPPED
 from bob.workload.operations import How
@@ -75,7 +75,7 @@ class Mappings:
     has an empty one."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
-        self._of = Inherited[list[Mapping]](calls, "CLONE_VM", list, list.copy)
+        self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
@@ -163,7 +163,7 @@ class Descriptors:
     """The tables of descriptors of all processes, by what their calls say."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
-        self._tables = Inherited(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
+        self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
         """A call has opened a file; None: one that is of no interest."""

@@ -134,7 +134,7 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
         by_call.setdefault(deed.call, []).append(deed)
     processes: dict[int, int] = {}
     programs: dict[int, str] = {}
-    found, pending = [], _Pending(effects)
+    found, pending = [], _UnsyncedSteps(effects)
     for number in sorted({*effects.words, *by_call, *tellings}):
         call = calls[number]
         process = processes.setdefault(call.pid, len(processes) + 1)
@@ -215,7 +215,7 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
     return tuple(rows)
 
 
-class _Pending:
+class _UnsyncedSteps:
     """What no sync has made durable yet, as POSIX has it: data by file, names by directory."""
 
     def __init__(self, effects: Effects) -> None:

@@ -34,7 +34,7 @@ class Version(NamedTuple, Generic[V]):
     value: V
 
 
-class Stored(NamedTuple):
+class StoredBytes(NamedTuple):
     """What a call puts into a file from byte ``start`` up to ``end``: ``data``, or zeros where that is None."""
 
     start: int
@@ -69,7 +69,7 @@ class TracedFile:
     content: bytes = b""
     target: str = ""
     sizes: list[Version[int]] = field(default_factory=list)
-    stored: list[Version[Stored]] = field(default_factory=list)
+    stored: list[Version[StoredBytes]] = field(default_factory=list)
     modes: list[Version[int]] = field(default_factory=list)
     followed: bool = True
 
@@ -137,7 +137,7 @@ class Effects:
             of.content, of.target = node.content, node.target
             of.sizes.append(Version(AT_FIRST, node.size))
             for at, piece in (node.pieces or {}).items():
-                of.stored.append(Version(AT_FIRST, Stored(at, at + len(piece), piece)))
+                of.stored.append(Version(AT_FIRST, StoredBytes(at, at + len(piece), piece)))
             if node.mode is not None:
                 of.modes.append(Version(AT_FIRST, node.mode))
             made.lead(AT_FIRST, path, file)
@@ -152,7 +152,7 @@ class Effects:
         """Call number ``call`` gives a file another size (bytes)."""
         of = self.files[file]
         if size < of.size:
-            of.stored.append(Version(call, Stored(size, of.size, None)))
+            of.stored.append(Version(call, StoredBytes(size, of.size, None)))
         of.sizes.append(Version(call, size))
 
     def lead(self, call: int, path: str, file: int | None) -> None:

@@ -27,7 +27,7 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"
 """Below these no file is on a disk."""
 
 
-def elsewhere(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
+def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
     """The file of each call that changes or syncs one, where neither that nor another one of the call is at or below
     ``root``: by its path as the program has it, whose ``/`` may be the guest's ``world``."""
     paths, found = Paths(root, calls), list[str]()

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from bob.errors import RecordingError
 from bob.observe.observation import Node
-from bob.program.processes import Inherited
+from bob.program.processes import PerProcess
 from bob.program.stack import caller
 from bob.program.strace import EXECUTES, FORKS, WRITES, SystemCall, name_of
 from bob.program.untraced import HARMLESS, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Mappings, OpenFile
-from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, Stored, Version, handle
-from bob.protocol.meant import Meant
+from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, StoredBytes, Version, handle
+from bob.protocol.meant import PathResolver
 from bob.text import printable
 from bob.workload import operations as ops
 from bob.workload.language import UNOBSERVED
@@ -39,10 +39,10 @@ class _Follower:
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
         self._calls, self._root = calls, root
-        self._meant = Meant(calls, root, self.effects)
+        self._meant = PathResolver(calls, root, self.effects)
         self._paths, self._descriptors = self._meant.paths, self._meant.descriptors
         self._mapped = Mappings(calls)
-        self._programs = Inherited[str](calls, "CLONE_VM", str, str)
+        self._programs = PerProcess[str](calls, "CLONE_VM", str, str)
         self._number = AT_FIRST
 
     def take(self, number: int, call: SystemCall) -> None:
@@ -199,7 +199,7 @@ class _Follower:
         """A call puts ``data`` into a file from byte ``start``."""
         file, end = self.effects.files[open_file.file], start + len(data)
         is_append = end > file.size
-        file.stored.append(Version(self._number, Stored(start, end, data)))
+        file.stored.append(Version(self._number, StoredBytes(start, end, data)))
         if is_append:
             file.sizes.append(Version(self._number, end))
         words = self._meant.words(open_file.file, path)
@@ -292,7 +292,7 @@ class _Follower:
             return
         file, end = self.effects.files[open_file.file], start + length
         if "PUNCH_HOLE" in mode or "ZERO_RANGE" in mode:
-            file.stored.append(Version(self._number, Stored(start, end, None)))
+            file.stored.append(Version(self._number, StoredBytes(start, end, None)))
         if "KEEP_SIZE" not in mode and end > file.size:
             file.sizes.append(Version(self._number, end))
         self._say(call, f"fallocate {length} bytes at {start} of {self._meant.words(open_file.file, path)}")

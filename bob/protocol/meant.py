@@ -11,7 +11,7 @@ from bob.protocol.descriptors import Descriptors, OpenFile
 from bob.protocol.effects import Effects, handle
 
 
-class Meant:
+class PathResolver:
     """Names and descriptors of all processes, as the calls so far have left them in ``effects``."""
 
     def __init__(self, calls: Sequence[SystemCall], root: str, effects: Effects) -> None:

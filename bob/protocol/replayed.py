@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from bob.observe.observation import Node
-from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, Stored, handle
+from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, StoredBytes, handle
 from bob.workload import operations as ops
 from bob.workload.history import PERMISSIONS, SPECIAL_FILES, FileKind, History, HistoryStep, Inode, Thing
 from bob.workload.operations import Operation, Replacing, Workload
@@ -66,11 +66,11 @@ class LongInode(Inode):
     __slots__ = ("_count", "_size", "_stored", "first")
 
     first: bytes
-    _stored: Sequence[Stored]
+    _stored: Sequence[StoredBytes]
     _count: int
     _size: int
 
-    def __init__(self, first: bytes, stored: Sequence[Stored], count: int, size: int, was: Inode) -> None:
+    def __init__(self, first: bytes, stored: Sequence[StoredBytes], count: int, size: int, was: Inode) -> None:
         for name in _BESIDE_CONTENTS:
             object.__setattr__(self, name, getattr(was, name))
         for name, value in (("first", first), ("_stored", stored), ("_count", count), ("_size", size)):
@@ -89,7 +89,7 @@ class LongInode(Inode):
     def read(self, start: int, stop: int) -> bytes:
         """As that of any inode; what one call has stored alone is found at once."""
         stop = min(stop, self._size)
-        over: list[Stored] = []
+        over: list[StoredBytes] = []
         for place in range(self._count - 1, -1, -1):
             one = self._stored[place]
             if one.start < stop and start < one.end:
@@ -97,7 +97,7 @@ class LongInode(Inode):
                 if one.start <= start and stop <= one.end:
                     break
         else:
-            over.append(Stored(0, len(self.first), self.first))
+            over.append(StoredBytes(0, len(self.first), self.first))
         found = bytearray(max(stop - start, 0))
         for first, end, data in reversed(over):
             begin, until = max(start, first), min(stop, end)
@@ -191,7 +191,7 @@ class _CallTree:
         self.things = [Thing(number, FileKind(file.kind), -1) for number, file in enumerate(effects.files)]
         self._names = {"/": ROOT_FILE}
         self._links = Counter({ROOT_FILE: 1})
-        self._stored: dict[int, list[Stored]] = {}
+        self._stored: dict[int, list[StoredBytes]] = {}
         self._inodes = {ROOT_FILE: _inode(before.get("/", Node("directory")))}
         self._handles = {handle(number): number for number in range(len(effects.files))}
         self.things[ROOT_FILE].names.add("/")
@@ -234,11 +234,11 @@ class _CallTree:
                 self._make(number, deed, path)
             case ops.Write(_, int(offset), length):
                 size = max(self._inodes[file].size, offset + length)
-                self._store(file, size, Stored(offset, offset + length, deed.data))
+                self._store(file, size, StoredBytes(offset, offset + length, deed.data))
                 return file, offset, length
             case ops.Truncate(_, size):
                 before = self._inodes[file].size
-                self._store(file, size, *([Stored(size, before, None)] if size < before else []))
+                self._store(file, size, *([StoredBytes(size, before, None)] if size < before else []))
             case ops.Fallocate():
                 return self._allocate(file, operation)
             case ops.Rename(old_path, new_path, replacing):
@@ -265,7 +265,7 @@ class _CallTree:
         mode = 0o777 if isinstance(deed.operation, ops.Symlink) else deed.mode
         self._inodes[deed.file] = Inode(links=0, mode=mode, owner=owner)
 
-    def _store(self, file: int, size: int, *stored: Stored) -> None:
+    def _store(self, file: int, size: int, *stored: StoredBytes) -> None:
         """A file has this ``size`` now (bytes), and in it what was ``stored``."""
         was, log = self._inodes[file], self._stored.setdefault(file, [])
         initial = was.first if isinstance(was, LongInode) else was.content
@@ -276,7 +276,7 @@ class _CallTree:
         size, end = self._inodes[file].size, operation.offset + operation.length
         size = max(size, end) if operation.mode.grows else size
         is_zeroed = operation.mode.zeroes and operation.offset < size
-        self._store(file, size, *([Stored(operation.offset, min(end, size), None)] if is_zeroed else []))
+        self._store(file, size, *([StoredBytes(operation.offset, min(end, size), None)] if is_zeroed else []))
         return (file, operation.offset, operation.length) if operation.mode.zeroes else None
 
     def _name(self, path: str, file: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
 from bob.subject import Layer, Subject
 from bob.workload import operations as ops
-from bob.workload.history import Performed
+from bob.workload.history import PerformedOperation
 from bob.workload.operations import How, Workload
 from bob.workload.simulation import simulate
 
@@ -42,12 +42,12 @@ def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
     """What is done, as the agent takes it, and the data of its operations in one piece."""
     history, _setup, performed = simulate(workload)
     operations, blob = encode(performed)
-    finish, _ = encode([Performed(operation, 0) for operation in workload.finish.operations])
+    finish, _ = encode([PerformedOperation(operation, 0) for operation in workload.finish.operations])
     paths = sorted({name for thing in history.things for name in thing.names})
     return OperationsDocument(operations, finish, workload.finish.natural, workload.finish.phase, paths), blob
 
 
-def encode(performed: Sequence[Performed]) -> tuple[list[list[Any]], bytes]:
+def encode(performed: Sequence[PerformedOperation]) -> tuple[list[list[Any]], bytes]:
     """Operations as the agent takes them (number, verb, arguments, where its data is), and their data in one piece."""
     encoded: list[list[Any]] = []
     pieces: list[bytes] = []
@@ -60,7 +60,7 @@ def encode(performed: Sequence[Performed]) -> tuple[list[list[Any]], bytes]:
     return encoded, b"".join(pieces)
 
 
-def _system_call(done: Performed) -> tuple[str, list[Any]]:
+def _system_call(done: PerformedOperation) -> tuple[str, list[Any]]:
     match done.operation:
         case ops.Write(path, offset, _length, how):
             return "write", [path, done.offset, how.value, offset is None and how is not How.MMAP]

@@ -151,7 +151,7 @@ def _end(run: str) -> None:
 
 
 @dataclass(slots=True)
-class _Handed:
+class _HandedPart:
     """A part that some worker has, or will have, as a ``parcel``: the ``future``, the workers that ``may`` do it (None:
     any), how often one failed, and what was told of the ``attempt`` that is under way."""
 
@@ -173,7 +173,7 @@ class Workers:
     def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
         self._client, self._run, self._progress = client, run, progress
         self._environment = environment and _shared(environment)
-        self._handed: dict[str, _Handed] = {}
+        self._handed: dict[str, _HandedPart] = {}
         self._ended: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
         self._unfit: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -199,7 +199,7 @@ class Workers:
         try:
             while True:
                 for part in parts.ready(self):
-                    self._submit(_Handed(part, parcel_of(part, self._run)))
+                    self._submit(_HandedPart(part, parcel_of(part, self._run)))
                 if not self._handed:
                     return
                 part, piece = self.finished()
@@ -253,7 +253,7 @@ class Workers:
                         yield handed.part, handed.future.result(timeout=CONNECT_SECONDS)
             time.sleep(_LOOK_SECONDS / 5)
 
-    def _submit(self, handed: _Handed) -> None:
+    def _submit(self, handed: _HandedPart) -> None:
         if self._environment is not None:
             known = {**self._environment, **(handed.parcel.environment or {})}
             handed.parcel = replace(handed.parcel, environment=known)
@@ -279,7 +279,7 @@ class Workers:
         """The workers of now that are not known to be unfit."""
         return [address for address in self._client.nthreads() if address not in self._unfit]
 
-    def _piece(self, handed: _Handed, future: Any) -> ParcelResult | None:
+    def _piece(self, handed: _HandedPart, future: Any) -> ParcelResult | None:
         """What became of a parcel; None where its worker was lost with it, and another one does it anew."""
         from distributed.scheduler import KilledWorker
 
@@ -301,7 +301,7 @@ class Workers:
                 return replace(piece, files=b"", unfit=f"its {', '.join(differs)}, which the others' is not")
         return piece
 
-    def _is_given_up(self, handed: _Handed, reason: str, piece: ParcelResult) -> bool:
+    def _is_given_up(self, handed: _HandedPart, reason: str, piece: ParcelResult) -> bool:
         """Take note that a worker could not do a parcel; whether that is given up."""
         self._undo(handed)
         handed.tries += 1
@@ -338,7 +338,7 @@ class Workers:
             for kind, title, *numbers in words:
                 self._pass_on(handed, str(kind), str(title), list(map(int, numbers)))
 
-    def _pass_on(self, handed: _Handed, kind: str, title: str, numbers: Sequence[int]) -> None:
+    def _pass_on(self, handed: _HandedPart, kind: str, title: str, numbers: Sequence[int]) -> None:
         match kind:
             case "step":
                 self._progress.step(f"{handed.worker}: {title}")
@@ -352,7 +352,7 @@ class Workers:
                 handed.finished.add(title)
                 self._progress.finished(title, numbers[0])
 
-    def _undo(self, handed: _Handed) -> None:
+    def _undo(self, handed: _HandedPart) -> None:
         """An attempt is over: of workloads that it had not finished nothing is known. What it had finished is done
         again, and not counted twice."""
         handed.attempt = ""

@@ -24,7 +24,7 @@ from bob.run.witness_image import by_image
 from bob.story.timeline import alike
 from bob.trace.differences import by_sector
 from bob.trace.replay_log import CRASH, ReplayStep, steps
-from bob.witness.document import Witness, read, told
+from bob.witness.document import Witness, read, timeline_of
 
 ATTEMPTS = 5
 """So often is the workload recorded at most, for a recording that has the crash of the witness."""
@@ -47,7 +47,7 @@ class LogCrash:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedLog:
     """The log of a ``witness``'s workload, and where its crash is; None: the recording came out otherwise this time."""
 
     witness: Witness
@@ -55,7 +55,7 @@ class Exported:
     crash: LogCrash | None
 
 
-def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> Exported:
+def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
     """Record the workload of the witness in ``path`` again, for its log.
 
     Raises, before anything is started, MalformedError for what is no witness, and UsageError for the witness of a crash
@@ -84,11 +84,11 @@ def record_again(agent: Agent, witness: Witness) -> Case:
     return Case.of(made, witness.workload, witness.base, recording, witness.model)
 
 
-def exported(witness: Witness, case: Case) -> Exported:
+def exported(witness: Witness, case: Case) -> ExportedLog:
     """The log of ``case``, with the crash of ``witness`` in it if it is there."""
     plan, state = case.plan, witness.state
     if not _has(case, witness):
-        return Exported(witness, steps(plan.trace), None)
+        return ExportedLog(witness, steps(plan.trace), None)
     point = plan.points[state.point]
     log = steps(plan.trace, point.time)
     entry = next(number for number, step in enumerate(log) if step.entry.mark == CRASH)
@@ -106,7 +106,7 @@ def exported(witness: Witness, case: Case) -> Exported:
         other=sum(here.get(sector) != there.get(sector) for sector in here.keys() | there.keys()),
         prefix=first if after <= gone and not part else None,
     )
-    return Exported(witness, log, crash)
+    return ExportedLog(witness, log, crash)
 
 
 def _has(case: Case, witness: Witness) -> bool:
@@ -115,5 +115,5 @@ def _has(case: Case, witness: Witness) -> bool:
         check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
     except MalformedError:
         return False
-    line = told(case, witness.state, witness.timeline.causes)
+    line = timeline_of(case, witness.state, witness.timeline.causes)
     return alike(line, witness.timeline)

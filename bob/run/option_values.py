@@ -16,7 +16,7 @@ from bob.catalogue.probe_files import Probe
 from bob.catalogue.probe_files import load as load_probe
 from bob.catalogue.sets import RowSet, probes_of
 from bob.errors import UsageError, meant
-from bob.options import Existing, Words
+from bob.options import ExistingPath, Words
 from bob.program.folder import shipped_programs
 from bob.program.sets import load_program_set, program_set_names
 from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
@@ -163,9 +163,9 @@ def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
     return str(word)
 
 
-EXISTING = Existing()
-EXISTING_FILE = Existing(folder=False)
-EXISTING_FOLDER = Existing(file=False)
+EXISTING = ExistingPath()
+EXISTING_FILE = ExistingPath(folder=False)
+EXISTING_FOLDER = ExistingPath(file=False)
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)

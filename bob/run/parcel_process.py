@@ -39,7 +39,7 @@ from bob.store.run_directory import FOLDERS, RunDirectory, request_of
 from bob.version import __version__
 
 
-class Telling:
+class ParcelProgress:
     """A Progress that writes what it is told down for another process."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -88,12 +88,12 @@ def main(folder: Path) -> int:
     threading.Thread(target=_until_left_alone, daemon=True).start()
     give_back_what_is_freed()
     parcel: Parcel = pickle.loads((folder / "parcel").read_bytes())
-    answer = done(parcel, folder / "run", Telling(told))
+    answer = done(parcel, folder / "run", ParcelProgress(told))
     (folder / "answer").write_bytes(pickle.dumps(answer))
     return 0
 
 
-def done(parcel: Parcel, folder: Path, progress: Telling) -> ParcelResult:
+def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult:
     """What became of ``parcel``, without its files: they are in the new ``folder``."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def done(parcel: Parcel, folder: Path, progress: Telling) -> ParcelResult:
     return ParcelResult(b"", environment)
 
 
-def _environment(request: ProbeRequest, progress: Telling) -> Environment:
+def _environment(request: ProbeRequest, progress: ParcelProgress) -> Environment:
     image = image_called(request.image, progress.step, request.host.connect)
     check_kernel(image)
     with guests_of(image, request.host.connect, progress.step) as hypervisor:
@@ -137,7 +137,7 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
     return ", ".join(f"{name} is {found.get(name)}, and the run has {wanted[name]}" for name in names)
 
 
-def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: Telling) -> None:
+def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:
     """See what a crash leaves of some workloads of ``run``, which keeps it."""
     image = image_called(request.image, progress.step, request.host.connect)
     fs = request.configuration.fs

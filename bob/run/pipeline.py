@@ -25,13 +25,13 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import GuestSource
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, StateSink
-from bob.run.tasks import Explored, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
+from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink
+from bob.run.tasks import ExploredCase, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
 from bob.store.refused import RefusedWorkload
 from bob.trace.base import Base
 
@@ -65,7 +65,7 @@ class Pipeline(JobQueue):
     def __exit__(self, *_: object) -> None:
         self._pool.stop()
 
-    def result(self, task: int, number: int) -> Explored | RefusedWorkload | None:
+    def result(self, task: int, number: int) -> ExploredCase | RefusedWorkload | None:
         """Return the result of workload ``number`` of a task, once. None means that only the run directory has it: it
         was done before, or too many results were waiting.
 
@@ -120,12 +120,14 @@ class Pipeline(JobQueue):
             self._jobs.append(observation)
             self._pool.changed.notify_all()
 
-    def finish(self, work: TaskUnderWay, number: int, states: int, result: Explored | RefusedWorkload) -> None:
+    def finish(self, work: TaskUnderWay, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
         """Note the ``result`` of a workload, and that so many of its ``states`` were tried one by one."""
         self.progress.finished(work.left[number].title, work.task.effort.budget - states)
         with self._pool.changed:
-            others = [one.recorded for each in self._work for one in each.results.values() if isinstance(one, Explored)]
-            is_held = not isinstance(result, Explored) or not others or may_wait(result.recorded, others)
+            others = [
+                one.recorded for each in self._work for one in each.results.values() if isinstance(one, ExploredCase)
+            ]
+            is_held = not isinstance(result, ExploredCase) or not others or may_wait(result.recorded, others)
             work.results[number] = result if is_held else None
             self._pool.changed.notify_all()
 
@@ -146,7 +148,7 @@ class _WorkloadJob(Job):
         self._pipeline.progress.step(f"unknown: {task.configuration.name}, {self.title}: {reason}{at}")
         self._finish(RefusedWorkload(self._workload, reason))
 
-    def _finish(self, result: Explored | RefusedWorkload) -> None:
+    def _finish(self, result: ExploredCase | RefusedWorkload) -> None:
         self._pipeline.finish(self._work, self._number, self.states, result)
 
 
@@ -210,14 +212,14 @@ class _ObservationJob(_WorkloadJob):
 
     verb = "observed"
     recorded: RecordedCase | None = None
-    _seen: Observed | None = None
+    _seen: Observations | None = None
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
         recorded = self.recorded = self.recorded or read_back(task, self._number)
         self._seen = explore(agent, task.configuration, recorded.case.asked, task.effort, tell, task.sights)
         if self._seen.died:
-            raise Lost(self._seen.lost)
+            raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None
         self._keep(recorded, self._seen)
         is_large = recorded.case.recording.log_bytes > LARGE_LOG_BYTES
@@ -227,12 +229,12 @@ class _ObservationJob(_WorkloadJob):
         return can_go_on
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        if isinstance(error, Lost) and self.recorded is not None and self._seen is not None:
+        if isinstance(error, LostGuest) and self.recorded is not None and self._seen is not None:
             self._keep(self.recorded, self._seen)
         else:
             super().give_up(error, reason, trace)
 
-    def _keep(self, recorded: RecordedCase, seen: Observed) -> None:
+    def _keep(self, recorded: RecordedCase, seen: Observations) -> None:
         kept = self._task.run.keep_observed(self._folder, self._workload, seen, self.first_loss)
         self.recorded = self._seen = None  # they may be large
-        self._finish(Explored(recorded, kept))
+        self._finish(ExploredCase(recorded, kept))

@@ -38,7 +38,7 @@ Errand = Callable[[], None]
 """Work that a worker does without a guest of the queue."""
 
 
-class Lost(Exception):
+class LostGuest(Exception):
     """The guest was lost on the way, and the job has a part of its answer. The message says how it was lost."""
 
 
@@ -235,9 +235,9 @@ class Pool:
         trace = ""
         try:
             can_go_on = job.do(agent, tell)
-        except (GuestLost, AgentBroken, Lost) as loss:
+        except (GuestLost, AgentBroken, LostGuest) as loss:
             error: Exception = loss
-            reason = str(loss) if isinstance(loss, Lost) else what_happened(loss, job.when)
+            reason = str(loss) if isinstance(loss, LostGuest) else what_happened(loss, job.when)
             if not self.is_stopped and job.first_loss is None:
                 self._begin_anew(job, reason, queue)
                 return False, False

@@ -32,8 +32,8 @@ from bob.result import (
 from bob.run.agents import GuestSource, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
-from bob.run.tasks import Explored, Task
-from bob.run.timings import Timed, TimedWork, timed
+from bob.run.tasks import ExploredCase, Task
+from bob.run.timings import TimedProgress, TimedWork, timed
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
@@ -141,7 +141,7 @@ class Prober:
         self,
         columns: Sequence[AskedColumn],
         pipeline: Pipeline,
-        progress: Timed,
+        progress: TimedProgress,
         crash_recoveries: Callable[[AskedColumn, Sequence[Workload]], None],
     ) -> None:
         self._columns = columns
@@ -187,7 +187,7 @@ class Prober:
         asked = self._columns[place]
         if (item := self._pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
-        elif isinstance(item, Explored):
+        elif isinstance(item, ExploredCase):
             column.add(item.recorded.case, item.observed)
             return item.recorded.case.recording.log_bytes
         else:

@@ -9,7 +9,7 @@ from functools import partial
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
-from bob.apm.allowed import Foreseen
+from bob.apm.allowed import TreeOracle
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.counting import StateCount, count
 from bob.apm.crashes import ModelStates
@@ -27,7 +27,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.program_result import ModelResult
-from bob.observe.built import BuiltChecking, TreeBuilder
+from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node, Observation
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
@@ -86,7 +86,7 @@ def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
 
 
 @dataclass(frozen=True, slots=True)
-class Modelled:
+class ModelAnswer:
     """The answer of a ``model``, and what it ``allows``."""
 
     model: Model
@@ -103,7 +103,7 @@ def hold_against(
     jobs: int,
     progress: Progress,
     explaining: Callable[[str], Explaining],
-) -> tuple[list[Modelled], tuple[DiagramStep, ...]]:
+) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
     """The answer of each of ``models`` for a program that was recorded, and what its calls turned out to do; at most
     the budget of the request is spent on distinct trees for each. ``explaining`` is what makes the explanations of one,
     by its name."""
@@ -117,20 +117,20 @@ def hold_against(
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
         work = _ModelledProgram(guests, image, case, request, again, apart, before, jobs, progress)
-        _trust(guests, image, case, (before, after), progress)
+        _validate_checker(guests, image, case, (before, after), progress)
         progress.planned(len(models), len(models) * request.budget)
     except Exception as broken:
         reason = _reason(broken, explaining("by models"))
-        return [Modelled(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models], steps
+        return [ModelAnswer(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models], steps
     return [_looked(work, model, notes, explaining(model.name)) for model in models], steps
 
 
-def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
+def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
     """The answer of a model; it costs none of another one, nor that of a file system."""
     try:
         return work.look(model, notes, explaining)
     except Exception as broken:
-        return Modelled(model, unknown(model.name, model.about, _reason(broken, explaining)), UNKNOWN)
+        return ModelAnswer(model, unknown(model.name, model.about, _reason(broken, explaining)), UNKNOWN)
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
@@ -147,7 +147,7 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
     return explaining.broke(broken)
 
 
-def foreseeing(
+def allowed_by_models(
     guests: AnyGuests, image: Image, case: ProgramCase, models: Sequence[Model], progress: Progress
 ) -> list[Allows]:
     """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
@@ -156,14 +156,14 @@ def foreseeing(
         again, _notes = protocol_of(case, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
-            each = [Foreseen(pairs, model.promised, again.told) for model in models]
+            each = [TreeOracle(pairs, model.promised, again.told) for model in models]
             return [_but_for_logs(Allows(one.allows, one.clauses), case.work, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
         pass  # what is not known is counted
     return [UNKNOWN] * len(models)
 
 
-def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
+def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
     """The vulnerabilities of a real file system with a tree that a model does not allow, by what it ``allows``, each
     with the clauses that forbid the first such tree; and of how many trees it is not known whether it allows them."""
     found: dict[Key, tuple[str, ...]] = {}
@@ -176,7 +176,7 @@ def unforeseen(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tupl
     return found, undecided
 
 
-def _trust(
+def _validate_checker(
     guests: AnyGuests,
     image: Image,
     case: ProgramCase,
@@ -190,8 +190,8 @@ def _trust(
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
         put_program(agent, program)
-        spoilt = [BuiltChecking(after, said, spoiler) for spoiler in program.must_fail]
-        asked = [BuiltChecking(before, b""), BuiltChecking(after, said), *spoilt]
+        spoilt = [BuiltTree(after, said, spoiler) for spoiler in program.must_fail]
+        asked = [BuiltTree(before, b""), BuiltTree(after, said), *spoilt]
         return TreeBuilder(agent, root).check(asked, program.seconds)
 
     try:
@@ -230,7 +230,7 @@ class _ModelledProgram:
         self._answers: dict[bytes, CheckerAnswer] = {}
         self._pairs: Graph | None = None
 
-    def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> Modelled:
+    def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
         """Try what ``model`` allows, and judge it."""
         self.progress.step(f"building what {model.name} allows of {self.case.work.name}")
         self.progress.recorded(model.name)
@@ -245,7 +245,7 @@ class _ModelledProgram:
             builders[agent] = TreeBuilder(agent, self.root)
 
         def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
-            asked = [BuiltChecking(tree, state.told) for state, tree in built]
+            asked = [BuiltTree(tree, state.told) for state, tree in built]
             return builders[agent].check(asked, self.case.work.seconds)
 
         queue = StateQueue(
@@ -293,7 +293,7 @@ class _ModelledProgram:
             looked, self.case.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
         )
         allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
-        return Modelled(model, result, _but_for_logs(allows, self.case.work, self._before))
+        return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self._before))
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
         """By the list of all that the model allows, where there is one, and else by what a tree shows, unless the
@@ -302,14 +302,14 @@ class _ModelledProgram:
         if len(self._again.history.operations) <= MOST_IN_PAIRS:
             if self._pairs is None:
                 self._pairs = graph(self._again.workload, self._apart)
-            foreseen = Foreseen(self._pairs, model.promised, self._again.told)
+            foreseen = TreeOracle(self._pairs, model.promised, self._again.told)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
         return by_list(tries, by_pairs, model) if is_all else by_pairs
 
 
-def unasked(model: Model) -> Modelled:
+def unasked(model: Model) -> ModelAnswer:
     """Of a model that has its answer elsewhere: here it is only held against what a file system leaves."""
-    return Modelled(model, unknown(model.name, model.about, ""), UNKNOWN)
+    return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 
 def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) -> Allows:

@@ -14,7 +14,7 @@ from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
-from bob.protocol.elsewhere import elsewhere
+from bob.protocol.elsewhere import files_outside
 from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replayed import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
@@ -65,7 +65,7 @@ def protocol_of(
         left.append(f"no file has these flags in these states: {named(flagged)}")
     if logged:
         left.append(f"{_are_left_out(logged, 'its logs')}: {named(program.logs)}")
-    if others := elsewhere(said.calls, ROOT, WORLD):
+    if others := files_outside(said.calls, ROOT, WORLD):
         left.append(f"{_are_left_out(len(others), 'files elsewhere')}: {named(list(dict.fromkeys(others)))}")
     if any(call.name == STORE for call in said.calls):
         left.append("what it stores through mappings counts as stored just before its next call")

@@ -17,7 +17,7 @@ from bob.crash.legal import count_writes, growth_points
 from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
-from bob.observe.session import Checking, Session
+from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
@@ -79,7 +79,7 @@ def preflight_of(case: ProgramCase) -> Preflight:
     return Preflight(case.name, len(parts) - 1, len(transcript.told), calls, len(parts), states)
 
 
-def take(
+def record_program_run(
     guests: AnyGuests,
     image: Image,
     program: Program,
@@ -219,7 +219,7 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
     write_document(folder / "told.json", more)
 
 
-def trust(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
+def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
     """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
     a clean end leaves, or accepts what the program says that it must refuse."""
     program, plan, told = case.work, case.plan, case.transcript.told
@@ -231,9 +231,9 @@ def trust(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress
         put_program(agent, program)
         session = session_of(agent, case)
         asked = [
-            Checking(plan.composer.delta(pristine), b""),
-            Checking(plan.composer.delta(complete), told),
-            *(Checking(plan.composer.delta(complete), told, spoiler) for spoiler in program.must_fail),
+            CheckerRun(plan.composer.delta(pristine), b""),
+            CheckerRun(plan.composer.delta(complete), told),
+            *(CheckerRun(plan.composer.delta(complete), told, spoiler) for spoiler in program.must_fail),
         ]
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 

@@ -24,7 +24,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.reliance import calls_with_effects, effects_of
 from bob.observe.observation import Node
 from bob.observe.observed import without_numbers
-from bob.observe.session import Checking, Session
+from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
@@ -34,7 +34,7 @@ from bob.record.recorder import put_program, record_program
 from bob.run.program_recording import case_of, framed, framed_if_any, session_of, tellings
 from bob.story.timeline import ProgramCallEvent
 from bob.text import plural
-from bob.witness.document import Showing, Witness
+from bob.witness.document import ShownState, Witness
 
 BATCH = 10
 """So many states are mounted in one request."""
@@ -54,7 +54,7 @@ class ProgramShrinker:
         self._agent, self._found, self._claim = agent, found, claim
         self._budget = budget
 
-    def shrunk(self, progress: Progress) -> tuple[Showing | None, Sequence[ProgramCallEvent]]:
+    def shrunk(self, progress: Progress) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
         """What departs least of all that shows the same, with the program's calls up to the crash; None where nothing
         that was looked at shows it, in several recordings."""
         put_program(self._agent, self._claim.program)
@@ -68,7 +68,7 @@ class ProgramShrinker:
                 return smaller, calls
         return None, ()
 
-    def _recorded_again(self, progress: Progress) -> tuple[Showing | None, Sequence[ProgramCallEvent]]:
+    def _recorded_again(self, progress: Progress) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
         """The same, of one recording."""
         found, program = self._found, self._claim.program
         try:
@@ -86,7 +86,7 @@ class ProgramShrinker:
             progress.step(what)
             for state, answer in checker.answers(states):
                 if self._is_the_same(answer):
-                    showing = Showing(case, state, self._claim, evidence(answer))
+                    showing = ShownState(case, state, self._claim, evidence(answer))
                     return self._explained(showing, checker, again, ends, progress)
         return None, ()
 
@@ -105,12 +105,12 @@ class ProgramShrinker:
 
     def _explained(
         self,
-        best: Showing,
+        best: ShownState,
         checker: _Checker,
         again: ProgramCase,
         ends: Sequence[dict[str, Node] | None],
         progress: Progress,
-    ) -> tuple[Showing, Sequence[ProgramCallEvent]]:
+    ) -> tuple[ShownState, Sequence[ProgramCallEvent]]:
         """The same with the writes that it hangs on, whose neighbours are looked at, and with the program's calls."""
         points, start = best.case.plan.points, best.case.plan.trace.start.seconds
         near = [state for group in Neighbours(points).groups(best.state) for _write, state in group]
@@ -169,7 +169,7 @@ class _Checker:
             if found.mounted and found.unseen is None:  # or else two of them need not be one tree
                 new.setdefault(outcome, state)
         if new:
-            asked = [Checking(composer.delta(state), self._claim.told) for state in new.values()]
+            asked = [CheckerRun(composer.delta(state), self._claim.told) for state in new.values()]
             answers = self._session.check_program(asked, payload, self._claim.program.seconds)
             self._answers.update(zip(new, answers, strict=True))
 

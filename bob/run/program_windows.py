@@ -19,8 +19,8 @@ from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observed, Seen
-from bob.observe.session import Checking
+from bob.observe.observed import ExploredState, Observations
+from bob.observe.session import CheckerRun
 from bob.observe.sights import Sights
 from bob.program.answer import Batches, CheckerAnswer
 from bob.program.case import ProgramCase
@@ -28,7 +28,7 @@ from bob.program.transcript import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.agents import AnyGuests
-from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
+from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
 from bob.run.program_recording import session_of
 
 LEAST_SAMPLED = 3
@@ -38,7 +38,7 @@ BATCH = 10
 one."""
 
 
-def look(
+def explore_windows(
     guests: AnyGuests, image: Image, case: ProgramCase, request: ProbeRequest, jobs: int, progress: Progress
 ) -> list[Looked]:
     """Explore all windows, in several guests side by side, and return what is there, in their order."""
@@ -81,12 +81,12 @@ class _WindowJob(Job):
                 observed = replace(observed, lost=what_happened(loss, self.when))
         self.looked = Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed)
         if not agent.is_sound:
-            raise Lost(observed.lost)
+            raise LostGuest(observed.lost)
         self._finished()
         return True
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        if not isinstance(error, Lost):
+        if not isinstance(error, LostGuest):
             raise error
         self._finished()
 
@@ -118,13 +118,13 @@ def _check(
     case: ProgramCase,
     window: Window,
     request: ProbeRequest,
-    observed: Observed,
+    observed: Observations,
     checked: _CheckerRuns,
     tell: StateSink,
 ) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain. Then run it on a sample of
     other states with the same tree, and once more where it did not end."""
-    of: dict[int, list[Seen]] = {}
+    of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:
             of.setdefault(seen.outcome, []).append(seen)
@@ -138,7 +138,7 @@ def _check(
         while some := list(islice(asked, batches.size)):
             tell(0)
             began = time.monotonic()
-            checkings = [Checking(plan.composer.delta(state), window.told) for _outcome, state in some]
+            checkings = [CheckerRun(plan.composer.delta(state), window.told) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), case.work.seconds)
             batches.took(len(some), time.monotonic() - began)
             for (outcome, _state), answer in zip(some, answers, strict=True):

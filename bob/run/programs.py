@@ -44,10 +44,10 @@ from bob.protocol.unsynced import unsynced
 from bob.result import Environment
 from bob.run.agents import KeptGuests
 from bob.run.prober import environment_of
-from bob.run.program_models import UNKNOWN, Allows, foreseeing, hold_against, unasked, unforeseen
+from bob.run.program_models import UNKNOWN, Allows, allowed_by_models, hold_against, unasked, unpredicted
 from bob.run.program_parts import asked_of, spread
-from bob.run.program_recording import Preflight, frames_of, preflight_of, take, tellings, trust
-from bob.run.program_windows import look
+from bob.run.program_recording import Preflight, frames_of, preflight_of, record_program_run, tellings, validate_checker
+from bob.run.program_windows import explore_windows
 from bob.run.timings import TimedWork, timed
 from bob.schema import decode, encode
 from bob.store.lock import writing
@@ -57,7 +57,7 @@ from bob.story.timeline import ProgramCallEvent
 from bob.text import printable
 from bob.version import __version__
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 
 
 def try_program(
@@ -124,8 +124,10 @@ def _tried(
         for number, request in zip(numbers, requests, strict=True):
             try:
                 like = next(iter(every.values()), None)
-                case = take(guests, image, program, request, progress, run, number, stores=bool(models), like=like)
-                trust(guests, image, case, progress)
+                case = record_program_run(
+                    guests, image, program, request, progress, run, number, stores=bool(models), like=like
+                )
+                validate_checker(guests, image, case, progress)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == held:
                     raise
@@ -158,7 +160,7 @@ def _tried(
             save()
         with timed(work, progress) as watcher:
             for number, case in explored.items():
-                looked = look(guests, image, case, asked[number], jobs, watcher)
+                looked = explore_windows(guests, image, case, asked[number], jobs, watcher)
                 watcher.lap()
                 explaining = _explaining(run, program, case.name)
                 said = case.transcript
@@ -173,7 +175,7 @@ def _tried(
                 beside = _explaining(run, program, f"{case.name} by models")
                 allows = [one.allows for one in modelled]
                 if models and number != held and result.vulnerabilities:
-                    foreseen = partial(foreseeing, guests, image, case, models, watcher)
+                    foreseen = partial(allowed_by_models, guests, image, case, models, watcher)
                     allows = beside.made(foreseen, [UNKNOWN] * len(models))
                 held_each = [
                     beside.made(partial(_held, answer, model, each, result, looked, case, environment.kernel), answer)
@@ -199,7 +201,7 @@ def _held(
 ) -> ModelResult:
     """The answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of which
     ``looked`` was seen."""
-    missing, undecided = unforeseen(allows, looked)
+    missing, undecided = unpredicted(allows, looked)
     if undecided:
         words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
         answer = replace(answer, notes=(*answer.notes, words))
@@ -239,9 +241,9 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     """
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
-        cases = [take(hypervisor, image, program, request, progress) for request in requests]
+        cases = [record_program_run(hypervisor, image, program, request, progress) for request in requests]
         for case in cases:
-            trust(hypervisor, image, case, progress)
+            validate_checker(hypervisor, image, case, progress)
     return list(map(preflight_of, cases))
 
 
@@ -316,7 +318,7 @@ def _with_witnesses(
         assert one.easiest is not None
         window, state = looked[one.easiest.place], one.easiest.state
         case, causes = window.case, causes_of(window, state)
-        showing = Showing(case, state, claim_of(taken.work, one), one.evidence, causes)
+        showing = ShownState(case, state, claim_of(taken.work, one), one.evidence, causes)
         document: Mapping[str, Any] = witness.write(
             showing,
             environment=asdict(environment),
@@ -324,7 +326,7 @@ def _with_witnesses(
             writes=writes,
         )
         path = run.save_witness(f"{number:02d}-{place}-{one.consequence.value}", document)
-        told = with_its_write(one, witness.told(case, state, causes, writes))
+        told = with_its_write(one, witness.timeline_of(case, state, causes, writes))
         shown.append(replace(told, witness=path))
     return replace(result, vulnerabilities=tuple(shown))
 

@@ -16,12 +16,12 @@ from bob.image import Image
 from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import planned, recovery_of
 from bob.observe.explore import explore
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.agents import GuestSource
-from bob.run.pool import Job, JobQueue, Lost, Pool, StateSink
+from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
 from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
@@ -78,7 +78,7 @@ class _RecoveryJob(Job):
         self.folder = run.recovery_folder(place)
         self._run, self._request, self._recovered, self._origin = run, request, recovered, origin
         self._progress = progress
-        self._seen: Observed | None = None
+        self._seen: Observations | None = None
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         run, request, recovered = self._run, self._request, self._recovered
@@ -97,21 +97,21 @@ class _RecoveryJob(Job):
         run.save_recording(self.folder, self._workload, base, recording)
         self._seen = explore(agent, subject, case.plan, request.effort, lambda _states: tell(0))
         if self._seen.died:
-            raise Lost(self._seen.lost)
+            raise LostGuest(self._seen.lost)
         self._keep(self._seen)
         if self._seen.lost is None:
             drop_base(agent, base)
         return self._seen.lost is None
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        if isinstance(error, Lost) and self._seen is not None:
+        if isinstance(error, LostGuest) and self._seen is not None:
             self._keep(self._seen)
             return
         self._run.save_loss(self.folder, self._workload, reason, trace)
         at = f" ({self.folder / 'traceback.txt'})" if trace else ""
         self._progress.step(f"unknown: {self.title}: {reason}{at}")
 
-    def _keep(self, seen: Observed) -> None:
+    def _keep(self, seen: Observations) -> None:
         self._run.keep_observed(self.folder, self._workload, seen, self.first_loss)
 
 

@@ -11,7 +11,7 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observed import Worded
-from bob.observe.session import Checking, Session
+from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.progress import Progress
@@ -104,7 +104,7 @@ class _WitnessView:
 
     def checked(self, program: Program, told: bytes) -> CheckerAnswer:
         put_program(self._agent, program)
-        return self._session.check_program([Checking(self._delta, told)], self._payload, program.seconds)[0]
+        return self._session.check_program([CheckerRun(self._delta, told)], self._payload, program.seconds)[0]
 
 
 def lines(observation: Observation) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
     directory = SearchDirectory.create(path, about)
     try:
         with writing([path]):
-            return _Searching(directory, asked, request, planned, progress).result(), path
+            return _SearchRun(directory, asked, request, planned, progress).result(), path
     except UsageError:  # mkfs refused an option, say: the corrected command has the same --out
         if not directory.results():
             directory.discard()
@@ -98,10 +98,10 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
         raise StoreError(f"{path} was merged of others, which are done", hint=f"bob show {path} prints what they found")
     with writing([path]):
         planned = PlannedSearch.of(asked, request, progress)
-        return _Searching(directory, asked, request, planned, progress).result(), path
+        return _SearchRun(directory, asked, request, planned, progress).result(), path
 
 
-class _Searching:
+class _SearchRun:
     """Goes on with a search until it is done."""
 
     def __init__(

@@ -14,14 +14,14 @@ from itertools import islice
 
 from bob.agent.client import Agent
 from bob.claim.claim import Judgeable
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.crash.case import Case
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import Neighbours, causes
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base
@@ -30,7 +30,7 @@ from bob.subject import Subject
 from bob.text import plural
 from bob.trace.base import Base
 from bob.witness.attempts import needed, smallest
-from bob.witness.document import Showing, WitnessSize
+from bob.witness.document import ShownState, WitnessSize
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
@@ -56,7 +56,7 @@ class Shrinker:
         self._budget = budget
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
-    def shrunk(self, workload: Workload, progress: Progress) -> Showing | None:
+    def shrunk(self, workload: Workload, progress: Progress) -> ShownState | None:
         """The smallest that is found of what ``workload`` shows; None where it does not show it any more."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
@@ -75,7 +75,7 @@ class Shrinker:
             best = self.smaller_setup(best, progress)
         return self.explained(self.nearer(best))
 
-    def showing(self, workload: Workload) -> Showing | None:
+    def showing(self, workload: Workload) -> ShownState | None:
         """``workload`` recorded and looked at, if it shows the violation; None if not, or if it cannot be done.
 
         It is looked at until the violation shows clearly, with the later operation whole where it speaks of one."""
@@ -96,7 +96,7 @@ class Shrinker:
             found = self._judged(looking)
         return found
 
-    def fewer_operations(self, best: Showing, progress: Progress) -> Showing:
+    def fewer_operations(self, best: ShownState, progress: Progress) -> ShownState:
         """Without each operation that the violation does not need, the last one first."""
         number = len(best.case.workload.operations) - 1
         while number >= 0 and len(best.case.workload.operations) > 1:
@@ -106,7 +106,7 @@ class Shrinker:
             number = min(number, len(best.case.workload.operations)) - 1
         return best
 
-    def smaller_setup(self, best: Showing, progress: Progress) -> Showing:
+    def smaller_setup(self, best: ShownState, progress: Progress) -> ShownState:
         """Without the parts of the initial tree that it does not need: halves first, then ever smaller pieces."""
         size = len(best.case.workload.setup) // 2
         while size:
@@ -119,7 +119,7 @@ class Shrinker:
             size //= 2
         return best
 
-    def nearer(self, best: Showing) -> Showing:
+    def nearer(self, best: ShownState) -> ShownState:
         """The same with the state that departs least from a clean prefix, at the same growth point."""
         for away in range(min(best.size.departure, FARTHEST + 1)):
             states = list(dict.fromkeys(nearest(best.case.plan.points, best.state.point, away)))[:MOST_STATES]
@@ -130,28 +130,28 @@ class Shrinker:
                 return found
         return best
 
-    def explained(self, best: Showing) -> Showing:
+    def explained(self, best: ShownState) -> ShownState:
         """The same with the writes that it hangs on: its neighbours are mounted."""
         points = best.case.plan.points
         groups = list(Neighbours(points).groups(best.state))
         looking = self._looking(best.case)
         looking.at(list(dict.fromkeys(state for group in groups for _write, state in group)))
-        fine = partial(self._claim.kept_in, Bench.of(best.case, looking.observed))
+        fine = partial(self._claim.kept_in, JudgedCase.of(best.case, looking.observed))
         return replace(best, causes=causes(points, best.state, fine))
 
-    def _looking(self, case: Case) -> _Looking:
+    def _looking(self, case: Case) -> _MountedStates:
         floor, payload = case.plan.composer.floor_delta(), case.plan.composer.payload_since(0)
-        return _Looking(Session(self._agent, self._configuration, case.base, floor, payload), case)
+        return _MountedStates(Session(self._agent, self._configuration, case.base, floor, payload), case)
 
-    def _judged(self, looking: _Looking) -> Showing | None:
+    def _judged(self, looking: _MountedStates) -> ShownState | None:
         """What was seen that shows the violation best."""
-        shown = self._claim.easiest(Bench.of(looking.case, looking.observed))
+        shown = self._claim.easiest(JudgedCase.of(looking.case, looking.observed))
         if shown is None:
             return None
         found, is_clear = shown.found, shown.is_clear
-        return Showing(looking.case, shown.state, shown.claim, shown.evidence, found=found, is_clear=is_clear)
+        return ShownState(looking.case, shown.state, shown.claim, shown.evidence, found=found, is_clear=is_clear)
 
-    def _better(self, best: Showing, tried: Workload, progress: Progress) -> Showing:
+    def _better(self, best: ShownState, tried: Workload, progress: Progress) -> ShownState:
         found = self.showing(tried)
         if found is None or found.is_clear < best.is_clear:
             return best
@@ -169,23 +169,23 @@ class Shrinker:
 
 
 @dataclass(slots=True)
-class _Looking:
+class _MountedStates:
     """Crash states of ``case`` as they are mounted, one after the other."""
 
     session: Session
     case: Case
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[ExploredState] = field(default_factory=list)
 
     def at(self, states: Sequence[CrashState]) -> None:
         """Mount these."""
         composer = self.case.plan.composer
         outcomes = self.session.observe([composer.delta(state) for state in states], composer.payload_since(0))
-        self.seen += [Seen(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
+        self.seen += [ExploredState(state, outcome) for state, outcome in zip(states, outcomes, strict=True)]
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """What was seen so far."""
-        return Observed(tuple(self.seen), self.session.findings, self.case.plan.nothing_explored())
+        return Observations(tuple(self.seen), self.session.findings, self.case.plan.nothing_explored())
 
 
 def in_words(size: WitnessSize) -> str:

@@ -14,7 +14,7 @@ from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node
 from bob.program.answer import Batches, CheckerAnswer
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, StateSink
+from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, StateSink
 
 BATCH = 20
 """Most states in one request."""
@@ -135,7 +135,7 @@ class _BatchJob(Job):
         try:
             answers = queue.check(agent, self._built)
         except UsageError as refusal:
-            raise Lost(what_happened(refusal)) from None
+            raise LostGuest(what_happened(refusal)) from None
         with queue.lock:
             queue.batches.took(len(answers), time.monotonic() - began)
             new = sum(queue.take(state, answer) for (state, _tree), answer in zip(self._built, answers, strict=True))

@@ -10,7 +10,7 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.observe.effort import Effort
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.observe.sights import Sights
 from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
@@ -50,11 +50,11 @@ class RecordedCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class ExploredCase:
     """A recording with what was seen of its crash states."""
 
     recorded: RecordedCase
-    observed: Observed
+    observed: Observations
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +63,7 @@ class TaskUnderWay:
 
     task: Task
     left: dict[int, Workload]
-    results: dict[int, Explored | RefusedWorkload | None] = field(default_factory=dict)
+    results: dict[int, ExploredCase | RefusedWorkload | None] = field(default_factory=dict)
     bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
     refusal: UsageError | None = None
 

@@ -154,7 +154,7 @@ def in_words(parts: Sequence[TimedWork]) -> str:
 
 
 @contextmanager
-def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[Timed]:
+def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
     """Tells ``progress`` how long all of ``parts`` take, as far as that is known (in words, too, but ``silently``), and
     notes how long they take; what is planned is told to ``progress`` before, what is done to what this yields."""
     parts = [part for part in parts if part.workloads]
@@ -163,7 +163,7 @@ def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = Fa
         progress.expected(parts[0].guests, earlier)
         if not silently:
             progress.step(words)
-    watcher = Timed(progress)
+    watcher = TimedProgress(progress)
     yield watcher
     if len(parts) == 1 and watcher.done >= parts[0].workloads:
         note([Timing(parts[0], watcher.seconds, watcher.share(parts[0].workloads))])
@@ -177,7 +177,7 @@ def _usual_share(part: TimedWork) -> float:
     return known.recording if known else USUAL_SHARE
 
 
-class Timed:
+class TimedProgress:
     """A progress that counts what it passes on to another one."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bob.claim.claim import AfterMount, Claim, context_of
-from bob.claim.expectation.expected import Expected
+from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, total
 from bob.crash.neighbours import causes
@@ -25,7 +25,7 @@ from bob.image import Image, check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.easiest import easiest
-from bob.observe.observed import Observed, Troubled, TroubleKind, alike
+from bob.observe.observed import Observations, StateTrouble, TroubleKind, alike
 from bob.progress import Progress
 from bob.result import Environment, Run, Unmountable
 from bob.run.agents import check_image, guests_of, image_called, jobs_for
@@ -40,7 +40,7 @@ from bob.store.run_directory import RUNS, RunDirectory, new_identity, now
 from bob.subject.subject import ConfigurationDocument
 from bob.version import __version__
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 from bob.workload.operations import Workload
 from bob.workload.plain import workload_to_json
 
@@ -135,7 +135,13 @@ def _keep(
 ) -> tuple[str, ...]:
     """Keep witnesses of an answer; their paths."""
     return tuple(
-        keep(f"expectation-{number}-{place}", way.place, way.easiest, way.evidence, Expected(answer.expectation.text))
+        keep(
+            f"expectation-{number}-{place}",
+            way.place,
+            way.easiest,
+            way.evidence,
+            ExpectationClaim(answer.expectation.text),
+        )
         for place, way in enumerate(answer.ways[: trial.most_witnesses], start=1)
         if way.easiest is not None
     )
@@ -147,9 +153,9 @@ def _unmountable(parts: Sequence[Finished]) -> Unmountable:
     return replace(found[0], states=sum(one.states for one in found)) if found else Unmountable()
 
 
-def _troubles(observed: Observed) -> Iterator[str]:
+def _troubles(observed: Observations) -> Iterator[str]:
     """What is wrong with states that mount, a line for each thing."""
-    found: dict[tuple[str, str], list[Troubled]] = {}
+    found: dict[tuple[str, str], list[StateTrouble]] = {}
     for trouble in observed.troubles:
         found.setdefault(alike(trouble), []).append(trouble)
     for (kind, _words), troubles in found.items():
@@ -187,7 +193,7 @@ class _Kept:
         self.troubles = tuple(_troubles(observed))
         if observed.earlier_loss:
             self.earlier_loss = f"{observed.earlier_loss}; another guest began anew"
-        self._bench = Bench.of(self._case, observed)
+        self._bench = JudgedCase.of(self._case, observed)
         self.states = self._bench.coverage
         found = easiest(self._bench.unmountable)
         if found and (refused := found.shown).outcome is not None:
@@ -212,6 +218,6 @@ class _Kept:
         """The witness of a state of this recording."""
         found = causes(self._case.plan.points, state, partial(self._keeps, claim))
         return witness.write(
-            Showing(self._case, state, claim, evidence, found),
+            ShownState(self._case, state, claim, evidence, found),
             environment=asdict(environment),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from bob.claim.verdict import Verdict, together
+from bob.claim.verdict import Verdict, merged_verdict
 from bob.crash.coverage import total
 from bob.observe.observed import without_numbers
 from bob.result import Cause, ConfigurationResult, Finding, PropertyResult, Result, Run, Trouble, Unmountable
@@ -27,7 +27,7 @@ def merged(lots: Sequence[tuple[str, Result]], names: Sequence[str], run: Run, n
 
 
 def _cell(several: Sequence[PropertyResult]) -> PropertyResult:
-    verdict = together(cell.verdict for cell in several)
+    verdict = merged_verdict(cell.verdict for cell in several)
     shown = next((cell for cell in several if cell.witness), several[0])
     reason = next((cell.reason for cell in several if cell.verdict is Verdict.UNKNOWN), None)
     return replace(

@@ -31,7 +31,7 @@ from bob.report.templating import SAYS, html
 from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import PageFault, faults
-from bob.site.living import is_finer, living
+from bob.site.living import is_finer, results_table
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
 
@@ -154,7 +154,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
     table = _templates().get_template("table.md.j2")
     (docs / "table.md").write_text(
         table.render(
-            table=living(results.references),
+            table=results_table(results.references),
             legend=SAYS.items(),
             downloads=[("everything", everything), *one_of_each],
             compared=list(compared(results.references)),

@@ -74,7 +74,7 @@ class CellChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class ResultsTable:
     """The table. ``families`` has the properties in the order of the cells; ``steps`` are the pairs of kernels on which
     the same configurations were measured, each with how many cells were compared and those that changed; ``doubts`` are
     cells that differ between measurements of one configuration on one kernel."""
@@ -110,7 +110,7 @@ class Living:
         return sum(cell is not None and cell.verdict is verdict for row in self.rows for cell in row.cells)
 
 
-def living(references: Sequence[Reference]) -> Living:
+def results_table(references: Sequence[Reference]) -> ResultsTable:
     """The table of ``references``; those of finer tables are left out, whose rows are hundreds."""
     every = [(reference, shown) for reference in references for shown in reference.shown if not is_finer(shown)]
     families = by_family(shown.configuration for _reference, shown in every)
@@ -118,7 +118,7 @@ def living(references: Sequence[Reference]) -> Living:
     rows = sorted((_row(reference, shown, names) for reference, shown in every), key=_order)
     asked = meanings(shown.configuration for _reference, shown in every)
     steps, doubts = _compared(every)
-    return Living(tuple(rows), families, {name: asked.get(name, "") for name in names}, steps, doubts)
+    return ResultsTable(tuple(rows), families, {name: asked.get(name, "") for name in names}, steps, doubts)
 
 
 def order_of(fs: str) -> tuple[int, str]:

@@ -22,7 +22,7 @@ from bob.report.counts import explored
 from bob.report.page import PageColumn
 from bob.report.site import INDEX
 from bob.site.living import cell_of, order_of
-from bob.site.results import RESULTS, Reference, Results, Tested, short
+from bob.site.results import RESULTS, Reference, Results, TestedProgram, short
 from bob.text import plural
 from bob.trace.recording import Completion
 
@@ -189,7 +189,7 @@ def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
                 yield _of_answer(tested, number, result)
 
 
-def _of_answer(tested: Tested, number: int, result: ProgramResult) -> IdiomAnswer:
+def _of_answer(tested: TestedProgram, number: int, result: ProgramResult) -> IdiomAnswer:
     harms = (f"{one.consequence.value}: {one.evidence}" for one in result.vulnerabilities)
     evidence = (*harms, result.reason or "", f"explored: {explored(result.states)}" if explored(result.states) else "")
     label = f"{result.configuration}, Linux {short(tested.found.kernel)}"

@@ -75,7 +75,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedTables:
     """Two tables of the same, cell by cell; what the two are called, and where the page about them is."""
 
     before: str
@@ -89,7 +89,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class TestedProgram:
     """The answers for one program, and the folder that its witnesses are in; ``name`` is its folder on the site."""
 
     name: str
@@ -106,7 +106,7 @@ class Results:
     """All that was measured. ``models`` are those of one folder of reports/models, which ``models_page`` tells of."""
 
     references: tuple[Reference, ...]
-    programs: tuple[Tested, ...]
+    programs: tuple[TestedProgram, ...]
     models: tuple[Model, ...]
 
     @property
@@ -116,7 +116,7 @@ class Results:
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 
 
-def compared(references: Sequence[Reference]) -> Iterator[Compared]:
+def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
     """What to compare: tables of the same on one kernel after the other; those of Table 1 with the published one."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
@@ -124,10 +124,10 @@ def compared(references: Sequence[Reference]) -> Iterator[Compared]:
     for name, found in same.items():
         ordered = sorted(found, key=lambda one: version(one.kernel))
         for before, after in pairwise(ordered):
-            yield Compared(before.name, after.name, compare(before.side, after.side))
+            yield ComparedTables(before.name, after.name, compare(before.side, after.side))
         if name == OSDI14:
             for one in ordered:
-                yield Compared(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
+                yield ComparedTables(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
 
 
 def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
@@ -170,7 +170,7 @@ def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
         yield name, run
 
 
-def _tested(folder: Path) -> Iterator[Tested]:
+def _tested(folder: Path) -> Iterator[TestedProgram]:
     file = folder / _APPS
     try:
         programs = document_of(file)["programs"]
@@ -180,4 +180,4 @@ def _tested(folder: Path) -> Iterator[Tested]:
         ) from None
     for document in programs:
         found = programs_from_json(document)
-        yield Tested(f"{folder.name}/{_ADDRESS.sub('-', found.program)}", found, folder)
+        yield TestedProgram(f"{folder.name}/{_ADDRESS.sub('-', found.program)}", found, folder)

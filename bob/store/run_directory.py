@@ -38,7 +38,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.work import Work, document_of
 from bob.errors import StoreError, UsageError
 from bob.fields import MISSHAPEN
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.schema import adapt, decode, encode
 from bob.store.files import (
     changed,
@@ -242,14 +242,14 @@ class RunDirectory:
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 
-    def save_observed(self, folder: Path, observed: Observed) -> None:
+    def save_observed(self, folder: Path, observed: Observations) -> None:
         """Keep what was seen of a workload."""
         document = ObservedDocument.of(observed, checksum_in(folder / "recorded.json"))
         write_document(folder / "observed.json", encode(document), compact=True)
 
     def keep_observed(
-        self, folder: Path, workload: Workload, observed: Observed, first_loss: str | None = None
-    ) -> Observed:
+        self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
+    ) -> Observations:
         """Keep what was seen of a workload, and return it with how a guest was lost before (``first_loss``, or in an
         earlier session). Where this one was lost on the way, the workload is to be tried again some day."""
         before = self.loss(folder)
@@ -281,7 +281,7 @@ class RunDirectory:
         """Whether a workload was done, or lost in the attempt."""
         return self.is_observed(folder) or self.unobserved(folder) is not None
 
-    def observed(self, folder: Path) -> Observed:
+    def observed(self, folder: Path) -> Observations:
         """What was kept of a workload's observations."""
         with reading(folder / "observed.json"):
             document = decode(ObservedDocument, self._document(folder / "observed.json"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bob.crash.coverage import States
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen, Troubled
+from bob.observe.observed import ExploredState, Observations, StateTrouble
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
 from bob.trace.recording import Completion, RecordedDisk, Recording, Statuses
@@ -70,7 +70,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     """What was seen of a workload. ``contents`` are all ``chunks`` (lengths) end to end, packed."""
 
     recorded_checksum: str | None = None
-    states: tuple[Seen, ...]
+    states: tuple[ExploredState, ...]
     outcomes: list[str]
     chunks: list[int]
     contents: bytes
@@ -78,13 +78,13 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
     lost: str | None = None
     earlier_loss: str | None = None
     predicted: tuple[int, ...] = ()
-    troubles: tuple[Troubled, ...] = ()
+    troubles: tuple[StateTrouble, ...] = ()
     normal: tuple[str, ...] = ()
     passing: tuple[str, ...] = ()
     examined_outcomes: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, observed: Observed, recorded_checksum: str | None) -> ObservedDocument:
+    def of(cls, observed: Observations, recorded_checksum: str | None) -> ObservedDocument:
         """Return the document of what was ``observed`` of the recording with this checksum."""
         found = observed.findings
         return adapt(
@@ -99,7 +99,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         )
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """What was observed. Raises ValueError where its contents are not those of its chunks."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
@@ -107,4 +107,4 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         findings = OutcomeTable()
         findings.add(self.outcomes, self.chunks, contents)
         predicted = frozenset(self.predicted)
-        return adapt(Observed, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)
+        return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)

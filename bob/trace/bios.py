@@ -95,7 +95,7 @@ def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> 
     Raises RecordingError for a bio that was not seen whole (tracing began too late or ended too early), failed, or
     changes the device in a way that the log does not have (write zeroes, zone operations).
     """
-    pairing = _Pairing()
+    pairing = _BioPairs()
     for event in timeline.events:
         match event:
             case BioQueued() if event.device == device:
@@ -107,7 +107,7 @@ def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> 
     return pairing.result(untraced=untraced)
 
 
-class _Pairing:
+class _BioPairs:
     """What is under way at one point of the timeline, and what is over."""
 
     def __init__(self) -> None:

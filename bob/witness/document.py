@@ -58,7 +58,7 @@ class WitnessSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class ShownState:
     """A crash state of ``case`` that breaks ``claim``: ``evidence`` says by what, ``causes`` are the writes without any
     one of which it would not (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether it is broken, too, where
     the crash comes at the earliest, and all is lost that was pending then; None where that is not known. ``found`` is
@@ -90,7 +90,7 @@ class Witness:
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
     operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
     found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
-    it was before it was shrunk, where it was. ``all_lost`` and ``found`` are as in :class:`Showing`; older witnesses
+    it was before it was shrunk, where it was. ``all_lost`` and ``found`` are as in :class:`ShownState`; older witnesses
     do not have what was found.
     """
 
@@ -169,7 +169,7 @@ class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", t
 
 
 def write(
-    showing: Showing,
+    showing: ShownState,
     *,
     environment: Mapping[str, str],
     shrunk_from: WitnessSize | None = None,
@@ -180,7 +180,7 @@ def write(
     ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
-    line = timeline.with_calls(told(case, state, showing.causes, writes), calls)
+    line = timeline.with_calls(timeline_of(case, state, showing.causes, writes), calls)
     found = None if showing.found is None else FoundDocument.of(showing.found, environment["kernel"])
     document = adapt(
         WitnessDocument,
@@ -215,7 +215,7 @@ def named(case: Case) -> tuple[BlockName, ...]:
     return names(driver, case.base, case.plan.trace, paths)
 
 
-def told(
+def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
     """The time line of ``state``, with the blocks by their names (``writes``, where they are known already), and the

@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.errors import UsageError
 from bob.workload import operations as ops
-from bob.workload.history import Performed
+from bob.workload.history import PerformedOperation
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Replacing
 from bob.workload.pattern import FIRST_SETUP_NUMBER
@@ -109,7 +109,7 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
 """How each operation is done in a shell, with what xfstests bring."""
 
 
-def translated(performed: Sequence[Performed]) -> Iterator[str]:
+def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
     """Operations as lines of a shell script. Raises UsageError, by its name, for one that has no words there, and for
     one on a file that stays open."""
     for step in performed:

@@ -52,7 +52,7 @@ class Trait(StrEnum):
     """When the data of the operation was sent to the disk: of that which was lost or torn, if some was."""
 
 
-class Sent(StrEnum):
+class SendTime(StrEnum):
     """When data was sent to the disk."""
 
     IN_THE_CALL = "in-the-call"
@@ -86,7 +86,7 @@ WORDS: Mapping[Trait, frozenset[str]] = {
         Trait.KEPT: _KINDS,
         Trait.TORN: _KINDS,
         Trait.DURABLE: _KINDS,
-        Trait.SENT: frozenset(Sent),
+        Trait.SENT: frozenset(SendTime),
     }.items()
 }
 """The words of each trait."""
@@ -181,9 +181,11 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
     own = [one for one in line.writes if number in one.operations and one.kind == BlockKind.DATA]
     gone = [one for one in own if one.fate in (Fate.LOST, Fate.TORN)] or own
     ends = [event.end for event in line.events if isinstance(event, CallEvent) and event.number == number]
-    return {_when(one, ends) for one in gone} or {Sent.NEVER}
+    return {_when(one, ends) for one in gone} or {SendTime.NEVER}
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
     """``ends`` is when the operation returned; None, or nothing at all, where it had not before the crash."""
-    return Sent.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else Sent.IN_THE_CALL
+    return (
+        SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
+    )

@@ -17,7 +17,7 @@ from bob.workload import operations as ops
 from bob.workload.history import FileKind, HistoryStep, Inode, Thing
 from bob.workload.language import GRAMMAR, parse, parse_one, path_in, write_one
 from bob.workload.operations import Operation
-from bob.workload.simulation import Performing, RefusedError
+from bob.workload.simulation import RefusedError, Simulation
 
 _PART_BYTES = 512
 """Of each part of a file with so many bytes, its shape says whether it is zeros."""
@@ -45,7 +45,7 @@ class SimulatedFileSystem:
     """
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
-        self.performing = Performing(name, setup)
+        self.performing = Simulation(name, setup)
         self.stopped: Stopped | None = None
         self._synced = 0, self.performing.now()
 

@@ -162,7 +162,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Performed:
+class PerformedOperation:
     """An operation as the agent is told to perform it: with the bytes to write, and the offset of an append."""
 
     operation: Operation

@@ -11,7 +11,7 @@ from functools import lru_cache
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.file_tree import FileTree, not_open
-from bob.workload.history import SPECIAL_FILES, FileKind, History, HistoryStep, Performed, Thing
+from bob.workload.history import SPECIAL_FILES, FileKind, History, HistoryStep, PerformedOperation, Thing
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import (
@@ -42,7 +42,7 @@ class _TooLarge(ValueError):
     """A file would have more bytes than bob puts into one."""
 
 
-def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[Performed, ...]]:
+def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
     """The history of ``workload``, and its setup and operations as the agent performs them.
 
     Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
@@ -50,7 +50,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     steps = [system.snapshot()]
-    performed: list[Performed] = []
+    performed: list[PerformedOperation] = []
     data: dict[int, tuple[int, int, int]] = {}
     for number, operation in enumerate(workload.operations, start=1):
         done, wrote = _run(system, (operation,), number, number, workload.name)
@@ -63,7 +63,7 @@ def simulate(workload: Workload) -> tuple[History, tuple[Performed, ...], tuple[
     return history, setup, tuple(performed)
 
 
-def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[FileTree, tuple[Performed, ...]]:
+def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
     """What the ``setup`` of a workload makes, and how the agent performs it. Raises as :func:`simulate` does."""
     try:
         system, performed = _made(setup, pattern)
@@ -74,13 +74,13 @@ def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[File
 
 
 @lru_cache(maxsize=4)  # thousands of workloads of a search have one setup, which may have large files
-def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[FileTree, tuple[Performed, ...]]:
+def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
     system = FileTree(pattern)
     performed, _ = _run(system, setup, FIRST_SETUP_NUMBER, -1, "")
     return system, tuple(performed)
 
 
-class Performing:
+class Simulation:
     """A workload in the making: the operations ``done`` so far, performed one by one on the tree that ``setup`` made.
 
     Raises RefusedError for a setup that a file system would refuse, and UsageError for one with too many operations.
@@ -128,8 +128,8 @@ class Performing:
 
 def _run(
     system: FileTree, operations: Iterable[Operation], first: int, step: int, name: str
-) -> tuple[list[Performed], tuple[int, int, int] | None]:
-    performed: list[Performed] = []
+) -> tuple[list[PerformedOperation], tuple[int, int, int] | None]:
+    performed: list[PerformedOperation] = []
     wrote: tuple[int, int, int] | None = None
     for number, operation in enumerate(operations, start=first):
         if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
@@ -139,7 +139,7 @@ def _run(
             offset, written = _apply(system, operation, number, step)
         except ValueError as error:
             raise RefusedError(name, operation, str(error), is_too_large=isinstance(error, _TooLarge)) from None
-        performed.append(Performed(operation, number, offset, written))
+        performed.append(PerformedOperation(operation, number, offset, written))
         if isinstance(operation, ops.Reflink):
             wrote = system.find(operation.path), 0, len(system.inodes[system.find(operation.source)].content)
         elif isinstance(operation, ops.Fallocate) and operation.mode.shifts:

@@ -18,7 +18,7 @@ sys.path.insert(0, "/tmp/bob-agent.pyz")
 
 from bob.agent.inside.documents import LOG_BYTES, TIMELINE_KIB
 from bob.agent.inside.late_disk import clear_late_disks
-from bob.agent.inside.recorded_disks import Recorded
+from bob.agent.inside.recorded_disks import RecordedDisks
 
 IO_SETUP, IO_GETEVENTS, IO_SUBMIT = 206, 208, 209
 PWRITE = 1
@@ -67,7 +67,7 @@ class Write:
 
 def main(completion: str, waited: list[int]) -> None:
     Path(DISK).write_bytes(bytes(LENGTH))
-    device = Recorded(DISK, [LENGTH], LOG_BYTES, completion)
+    device = RecordedDisks(DISK, [LENGTH], LOG_BYTES, completion)
     try:
         with device.timeline(TIMELINE_KIB) as timeline:
             timeline.mark("start")

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.vm
 
 def kept(taken: Taken, state: CrashState, file: Path) -> witness.Witness:
     """A witness of ``state``; what is wrong with the state does not matter here."""
-    showing = witness.Showing(taken.case, state, Mountable(), "made for a test")
+    showing = witness.ShownState(taken.case, state, Mountable(), "made for a test")
     document = witness.write(
         showing,
         environment={"kernel": "any"},

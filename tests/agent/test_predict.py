@@ -24,7 +24,7 @@ from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.subject import configuration
 from bob.trace.recording import Completion
 from bob.workload.language import parse
@@ -45,7 +45,7 @@ def taken(guests: Guests) -> Taken:
     return take(guests.get(Clock.VIRTUAL).agent, replace(WRITES, setup=WRITES.setup + OWN))
 
 
-def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Observed:
+def explored(agent: Inhabited, taken: Taken, *, predicting: bool = True) -> Observations:
     plan = Plan(taken.trace, taken.base, taken.plan.composer.model)
     return explore(agent.agent, taken.configuration, plan, Effort(BUDGET, 1, predicting=predicting), int)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bob.observe.built import BuiltChecking, TreeBuilder
+from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node
 from bob.program.program import Program, ProgramFile
 from bob.record.recorder import put_program
@@ -23,5 +23,5 @@ def test_a_guest_takes_one_program_after_the_other(observing: Inhabited) -> None
     """The first checker has /tmp cleared before it runs. The agent itself came from there."""
     for words in ("first", "second", "third"):
         put_program(observing.agent, python_that_says(words))
-        [answer] = TreeBuilder(observing.agent, Node("directory")).check([BuiltChecking({}, b"")], 30.0)
+        [answer] = TreeBuilder(observing.agent, Node("directory")).check([BuiltTree({}, b"")], 30.0)
         assert (answer.code, answer.printed.strip()) == (0, words)

@@ -13,7 +13,7 @@ import pytest
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.idempotence import judged
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.verdict import Verdict
@@ -233,7 +233,7 @@ def test_crash_states_of_two_disks_are_explored(recording: Inhabited, observing:
     observed = explore(observing.agent, STRIPED_EXT4, taken.plan, Effort(40, 1, audit=1.0), lambda _: None)
     assert observed.lost is None
     assert observed.coverage.explored > observed.coverage.mounted
-    bench = Bench.of(taken.case, observed)
+    bench = JudgedCase.of(taken.case, observed)
     assert bench.outcome(taken.first) != bench.outcome(taken.last)
 
 

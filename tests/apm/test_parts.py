@@ -37,7 +37,7 @@ from bob.apm.clauses import (
     saying_more,
 )
 from bob.apm.dependencies import Graph
-from bob.apm.evidence import OutcomeConstraints, Witnessed
+from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.micro import DataCell, MicroOperation, SizeCell
 from bob.apm.readings import CellReading, ObservationReader
 from bob.apm.tightness import count, in_blocks
@@ -316,7 +316,7 @@ def test_what_says_less_than_a_promised_clause_is_promised() -> None:
 
 @dataclass
 class Seen:
-    """A workload with what was seen of it: stands in for :class:`bob.apm.evidence.Witnessed`."""
+    """A workload with what was seen of it: stands in for :class:`bob.apm.evidence.ObservedCase`."""
 
     workload: Workload
     trees: Sequence[ModelTree]
@@ -340,7 +340,7 @@ class Seen:
 
 
 def counted(promised: frozenset[Clause], *seen: Seen, limit: int = 1000) -> list[tuple[int, int]]:
-    found = count(promised, [cast(Witnessed, one) for one in seen], limit)
+    found = count(promised, [cast(ObservedCase, one) for one in seen], limit)
     return [(one.allowed, one.seen) for one in found]
 
 

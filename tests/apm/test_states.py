@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis.strategies import integers, lists, sampled_from
 
-from bob.apm.allowed import Foreseen, Implications, at_time
+from bob.apm.allowed import Implications, TreeOracle, at_time
 from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, clause_of, closed, every_clause
@@ -313,7 +313,7 @@ def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None
     asked = graph_of_workload(random_workload(rng, most=5, shifting=False))
     promised = closed({clause for clause in every_clause() if isinstance(clause, Intact) or rng.random() < 0.5})
     told = told_at_random(asked, rng)
-    foreseen = Foreseen(asked, promised, told)
+    foreseen = TreeOracle(asked, promised, told)
     tries = ModelStates(asked, promised, told, 500)
     for state in islice(tries, 100):
         tree = tries.nodes(state)
@@ -323,18 +323,18 @@ def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None
 def test_a_tree_that_a_model_forbids_is_missed() -> None:
     operations = "create /f; append /f 4096; rename /f /g"
     asked, told = graph_of(operations), [b"", b"", b"", b"told"]
-    every = Foreseen(asked, frozenset(every_clause()), told)
+    every = TreeOracle(asked, frozenset(every_clause()), told)
     tries = ModelStates(asked, frozenset(every_clause()), told, 100)
     whole = next(tries.nodes(state) for state in tries if state.told == b"told")
     assert every.allows(b"told", whole) is True
     assert every.allows(b"", whole) is True  # the rename is there, and has not returned
     empty = {path: replace(node, size=0, content=b"") for path, node in whole.items()}
     assert every.allows(b"", empty) is every.allows(b"told", empty) is False
-    assert Foreseen(asked, frozenset(), told).allows(b"told", empty) is True
+    assert TreeOracle(asked, frozenset(), told).allows(b"told", empty) is True
     for words in (b"", b"told"):
         by = every.clauses(words, empty)
-        assert by and Foreseen(asked, by, told).allows(words, empty) is False
-        assert all(Foreseen(asked, by - {one}, told).allows(words, empty) for one in by)
+        assert by and TreeOracle(asked, by, told).allows(words, empty) is False
+        assert all(TreeOracle(asked, by - {one}, told).allows(words, empty) for one in by)
     assert every.allows(b"", {}) is True
 
 
@@ -345,13 +345,13 @@ def test_the_clauses_that_forbid_a_tree_do_so_whenever_the_crash_came_and_each_i
     asked = graph_of_workload(random_workload(rng, most=5, shifting=False))
     promised = closed({clause for clause in every_clause() if rng.random() < 0.7})
     told = told_at_random(asked, rng)
-    foreseen = Foreseen(asked, promised, told)
+    foreseen = TreeOracle(asked, promised, told)
     tries = ModelStates(asked, frozenset(), told, 200)
     for state in islice(tries, 40):
         tree = tries.nodes(state)
         if foreseen.allows(state.told, tree) is False and (by := foreseen.clauses(state.told, tree)):
-            assert by <= promised and Foreseen(asked, by, told).allows(state.told, tree) is False
-            assert all(Foreseen(asked, by - {one}, told).allows(state.told, tree) is not False for one in by)
+            assert by <= promised and TreeOracle(asked, by, told).allows(state.told, tree) is False
+            assert all(TreeOracle(asked, by - {one}, told).allows(state.told, tree) is not False for one in by)
 
 
 def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> None:
@@ -360,7 +360,7 @@ def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> N
     told = [b""] * 7
     tries = ModelStates(asked, frozenset(), told, 100)
     [*_more, last] = tries
-    assert Foreseen(asked, frozenset(), told, most=0).allows(b"", tries.nodes(last)) is None
+    assert TreeOracle(asked, frozenset(), told, most=0).allows(b"", tries.nodes(last)) is None
 
 
 def digest_of(told: bytes, tree: ModelTree) -> bytes:

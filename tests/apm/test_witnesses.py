@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.apm.clauses import Durable, clause_of
 from bob.apm.derive import _ClauseCounts, derive
-from bob.apm.evidence import Witnessed
+from bob.apm.evidence import ObservedCase
 from bob.apm.model import ClauseStatus, Model
 from bob.apm.tried import RARE, how_tried
 from bob.catalogue.request import ProbeRequest, request_to_json
@@ -57,12 +57,12 @@ def derived(path: Path, asked: Workload, found: str, state: CrashState | None = 
     return with_witnesses(derive([witnessed(path, asked, found, state)]), path)
 
 
-def witnessed(path: Path, asked: Workload, found: str, state: CrashState | None = None) -> Witnessed:
+def witnessed(path: Path, asked: Workload, found: str, state: CrashState | None = None) -> ObservedCase:
     about = {"id": "made-up", "bob": "0", "request": request_to_json(ProbeRequest(samples.CONFIGURATION))}
     run = RunDirectory.create(path / "run", {**about, "environment": samples.ENVIRONMENT})
     case = samples.case(asked, trace(asked))
     seen = samples.observed((state or CrashState(len(case.plan.points) - 1), 0), found=[found])
-    return Witnessed(run, path / "000", case, seen)
+    return ObservedCase(run, path / "000", case, seen)
 
 
 def observation(found: str) -> Observation:

@@ -16,7 +16,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Node, Observation, OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 
 from .test_collateral import done, read, world_of
 from .worlds import World
@@ -130,11 +130,15 @@ DAMAGED = None
 FIRST, SECOND = CrashState(0), CrashState(1, (2, 3))
 
 
-def observed(*trees: object, states: Sequence[Seen] = (Seen(FIRST, 0), Seen(SECOND, 1, 7)), lost: str = "") -> Observed:
+def observed(
+    *trees: object,
+    states: Sequence[ExploredState] = (ExploredState(FIRST, 0), ExploredState(SECOND, 1, 7)),
+    lost: str = "",
+) -> Observations:
     """Outcomes with these trees; None for one that does not mount."""
     outcomes = [{"error": "Bad message" if tree is None else None, "repaired": False, "tree": tree} for tree in trees]
     findings = OutcomeTable([json.dumps(outcome) for outcome in outcomes])
-    return Observed(tuple(states), findings, States(8, 8, 2**20, "writes"), lost or None)
+    return Observations(tuple(states), findings, States(8, 8, 2**20, "writes"), lost or None)
 
 
 EXPECTED = observed(WHOLE).findings.observation(0)
@@ -170,8 +174,10 @@ def test_another_tree_fails_and_says_how(tree: object, words: str) -> None:
 
 
 def test_the_easiest_state_is_shown() -> None:
-    torn = Seen(CrashState(0, (), ((2, ((0, 1),)),)), 1)
-    _result, shown = judged(observed(WHOLE, GONE, states=(Seen(FIRST, 0), torn, Seen(SECOND, 1))), EXPECTED)
+    torn = ExploredState(CrashState(0, (), ((2, ((0, 1),)),)), 1)
+    _result, shown = judged(
+        observed(WHOLE, GONE, states=(ExploredState(FIRST, 0), torn, ExploredState(SECOND, 1))), EXPECTED
+    )
     assert shown is not None
     assert shown[0] == SECOND
 
@@ -186,12 +192,12 @@ def test_what_does_not_mount_is_not_judged() -> None:
     [
         observed(GONE, GONE),  # recovered anew, it is not what it was
         observed(DAMAGED, WHOLE),
-        observed(WHOLE, states=[Seen(SECOND, 0)]),  # without the control
-        observed(WHOLE, states=[Seen(FIRST, 0)], lost="the guest was lost"),
-        observed(WHOLE, states=[Seen(FIRST, None)], lost="the guest was lost"),
+        observed(WHOLE, states=[ExploredState(SECOND, 0)]),  # without the control
+        observed(WHOLE, states=[ExploredState(FIRST, 0)], lost="the guest was lost"),
+        observed(WHOLE, states=[ExploredState(FIRST, None)], lost="the guest was lost"),
     ],
 )
-def test_without_its_controls_nothing_holds(seen: Observed) -> None:
+def test_without_its_controls_nothing_holds(seen: Observations) -> None:
     result, shown = judged(seen, EXPECTED)
     assert (result.verdict, shown) == (Verdict.UNKNOWN, None)
     assert result.reason

@@ -27,7 +27,7 @@ from bob.claim.verdict import judged_states
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
-from bob.observe.observed import Seen, TroubleKind
+from bob.observe.observed import ExploredState, TroubleKind
 from bob.report.saved import read_result
 from bob.result import to_json
 from bob.schema import encode
@@ -90,7 +90,7 @@ def written(name: str) -> dict[str, object]:
     """A witness of the row ``returned.entry``, under this name."""
     prop = replace(ENTRY, name=name)
     case = samples.case(replace(samples.WORKLOAD, at=At.END))
-    showing = witness.Showing(case, samples.LAST, OfProperty(name, Question((2,), returned=2), prop), "it is gone")
+    showing = witness.ShownState(case, samples.LAST, OfProperty(name, Question((2,), returned=2), prop), "it is gone")
     return witness.write(showing, environment=samples.ENVIRONMENT)
 
 
@@ -120,21 +120,25 @@ LEVELS = (None, "writes", "sectors")
 @pytest.mark.parametrize(
     ("level", "refused", "claimed"),
     [
-        ("sectors", Seen(TORN, 1, 3, 0), "writes"),
-        ("sectors", Seen(WHOLE, 1, 3, 1), None),
-        ("writes", Seen(TORN, 1, 3, 0), "writes"),
-        ("writes", Seen(WHOLE, 1, 3, 2), None),
-        (None, Seen(TORN, 1, 3, 0), None),
+        ("sectors", ExploredState(TORN, 1, 3, 0), "writes"),
+        ("sectors", ExploredState(WHOLE, 1, 3, 1), None),
+        ("writes", ExploredState(TORN, 1, 3, 0), "writes"),
+        ("writes", ExploredState(WHOLE, 1, 3, 2), None),
+        (None, ExploredState(TORN, 1, 3, 0), None),
     ],
 )
-def test_what_does_not_mount_is_not_covered(level: str | None, refused: Seen, claimed: str | None) -> None:
-    found = judged_states(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8 - refused.whole_states), refused], {0})
+def test_what_does_not_mount_is_not_covered(level: str | None, refused: ExploredState, claimed: str | None) -> None:
+    found = judged_states(
+        States(100, 8, 100, level, 4), [ExploredState(WHOLE, 0, 97, 8 - refused.whole_states), refused], {0}
+    )
     assert found == States(97, 8, 100, claimed, 4, 8 - refused.whole_states, 3, refused.whole_states)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_where_all_mount_the_claim_stands(level: str | None) -> None:
-    found = judged_states(States(100, 8, 100, level, 4), [Seen(WHOLE, 0, 97, 8), Seen(TORN, 0, 3, 0)], {0})
+    found = judged_states(
+        States(100, 8, 100, level, 4), [ExploredState(WHOLE, 0, 97, 8), ExploredState(TORN, 0, 3, 0)], {0}
+    )
     assert found == States(100, 8, 100, level, 4, 8)
 
 
@@ -143,7 +147,7 @@ def test_where_all_mount_the_claim_stands(level: str | None) -> None:
     st.sampled_from(LEVELS),
 )
 def test_each_state_is_counted_once(rows: list[tuple[int | None, int, int]], level: str | None) -> None:
-    states = [Seen(CrashState(0), outcome, whole + torn, whole) for outcome, whole, torn in rows]
+    states = [ExploredState(CrashState(0), outcome, whole + torn, whole) for outcome, whole, torn in rows]
     known = [row for row in rows if row[0] is not None]
     total_whole, total = sum(row[1] for row in known), sum(row[1] + row[2] for row in known)
     legal = States(total, total_whole + (level is None), total + 1 - (level == "sectors"), level)
@@ -160,7 +164,11 @@ def test_each_state_is_counted_once(rows: list[tuple[int | None, int, int]], lev
 
 
 def test_of_an_old_observation_at_least_the_states_themselves_are_whole() -> None:
-    found = judged_states(States(9, 8, 100, None), [Seen(WHOLE, 0, 5), Seen(TORN, 0, 4), Seen(WHOLE, 0, 0)], {0})
+    found = judged_states(
+        States(9, 8, 100, None),
+        [ExploredState(WHOLE, 0, 5), ExploredState(TORN, 0, 4), ExploredState(WHOLE, 0, 0)],
+        {0},
+    )
     assert (found.explored, found.explored_writes) == (9, 1)
 
 

@@ -25,7 +25,19 @@ from bob.progress import Earlier, EarlierPart, Silent
 from bob.result import PropertyResult
 from bob.run import timings
 from bob.run.option_values import read_size
-from bob.run.timings import MOST, USUAL, USUAL_SHARE, Timed, TimedWork, Timing, estimate, note, read, timed, usual
+from bob.run.timings import (
+    MOST,
+    USUAL,
+    USUAL_SHARE,
+    TimedProgress,
+    TimedWork,
+    Timing,
+    estimate,
+    note,
+    read,
+    timed,
+    usual,
+)
 from bob.subject import load_set, set_names
 from wording import line_with, sentence_with, text_with
 
@@ -438,7 +450,7 @@ def test_a_file_of_timings_that_is_none_is_as_if_it_were_empty(
 def test_how_much_of_the_time_was_recording() -> None:
     clock = Clock()
     events, end = running(2, 100)
-    began, watcher = clock.now, Timed(Silent(), clock)
+    began, watcher = clock.now, TimedProgress(Silent(), clock)
     for at, what, name in events:
         clock.now = began + at
         if what == "recorded":

@@ -18,7 +18,7 @@ from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, growth_points
 from bob.crash.sampling import random_subsets, random_tears, ranges
 from bob.crash.search import search
-from bob.crash.state import CrashState, Torn, check_state
+from bob.crash.state import CrashState, TornWrites, check_state
 from bob.trace.model import DeviceWrite, Trace
 
 from .brute import Medium, Unit, legal_units, subsets, units_of, units_of_all
@@ -239,7 +239,7 @@ def states_to_time(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoin
     units = [model.units(write) for write in trace.writes]
     drafts = [*islice(random_subsets(views, Random(1)), 100), *islice(random_tears(views, units, Random(2)), 100)]
 
-    def state(point: int, kept: int, torn: Torn) -> CrashState:
+    def state(point: int, kept: int, torn: TornWrites) -> CrashState:
         return CrashState(point, tuple(index for index in points[point].pending if kept >> index & 1), torn)
 
     return [state(*draft) for draft in drafts]

@@ -544,9 +544,9 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(
     def refused(guests: AnyGuests, image: Image, of: Program, asked: ProbeRequest, *rest: Any, **how: Any) -> Any:
         if asked.pace is Pace.SLOW:
             raise UsageError("workload failed (1): it gave up")
-        return program_recording.take(guests, image, of, asked, *rest, **how)
+        return program_recording.record_program_run(guests, image, of, asked, *rest, **how)
 
-    monkeypatch.setattr(programs, "take", refused)
+    monkeypatch.setattr(programs, "record_program_run", refused)
     program = BY_NAME["acknowledged-before-fsync"].program(mended=False)
     requests = [request(), replace(request(), pace=Pace.SLOW)]
     answers, _path = try_program(program, requests, tmp_path, Silent(), [POSIX])

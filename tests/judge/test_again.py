@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.recovery import Idempotent
 from bob.claim.verdict import Verdict
 from bob.crash import case
@@ -27,7 +27,7 @@ from bob.judge.column import Column
 from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search
@@ -142,9 +142,9 @@ def test_a_stopped_run_holds_nothing(tmp_path: Path, stop) -> None:  # type: ign
 def test_a_judge_that_breaks_makes_its_cells_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    judging = getattr(Bench, part)
+    judging = getattr(JudgedCase, part)
 
-    def breaks(bench: Bench, *asked: object) -> object:
+    def breaks(bench: JudgedCase, *asked: object) -> object:
         """Breaks on one workload of the two, for one property where there is one to break on."""
         making = part == "__init__"
         mine = (asked[0] if making else bench.workload) == WORKLOADS[1]
@@ -158,7 +158,7 @@ def test_a_judge_that_breaks_makes_its_cells_unknown(
     run.note(request=about["request"])
     for number in range(2):
         run.save_observed(keep(run, number, WORKLOADS[number]), GOOD)
-    monkeypatch.setattr(Bench, part, breaks)
+    monkeypatch.setattr(JudgedCase, part, breaks)
     directory_op, overwrite = judge_again(run.path).configurations[0].properties
     assert overwrite.verdict is Verdict.UNKNOWN
     assert overwrite.reason is not None
@@ -324,17 +324,17 @@ def test_a_row_that_was_asked_for_is_never_silent(tmp_path: Path) -> None:
 OUTCOMES = [json.dumps({"error": error, "repaired": False, "tree": {}}) for error in (None, None, "Bad message")]
 
 
-def observed(lost: str | None = None) -> Observed:
+def observed(lost: str | None = None) -> Observations:
     torn = CrashState(1, (), ((3, ((0, 1),)),))
     states = (
-        Seen(CrashState(0), 0),
-        Seen(torn, 0),
-        Seen(CrashState(1, (3,)), 0),
-        Seen(CrashState(2), 1),
-        Seen(CrashState(2, (4,)), 2),
-        Seen(CrashState(3), None),
+        ExploredState(CrashState(0), 0),
+        ExploredState(torn, 0),
+        ExploredState(CrashState(1, (3,)), 0),
+        ExploredState(CrashState(2), 1),
+        ExploredState(CrashState(2, (4,)), 2),
+        ExploredState(CrashState(3), None),
     )
-    return Observed(states, OutcomeTable(OUTCOMES), NOTHING, lost)
+    return Observations(states, OutcomeTable(OUTCOMES), NOTHING, lost)
 
 
 def test_the_easiest_state_of_each_outcome_that_mounts() -> None:

@@ -14,7 +14,7 @@ import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
-from bob.observe.observed import Observed, Seen, Troubled
+from bob.observe.observed import ExploredState, Observations, StateTrouble
 from bob.schema import decode
 from bob.workload.language import parse
 from bob.workload.operations import Workload
@@ -29,16 +29,16 @@ STATES = [
 
 
 @st.composite
-def explored(draw: st.DrawFn) -> tuple[Workload, Observed]:
+def explored(draw: st.DrawFn) -> tuple[Workload, Observations]:
     """A workload, with the controls and some other states, for each of which many others are spoken for."""
     states = draw(st.lists(st.sampled_from(STATES), unique=True))
     counted = st.integers(1, 2**40)
-    seen = [Seen(state, draw(st.sampled_from(range(len(FOUND)))), draw(counted), 0) for state in states]
-    seen = [Seen(samples.FIRST, 0), Seen(samples.LAST, 1), *seen]
+    seen = [ExploredState(state, draw(st.sampled_from(range(len(FOUND)))), draw(counted), 0) for state in states]
+    seen = [ExploredState(samples.FIRST, 0), ExploredState(samples.LAST, 1), *seen]
     mounting = [number for number, one in enumerate(seen) if one.outcome != 3]
     troubled = draw(st.lists(st.sampled_from(mounting), max_size=4))
     made = samples.observed(found=FOUND)
-    troubles = tuple(Troubled(number, "checker", f"inode {number} is wrong") for number in troubled)
+    troubles = tuple(StateTrouble(number, "checker", f"inode {number} is wrong") for number in troubled)
     return draw(st.sampled_from([samples.WORKLOAD, LONGER])), replace(made, states=tuple(seen), troubles=troubles)
 
 
@@ -48,7 +48,7 @@ def rank(operations: Sequence[object], state: CrashState) -> tuple[int, ...]:
 
 @settings(max_examples=60)
 @given(st.lists(explored(), min_size=1, max_size=3))
-def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload, Observed]]) -> None:
+def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload, Observations]]) -> None:
     kept: dict[str, Mapping[str, Any]] = {}
 
     def keep(name: str, document: Mapping[str, Any]) -> str:
@@ -61,7 +61,7 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
         column.add(samples.case(workload), observed)
     result = column.result(column.cells())
 
-    def all_with(outcome: int) -> list[tuple[Workload, Seen]]:
+    def all_with(outcome: int) -> list[tuple[Workload, ExploredState]]:
         return [(workload, one) for workload, observed in runs for one in observed.states if one.outcome == outcome]
 
     def easiest(found: list[tuple[Workload, CrashState]]) -> tuple[int, ...] | None:

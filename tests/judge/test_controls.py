@@ -11,13 +11,13 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.language import parse as expectation
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, answers, together
 from bob.observe.observation import Node, Observation
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Fsync, Workload
 from claim.worlds import World
@@ -52,8 +52,8 @@ def verdict(
 ) -> tuple[Verdict, str | None]:
     known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
     observations: Sequence[Observation] = [observation for _state, observation in states]
-    seen = [Seen(state, number) for number, (state, _observation) in enumerate(states)]
-    found = Bench(workload, known, seen, observations, States(3, 8, 16, "writes"), lost, LAST).judge(ORDER)
+    seen = [ExploredState(state, number) for number, (state, _observation) in enumerate(states)]
+    found = JudgedCase(workload, known, seen, observations, States(3, 8, 16, "writes"), lost, LAST).judge(ORDER)
     assert found is not None
     return found.verdict, found.reason
 
@@ -65,8 +65,8 @@ def test_with_both_controls_as_they_should_be_it_holds() -> None:
 def test_what_speaks_for_no_state_is_no_state_that_mounts() -> None:
     late = replace(WORKLOAD, at=At.END)
     known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
-    seen = [Seen(BETWEEN, 0, 1, 1), Seen(CrashState(1, (3,)), 1, 0, 0)]
-    found = Bench(late, known, seen, [NO_MOUNT, ALL], States(1, 8, 16, None), None).judge(ORDER)
+    seen = [ExploredState(BETWEEN, 0, 1, 1), ExploredState(CrashState(1, (3,)), 1, 0, 0)]
+    found = JudgedCase(late, known, seen, [NO_MOUNT, ALL], States(1, 8, 16, None), None).judge(ORDER)
     assert found is not None
     assert found.verdict is Verdict.UNKNOWN
     assert found.reason == snapshot("no crash state that was explored could be mounted")
@@ -111,8 +111,8 @@ def test_damage_in_a_control_leaves_nothing_to_be_believed() -> None:
     ]:
         reading = world.oracle().read(one if when.startswith("before") else other)
         assert reading.damage
-        seen = [Seen(FIRST, 0), Seen(LAST, 1)]
-        bench = Bench(overlapping, known, seen, [one, other], States(2, 2, 2, "writes"), None, LAST)
+        seen = [ExploredState(FIRST, 0), ExploredState(LAST, 1)]
+        bench = JudgedCase(overlapping, known, seen, [one, other], States(2, 2, 2, "writes"), None, LAST)
         assert bench.distrust is not None
         assert text_with(bench.distrust, when).partition(":")[0] == snapshot("a control failed")
         found = bench.judge(ORDER)
@@ -165,8 +165,8 @@ NOT_MADE = samples.outcome(("/a", 11, [1], 4096))
 FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.TORN, samples.UNMOUNTABLE, NOT_MADE]
 
 
-def asked(observed: Observed, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Answer]:
-    bench = Bench(
+def asked(observed: Observations, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Answer]:
+    bench = JudgedCase(
         workload,
         (samples.BEFORE, samples.AFTER),
         observed.states,
@@ -178,14 +178,14 @@ def asked(observed: Observed, *texts: str, workload: Workload = samples.WORKLOAD
     return list(answers([expectation(text) for text in texts], bench, observed, samples.LAST))
 
 
-def observed(*states: tuple[CrashState, int | None], lost: str | None = None) -> Observed:
+def observed(*states: tuple[CrashState, int | None], lost: str | None = None) -> Observations:
     return samples.observed((samples.FIRST, 0), (samples.LAST, 1), *states, found=FOUND, lost=lost)
 
 
 def test_states_that_show_the_same_are_one_way() -> None:
     seen = observed((TORN, 2), (LOST, 2), (SCATTERED, 3))
     seen = replace(
-        seen, states=tuple(Seen(one.state, one.outcome, 2**number) for number, one in enumerate(seen.states))
+        seen, states=tuple(ExploredState(one.state, one.outcome, 2**number) for number, one in enumerate(seen.states))
     )
     [answer] = asked(seen, "content /a = new")
     assert answer.verdict is Verdict.FAILS
@@ -250,7 +250,7 @@ BREAKS = observed((LOST, 2))
         ((BREAKS,), Verdict.FAILS),
     ],
 )
-def test_an_answer_over_several_recordings(each: Sequence[Observed], verdict: Verdict) -> None:
+def test_an_answer_over_several_recordings(each: Sequence[Observations], verdict: Verdict) -> None:
     answers = [asked(one, "exists /n implies content /a = new")[0] for one in each]
     answer = together(["natural", "fsync /d", "fsync /"][: len(each)], answers)
     assert answer.verdict is verdict

@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.blocks.naming import BlockKind, BlockName
 from bob.catalogue.durability import properties
-from bob.claim.property.bench import Bench, Judged
+from bob.claim.property.bench import JudgedCase, WorkloadVerdict
 from bob.claim.property.rules import Property
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
@@ -28,10 +28,10 @@ from bob.crash.state import CrashState
 from bob.judge import findings
 from bob.judge.column import Column
 from bob.judge.findings import Findings, Flushing, Losses, cause_of, in_words
-from bob.observe.observed import Seen
+from bob.observe.observed import ExploredState
 from bob.result import Cause, Finding
 from bob.trace.model import Flush, Mark, Trace
-from bob.witness.document import Showing, read
+from bob.witness.document import ShownState, read
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
 from claim.worlds import World
@@ -75,7 +75,7 @@ def case_of(made: Workload, flushes: Sequence[tuple[int, int]] = ()) -> Case:
     return Case(samples.CONFIGURATION, made, samples.BASE, samples.RECORDING, Plan(trace, samples.BASE, DeviceModel()))
 
 
-def bench_of(case: Case, lost: Sequence[tuple[int, ...]]) -> Bench:
+def bench_of(case: Case, lost: Sequence[tuple[int, ...]]) -> JudgedCase:
     """All subsets of the writes are seen; where one of the sets ``lost`` is lost, nothing but the calls is there."""
     world = World.of(case.workload)
     point = len(case.plan.points) - 1
@@ -85,20 +85,20 @@ def bench_of(case: Case, lost: Sequence[tuple[int, ...]]) -> Bench:
     for size in range(len(pending) + 1):
         for kept in combinations(pending, size):
             gone = set(pending) - {*kept}
-            seen.append(Seen(CrashState(point, kept), int(any(gone >= set(one) for one in lost))))
+            seen.append(ExploredState(CrashState(point, kept), int(any(gone >= set(one) for one in lost))))
     steps = world.history.steps
     inodes = [{path: world.numbers[thing] for path, thing in steps[at].names.items()} for at in (0, -1)]
     outcomes = [world.crash(world.all), world.crash(calls)]
-    return Bench(case.workload, inodes, seen, outcomes, States(8, 8, 8, "writes"), None, case.complete)
+    return JudgedCase(case.workload, inodes, seen, outcomes, States(8, 8, 8, "writes"), None, case.complete)
 
 
-def judged(bench: Bench, prop: Property) -> Judged:
+def judged(bench: JudgedCase, prop: Property) -> WorkloadVerdict:
     found = bench.judge(prop)
     assert found is not None and found.verdict is Verdict.FAILS
     return found
 
 
-def written(showing: Showing, _writes: Sequence[BlockName]) -> dict[str, Any]:
+def written(showing: ShownState, _writes: Sequence[BlockName]) -> dict[str, Any]:
     return {"of": showing.claim.name, "workload": showing.case.workload.name, "showing": showing}
 
 
@@ -305,7 +305,7 @@ def test_torn_is_not_lost(blocks: list[str]) -> None:
 def test_the_smallest_loss_is_one_of_those_that_show_it_and_none_is_smaller(several: list[list[int]]) -> None:
     case = case_of(APPEND)
     losses, last = Losses(case), len(case.plan.points) - 1
-    states = [Seen(CrashState(last, tuple(sorted(kept))), 0) for kept in several]
+    states = [ExploredState(CrashState(last, tuple(sorted(kept))), 0) for kept in several]
     chosen = losses.smallest(states)
     assert chosen in states
     lost = {seen.state: losses.of(seen.state) for seen in states}
@@ -345,7 +345,7 @@ def test_where_the_loss_of_all_is_fine_or_was_not_seen(blocks: list[str]) -> Non
         bench = bench_of(case, [(2,)])
         bare = CrashState(len(case.plan.points) - 1)
         seen = [one._replace(outcome=outcome) if one.state == bare else one for one in bench._states]
-        changed = Bench(
+        changed = JudgedCase(
             case.workload, _inodes(case), seen, bench._observations, States(8, 8, 8, "writes"), None, case.complete
         )
         changed.distrust = None  # this one is the state from before the operations, too

@@ -40,14 +40,14 @@ from bob.judge.program_result import (
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, Reliances, ReliedOn, Static, statics, together
 from bob.judge.unmade import SURELY, Unmade, last_sent
-from bob.observe.observed import Observed, Seen, Troubled
+from bob.observe.observed import ExploredState, Observations, StateTrouble
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.effects import Effects
 from bob.story.decisive import in_words
-from bob.witness.document import told
+from bob.witness.document import timeline_of
 from wording import line_with, text_with
 
 FINE, LOST, STRANGE, HANG = (
@@ -117,17 +117,17 @@ def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
     [found] = asked(window).vulnerabilities
     assert causes_of(window, TORN) == (1,)
     assert causes_of(looked({0: LOST, 1: FINE, 2: LOST}), TORN) == ()
-    line = told(window.case, TORN, (1,))
+    line = timeline_of(window.case, TORN, (1,))
     [reason] = with_its_write(found, line).relied_on
     assert reason.explanation.reliance is Reliance.UNCLEAR and reason.sentence.endswith(in_words(line))
-    assert with_its_write(found, told(window.case, TORN)) == found
+    assert with_its_write(found, timeline_of(window.case, TORN)) == found
     unclear = Explanation(Reliance.UNCLEAR, beside=("the contents of /a",))
     beside = replace(found, relied_on=(ReliedOn(unclear, "so", (), 1),))
     [reason] = with_its_write(beside, line).relied_on
     assert reason.explanation == unclear and reason.sentence.startswith("so; ")
     known = replace(found, relied_on=(RELIED_ON, *beside.relied_on))
     assert with_its_write(known, line) == known
-    unsent = told(window.case, samples.LAST)
+    unsent = timeline_of(window.case, samples.LAST)
     [reason] = with_its_write(beside, unsent).relied_on
     assert in_words(unsent) in reason.sentence and with_its_write(known, unsent) == known
 
@@ -142,7 +142,7 @@ def test_a_call_that_began_after_the_last_write_on_the_disk_is_not_there(
     """The writes of the sample were sent at 0.5, 3, 3.5 and 4.5 s; the clock of the calls is 10 s behind."""
     window = looked({})
     states = (samples.FIRST, samples.LAST, TORN)
-    seen = tuple(Seen(state, outcome) for state, outcome in zip(states, outcomes, strict=True))
+    seen = tuple(ExploredState(state, outcome) for state, outcome in zip(states, outcomes, strict=True))
     window = replace(window, observed=replace(window.observed, states=seen))
     assert last_sent(window) == last
     calls = [SystemCall(1, tenths / 10 - 10, name, (), 0) for tenths in range(50) for name in ("rename", "store")]
@@ -195,25 +195,25 @@ def test_a_checker_that_does_not_end_is_told_and_accuses_nobody() -> None:
 
 def test_what_shows_in_states_that_speak_for_none_shows_in_some() -> None:
     window = looked({0: FINE, 1: LOST, 2: FINE})
-    states = tuple(Seen(one.state, one.outcome, 0) for one in window.observed.states)
+    states = tuple(ExploredState(one.state, one.outcome, 0) for one in window.observed.states)
     [one] = asked(replace(window, observed=replace(window.observed, states=states))).vulnerabilities
     assert one.states == sum(seen.outcome == 1 for seen in states) > 0
 
 
 def test_what_mounts_read_only_is_not_safe() -> None:
-    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(Troubled(1, "read-only", "..."),)))
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(StateTrouble(1, "read-only", "..."),)))
     assert found.safety is Safety.UNKNOWN and "read-only" in (found.reason or "")
 
 
 def test_what_else_is_wrong_with_states_that_mount_is_told() -> None:
-    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(Troubled(1, "checker", "fsck ends with 4"),)))
+    found = asked(looked({0: FINE, 1: FINE, 2: FINE}, troubles=(StateTrouble(1, "checker", "fsck ends with 4"),)))
     assert found.safety is Safety.SAFE
     assert [note for note in found.notes if note.endswith("fsck ends with 4")]
 
 
 def test_a_count_of_any_size_can_be_told() -> None:
     window = looked({0: FINE, 1: HANG, 2: FINE})
-    states = tuple(Seen(one.state, one.outcome, 2**20_000) for one in window.observed.states)
+    states = tuple(ExploredState(one.state, one.outcome, 2**20_000) for one in window.observed.states)
     found = asked(replace(window, observed=replace(window.observed, states=states)))
     assert all(len(text) < 200 for text in (found.reason or "", *found.notes))
 
@@ -225,7 +225,7 @@ def test_a_loss_does_not_hide_a_refusal() -> None:
 
 
 def test_nothing_explored_is_not_safe() -> None:
-    empty = Looked(b"", samples.case(), Observed((), samples.observed(found=[]).findings, samples.COVERAGE), {})
+    empty = Looked(b"", samples.case(), Observations((), samples.observed(found=[]).findings, samples.COVERAGE), {})
     assert asked(empty).safety is Safety.UNKNOWN
 
 
@@ -239,7 +239,9 @@ def test_states_that_do_not_mount_are_told_and_not_checked() -> None:
 
 def test_a_state_speaks_for_others() -> None:
     window = looked({0: FINE, 1: LOST, 2: FINE})
-    states = tuple(Seen(one.state, one.outcome, 2**number) for number, one in enumerate(window.observed.states))
+    states = tuple(
+        ExploredState(one.state, one.outcome, 2**number) for number, one in enumerate(window.observed.states)
+    )
     [one] = asked(replace(window, observed=replace(window.observed, states=states))).vulnerabilities
     assert one.states == 2
 

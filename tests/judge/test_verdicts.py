@@ -12,13 +12,13 @@ from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import EffectExtent
-from bob.claim.property.bench import Bench, Judged, inodes_of_things
+from bob.claim.property.bench import JudgedCase, WorkloadVerdict, inodes_of_things
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.judge.column import cell
 from bob.observe.observation import Observation
-from bob.observe.observed import Seen
+from bob.observe.observed import ExploredState
 from bob.result import WorkloadResult
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
@@ -40,17 +40,17 @@ FIRST, LAST = CrashState(0), CrashState(2, (4, 5))
 
 
 def bench(
-    states: Sequence[tuple[CrashState, int | None] | Seen],
+    states: Sequence[tuple[CrashState, int | None] | ExploredState],
     observations: Sequence[Observation],
     coverage: States = COVERAGE,
     lost: str | None = None,
     workload: Workload = WORKLOAD,
-) -> Bench:
+) -> JudgedCase:
     known = [{path: WORLD.numbers[thing] for path, thing in WORLD.history.steps[at].names.items()} for at in (0, -1)]
-    return Bench(workload, known, [Seen(*state) for state in states], observations, coverage, lost, LAST)
+    return JudgedCase(workload, known, [ExploredState(*state) for state in states], observations, coverage, lost, LAST)
 
 
-def judged(*arguments: object, **more: object) -> Judged:
+def judged(*arguments: object, **more: object) -> WorkloadVerdict:
     found = bench(*arguments, **more).judge(ORDER)  # type: ignore[arg-type]
     assert found is not None
     return found
@@ -59,7 +59,7 @@ def judged(*arguments: object, **more: object) -> Judged:
 def test_what_is_in_order_holds() -> None:
     found = judged([(FIRST, 0), (LAST, 1), (CrashState(1), 2)], [NOTHING, ALL, ONE])
     assert found.evidence is None
-    assert found == Judged(Verdict.HOLDS, replace(COVERAGE, explored_writes=8))
+    assert found == WorkloadVerdict(Verdict.HOLDS, replace(COVERAGE, explored_writes=8))
 
 
 def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
@@ -76,7 +76,7 @@ def test_what_is_out_of_order_fails_with_the_simplest_state() -> None:
 
 
 def test_what_does_not_mount_is_not_among_the_explored() -> None:
-    states = [Seen(FIRST, 0, 1, 1), Seen(LAST, 1, 1, 1), Seen(CrashState(1), 2, 40, 6)]
+    states = [ExploredState(FIRST, 0, 1, 1), ExploredState(LAST, 1, 1, 1), ExploredState(CrashState(1), 2, 40, 6)]
     found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes", 0))
     assert found.verdict is Verdict.HOLDS
     assert found.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
@@ -101,9 +101,9 @@ def test_only_what_is_known_and_mounts_satisfies_a_property() -> None:
 
 def test_violations_are_all_legal_states_that_are_spoken_for() -> None:
     spoken_for = [
-        Seen(CrashState(1, (2, 4)), 2, 2**70),
-        Seen(CrashState(1, (2, 3)), 2, 0),
-        Seen(CrashState(1, ()), 0, 9),
+        ExploredState(CrashState(1, (2, 4)), 2, 2**70),
+        ExploredState(CrashState(1, (2, 3)), 2, 0),
+        ExploredState(CrashState(1, ()), 0, 9),
     ]
     found = judged([(FIRST, 0), (LAST, 1), *spoken_for], [NOTHING, ALL, OUT_OF_ORDER])
     assert found.violations == 2**70
@@ -111,9 +111,9 @@ def test_violations_are_all_legal_states_that_are_spoken_for() -> None:
 
 def test_a_property_that_is_not_asked_has_no_verdict() -> None:
     assert bench([(FIRST, 0)], [NOTHING]).judge(OTHER) is None
-    assert Bench.asks(ORDER, WORKLOAD)
-    assert Bench.asks(ATOMIC, WORKLOAD)
-    assert not Bench.asks(OTHER, WORKLOAD)
+    assert JudgedCase.asks(ORDER, WORKLOAD)
+    assert JudgedCase.asks(ATOMIC, WORKLOAD)
+    assert not JudgedCase.asks(OTHER, WORKLOAD)
 
 
 def test_fails_wins_over_a_lost_guest() -> None:

@@ -20,11 +20,11 @@ from bob.crash.state import CrashState, departure
 from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
-from bob.observe.left_behind import Left
+from bob.observe.left_behind import Leftovers
 from bob.observe.observation import OutcomeTable
 from bob.observe.predict import Contents, Contradiction, Gap, ReadNode, ReadTree
-from bob.observe.rounds import Division, Mispredicted, Rounds, StateCounts
-from bob.observe.samples import LEAST, Applied, Reservoir, Samples
+from bob.observe.rounds import Division, Misprediction, Rounds, StateCounts
+from bob.observe.samples import LEAST, Prediction, Reservoir, Samples
 from bob.observe.session import MountedState
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base
@@ -60,7 +60,7 @@ class MadeUp:
         self.forgets = forgets
         self.findings = OutcomeTable()
         self.mounts: list[Device] = []
-        self.left: Callable[[Device], Left] = lambda _device: Left(frozenset(), frozenset(), frozenset())
+        self.left: Callable[[Device], Leftovers] = lambda _device: Leftovers(frozenset(), frozenset(), frozenset())
         self._recovery, self._refused = recovery, refused
         self._numbers: dict[str, int] = {}
         self._repaired: set[int] = set()
@@ -167,7 +167,7 @@ def test_a_lie_in_one_course_of_four_is_noticed(way: str, leaf: int, seed: int) 
         read, outcome = honest(device)
         return read, outcome + 4 * (device[D] and outcome == leaf)
 
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         WAYS[way](MadeUp(lying), seed)
 
 
@@ -189,7 +189,7 @@ def test_a_sector_that_is_never_told_is_noticed(way: str, hidden: int, seed: int
 def is_believed(way: str, session: MadeUp, seed: int) -> bool:
     try:
         WAYS[way](session, seed)
-    except Mispredicted:
+    except Misprediction:
         return False
     return True
 
@@ -217,7 +217,7 @@ def test_torn_states_that_are_tried_one_by_one_have_controls(seed: int) -> None:
     found = rounds(session, made, seed)
     found.observe([candidate.state for candidate in made.search(20, seed, torn=False)])
     found.observe([candidate.state for candidate in made.search(50, seed, torn=True)])
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         found.settle()
 
 
@@ -268,7 +268,7 @@ def test_a_commit_that_is_never_told_is_noticed_where_it_became_durable_alone() 
         assert number not in found.mounts.mounted
         if is_checked:
             found.check(made.bare)
-            with pytest.raises(Mispredicted):
+            with pytest.raises(Misprediction):
                 found.settle()
         else:
             found.settle()
@@ -343,7 +343,7 @@ def test_a_mounted_state_that_its_course_contradicts_is_noticed_when_it_is_count
     found.ledger.found[number] = next(
         outcome for outcome in found.ledger.found.values() if outcome != found.ledger.found[number]
     )
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         found.count(found.division)
 
 
@@ -352,7 +352,7 @@ def test_two_outcomes_of_like_states_are_noticed(monkeypatch: pytest.MonkeyPatch
         raise Contradiction(0, 0)
 
     monkeypatch.setattr(ReadTree, "add", contradicting)
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         by_singles(MadeUp(honest), 1)
 
 
@@ -382,7 +382,7 @@ def test_after_a_wrong_prediction_nothing_is_believed_but_what_was_mounted_here(
     assert (len(found.mounts.recalled) > LEAST) is recalled
     is_lying = True
     found.observe(states[16:])
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         found.settle()
     assert found.mounts.outcomes
     assert found.mounts.outcomes.keys() <= found.mounts.here
@@ -413,7 +413,7 @@ def test_leaves_that_were_not_checked_before_are_checked_by_torn_states() -> Non
     assert not found.controls.chosen
     found.count(found.division)
     assert found.controls.chosen
-    with pytest.raises(Mispredicted):
+    with pytest.raises(Misprediction):
         found.settle()
 
 
@@ -469,7 +469,7 @@ def test_what_was_merged_with_other_knowledge_since_is_mounted(
         found.settle()
         assert len(session.mounts) > mounted
     else:
-        with pytest.raises(Mispredicted):
+        with pytest.raises(Misprediction):
             found.settle()
 
 
@@ -495,7 +495,7 @@ def test_the_easiest_of_all_states_that_were_divided_explains_an_outcome(seed: i
 def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> None:
     for seed in range(20):
         samples = Samples(0.01, Random(seed))
-        offered = [Applied(f"{leaf}", leaf, leaf // 3, leaf) for leaf in range(9)]
+        offered = [Prediction(f"{leaf}", leaf, leaf // 3, leaf) for leaf in range(9)]
         first = samples.take(offered, 3)
         assert {one.outcome for one in first} == {0, 1, 2}
         assert [one.distance % 3 for one in first] == [2, 2, 2], "the farthest of each"
@@ -503,7 +503,7 @@ def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> No
         assert not {one.leaf for one in first} & {one.leaf for one in rest}
         assert samples.leaves == set(range(9))
         assert len(samples.take(offered, 20)) == 9
-        alike = samples.take([Applied(f"{number}", 0, 0) for number in range(5)], 4)
+        alike = samples.take([Prediction(f"{number}", 0, 0) for number in range(5)], 4)
         assert len({one.item for one in alike}) == 4, "none is taken twice"
 
 

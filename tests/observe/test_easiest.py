@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bob.crash.state import CrashState, departure
 from bob.observe.easiest import Easiest, easiest
-from bob.observe.observed import Seen
+from bob.observe.observed import ExploredState
 
 _STATES = st.builds(
     lambda point, kept, torn: CrashState(point, tuple(sorted(kept - torn)), tuple((one, ((0, 1),)) for one in torn)),
@@ -14,11 +14,11 @@ _STATES = st.builds(
     st.sets(st.integers(0, 5)),
     st.sets(st.integers(0, 5), max_size=2),
 )
-_SEEN = st.builds(Seen, _STATES, st.integers(0, 3), st.integers(0, 2**80))
+_SEEN = st.builds(ExploredState, _STATES, st.integers(0, 3), st.integers(0, 2**80))
 
 
 @given(st.lists(_SEEN))
-def test_the_easiest_departs_least_and_all_count(seen: list[Seen]) -> None:
+def test_the_easiest_departs_least_and_all_count(seen: list[ExploredState]) -> None:
     found = easiest(seen)
     assert found.states == sum(one.states for one in seen)
     assert bool(found) is bool(seen)
@@ -27,7 +27,7 @@ def test_the_easiest_departs_least_and_all_count(seen: list[Seen]) -> None:
 
 
 @given(st.lists(st.tuples(_SEEN, st.integers(0, 2), st.integers(0, 2)), min_size=1))
-def test_what_the_caller_ranks_by_frames_the_departure(ranked: list[tuple[Seen, int, int]]) -> None:
+def test_what_the_caller_ranks_by_frames_the_departure(ranked: list[tuple[ExploredState, int, int]]) -> None:
     found = Easiest[int]()
     for place, (seen, before, after) in enumerate(ranked):
         is_easiest = found.add(seen.state, place, seen.states, before=(before,), after=(after,))

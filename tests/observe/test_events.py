@@ -15,7 +15,7 @@ from bob.agent.inside.ring_buffer import PAGE_BYTES, layout, used
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import AccessEvent, Bio, Decoder, JournalRead, Lookup, ReadAhead
 from bob.observe.observation import Node, OutcomeTable
-from bob.observe.sights import Gathering
+from bob.observe.sights import OutcomeCollector
 
 from .traces import FORMATS, LAYOUTS, data, entry, events, page, pages
 
@@ -108,8 +108,8 @@ def outcome(content: list[int], xattrs: dict[str, int] | None = None, error: str
     return json.dumps({"error": error, "repaired": False, "tree": {"/x": entry}})
 
 
-def told(chunks: list[bytes], found: list[str]) -> Gathering:
-    gathering = Gathering(OutcomeTable())
+def told(chunks: list[bytes], found: list[str]) -> OutcomeCollector:
+    gathering = OutcomeCollector(OutcomeTable())
     gathering.tell(found, [len(chunk) for chunk in chunks], b"".join(chunks))
     return gathering
 
@@ -135,7 +135,7 @@ def test_what_is_recalled_and_then_told_has_one_number(chunks: list[bytes]) -> N
     one = told(chunks, [outcome([0])])
     sight = one.sight(0, ())
     assert sight is not None
-    other = Gathering(OutcomeTable())
+    other = OutcomeCollector(OutcomeTable())
     recalled = other.recalled(sight)
     other.tell([outcome([0]), outcome([1])], [4, *map(len, chunks)], b"----" + b"".join(chunks))
     assert other.told(0) != recalled

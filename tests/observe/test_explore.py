@@ -27,7 +27,7 @@ from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.observation import Node, Observation, OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.observe.session import NO_BLOCKS
 from bob.observe.sights import Sights
 from bob.subject import DEFAULT_AUDIT, Subject
@@ -185,7 +185,7 @@ def explored(
     sights: Sights | None = None,
     audit: float = DEFAULT_AUDIT,
     configuration: Subject = samples.CONFIGURATION,
-) -> tuple[Observed, list[int], Plan]:
+) -> tuple[Observations, list[int], Plan]:
     plan, told = samples.plan(), list[int]()
     seen = explore(
         agent,  # type: ignore[arg-type]
@@ -257,7 +257,7 @@ def test_what_verdicts_are_controlled_by_is_mounted_and_so_is_what_was_durable_a
     assert not {numbers[state] for state in (*plan.controls, *plan.bare)} & seen.predicted
 
 
-def in_words(seen: Observed) -> list[object]:
+def in_words(seen: Observations) -> list[object]:
     return [(one.state, None if one.outcome is None else seen.findings.observation(one.outcome)) for one in seen.states]
 
 
@@ -296,7 +296,7 @@ def test_recovery_may_forget_though_every_stretch_is_too_long_to_be_looked_at(mo
     assert seen.coverage.exhaustive is not None
 
 
-def _seen_with_words(agent: FakeAgent) -> tuple[list[Seen], list[Observation]]:
+def _seen_with_words(agent: FakeAgent) -> tuple[list[ExploredState], list[Observation]]:
     seen, _told, _plan = explored(agent)
     return list(seen.states), [seen.findings.observation(one.outcome or 0) for one in seen.states]
 
@@ -531,7 +531,7 @@ def test_what_was_seen_speaks_for_every_state_that_is_counted(budget: int) -> No
     assert whole_of(seen) == there_are_whole(alone)
 
 
-def whole_of(seen: Observed) -> Counter[str]:
+def whole_of(seen: Observations) -> Counter[str]:
     """How many states of whole writes are counted for each outcome."""
     counted: Counter[str] = Counter()
     for one in seen.states:
@@ -540,7 +540,7 @@ def whole_of(seen: Observed) -> Counter[str]:
     return counted
 
 
-def there_are_whole(alone: Observed) -> Counter[str]:
+def there_are_whole(alone: Observations) -> Counter[str]:
     """The same, where each state was mounted and speaks for itself."""
     whole = [one for one in alone.states if not one.state.torn]
     assert len(whole) == 5

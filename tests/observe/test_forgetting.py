@@ -18,7 +18,7 @@ from bob.crash.drafts import mask, settled
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
-from bob.observe.left_behind import LONGEST, Left, Stretches
+from bob.observe.left_behind import LONGEST, Leftovers, Stretches
 from bob.observe.predict import Contents, Contradiction, Gap, Indexes, ReadTree, places_read
 from bob.observe.torn_courses import TornCourses
 from bob.trace.model import DeviceWrite
@@ -31,13 +31,13 @@ STATES = [np.array(each, dtype=np.int32) for each in product((0, 1), repeat=BLOC
 """The log, and then the blocks: 0 is old and 1 is new."""
 
 
-def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Indexes], int, Left]:
+def recover(state: Contents, stubborn: frozenset[int]) -> tuple[list[Indexes], int, Leftovers]:
     """Without a log it reads nothing more; else it reads each block, and all but the ``stubborn`` ones are new then."""
     log, *blocks = state.tolist()
     read = [np.array([place], dtype=np.intp) for place in range(1 + BLOCKS * log)]
     after = [(number, int(bool(old or (log and number not in stubborn)))) for number, old in enumerate(blocks)]
     outcome = sum(1 << number for number, new in after if new == 0) if log else 1000
-    return read, outcome, Left(frozenset(after), frozenset(), frozenset())
+    return read, outcome, Leftovers(frozenset(after), frozenset(), frozenset())
 
 
 def mounts(states: Sequence[Contents], stubborn: frozenset[int]) -> int:
@@ -78,7 +78,7 @@ def learnt_of(
     known = ReadTree(None if able is None else np.array(able))
     for contents, read, outcome, left in rows:
         places = [np.array(each, dtype=np.intp) for each in read]
-        left_behind = Left(frozenset({(0, left)}), frozenset(), frozenset())
+        left_behind = Leftovers(frozenset({(0, left)}), frozenset(), frozenset())
         known.add(np.array(contents, dtype=np.int32), places, outcome, left_behind)
     return known
 
@@ -152,7 +152,7 @@ def test_a_part_of_the_log_is_not_forgotten(exempt: range, forgettable: str) -> 
 
 @pytest.mark.parametrize("told", list(product((False, True), repeat=2)))
 def test_where_it_is_not_known_what_was_left_behind_nothing_is_forgotten(told: tuple[bool, bool]) -> None:
-    known, left = ReadTree(), Left(frozenset(), frozenset(), frozenset())
+    known, left = ReadTree(), Leftovers(frozenset(), frozenset(), frozenset())
     for content, is_told in enumerate(told):
         known.add(np.array([content], dtype=np.int32), [np.array([0])], 7, left if is_told else None)
     assert known.forgets is all(told)
@@ -160,13 +160,15 @@ def test_where_it_is_not_known_what_was_left_behind_nothing_is_forgotten(told: t
 
 def test_what_was_written_elsewhere_must_be_the_same_and_what_was_written_last_need_not() -> None:
     elsewhere = frozenset({(800, 8, "a")})
-    one = Left(frozenset({(1, 7), (2, 8)}), frozenset({2}), elsewhere)
-    assert one.is_alike(Left(frozenset({(1, 7), (2, 9)}), frozenset({2, 3}), elsewhere))
-    assert not one.is_alike(Left(frozenset({(1, 7), (2, 9)}), frozenset(), elsewhere))
-    assert not one.is_alike(Left(frozenset({(1, 7), (2, 8), (3, 9)}), frozenset({2}), elsewhere))
-    assert not one.is_alike(Left(frozenset({(1, 7), (2, 8), (3, 9)}), frozenset({2, 3}), elsewhere)), "late in both"
-    assert not one.is_alike(Left(frozenset({(1, 7), (2, 8)}), frozenset({2}), frozenset()))
-    assert not one.is_alike(Left(frozenset({(1, 7), (2, 8)}), frozenset({2}), frozenset({(800, 8, "b")})))
+    one = Leftovers(frozenset({(1, 7), (2, 8)}), frozenset({2}), elsewhere)
+    assert one.is_alike(Leftovers(frozenset({(1, 7), (2, 9)}), frozenset({2, 3}), elsewhere))
+    assert not one.is_alike(Leftovers(frozenset({(1, 7), (2, 9)}), frozenset(), elsewhere))
+    assert not one.is_alike(Leftovers(frozenset({(1, 7), (2, 8), (3, 9)}), frozenset({2}), elsewhere))
+    assert not one.is_alike(Leftovers(frozenset({(1, 7), (2, 8), (3, 9)}), frozenset({2, 3}), elsewhere)), (
+        "late in both"
+    )
+    assert not one.is_alike(Leftovers(frozenset({(1, 7), (2, 8)}), frozenset({2}), frozenset()))
+    assert not one.is_alike(Leftovers(frozenset({(1, 7), (2, 8)}), frozenset({2}), frozenset({(800, 8, "b")})))
 
 
 class Forgetful(Explorer):
@@ -183,7 +185,7 @@ class Forgetful(Explorer):
     def learn(self, state: CrashState) -> None:
         outcome, accesses = self.outcome(state)
         contents = self.composer.contents(state)
-        left = Left(frozenset({(0, outcome)}), frozenset(), frozenset())
+        left = Leftovers(frozenset({(0, outcome)}), frozenset(), frozenset())
         self.known.add(contents, places_read(self.composer.sectors, accesses), outcome, left)
 
     def mount(self, gap: Gap) -> None:
@@ -232,13 +234,15 @@ def test_what_was_written_is_told_by_stretches() -> None:
     late = [*accesses, Access(False, first + count - 1, 8, 3)]
 
     nowhere = Stretches(composer)
-    assert nowhere.left([(0, 1)], elsewhere, accesses) == Left(
+    assert nowhere.left([(0, 1)], elsewhere, accesses) == Leftovers(
         frozenset({(0, 1)}), frozenset(), frozenset({(9000, 8, "what is there")})
     )
     assert not nowhere.left([], elsewhere, late).late, "what is written late is evidence, but in the log"
 
     in_log = Stretches(composer, range(first, 9008))
-    assert in_log.left([(0, 1)], [], accesses) == Left(frozenset({(0, 1)}), frozenset(), frozenset({(9000, 8, "")}))
+    assert in_log.left([(0, 1)], [], accesses) == Leftovers(
+        frozenset({(0, 1)}), frozenset(), frozenset({(9000, 8, "")})
+    )
     assert in_log.left([], [], late).late >= {0}
     assert not Stretches(composer, range(first + 1, 9007)).left([], [], late).late >= {0}, "a part of it is outside"
     assert Stretches(composer, range(first, 9007)).left([], [], accesses).written == frozenset()
@@ -271,7 +275,7 @@ ALL_THREE = ThreeSectors()
 
 
 @lru_cache(maxsize=16)
-def recover_three(made: Made, state: tuple[int, ...]) -> tuple[list[Indexes], int, Left]:
+def recover_three(made: Made, state: tuple[int, ...]) -> tuple[list[Indexes], int, Leftovers]:
     """Reads all three, and makes of each by itself what it makes of such a one; what is found follows from these."""
     (*becomes, shows), where = made
     after = [of >> old & 1 for of, old in zip(becomes, state, strict=True)]

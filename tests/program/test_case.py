@@ -17,7 +17,7 @@ from bob.program.pace import Pace
 from bob.program.transcript import Output, Transcript
 from bob.store.run_directory import RunDirectory
 from bob.witness import document as witness
-from bob.witness.document import Showing, WitnessSize
+from bob.witness.document import ShownState, WitnessSize
 from bob.workload.operations import Workload
 
 OUTPUTS = (Output(samples.at(15), b"a"), Output(samples.at(20), b"b"))
@@ -48,7 +48,7 @@ def test_a_program_is_called_by_its_pace_and_has_no_operations() -> None:
 
 def test_a_witness_has_the_program_that_did_the_work(tmp_path: Path) -> None:
     program = case().work
-    showing = Showing(case(), CrashState(0), CheckerClaim(program, b"a"), "lost acknowledged data: all")
+    showing = ShownState(case(), CrashState(0), CheckerClaim(program, b"a"), "lost acknowledged data: all")
     plain = witness.write(showing, environment=samples.ENVIRONMENT)
     # As in witnesses of before: the name stands where operations do, and there are none.
     expected = Workload("mine", (), ())

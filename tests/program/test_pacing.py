@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 from bob.agent.inside import programs
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.pacing import Pacing
+from bob.agent.inside.pacing import PacedPipe
 from bob.agent.inside.programs import ScriptExit
 
 CALLS = 'open("f", O_RDONLY) = 3<R>', 'write(3<R>, "\\x61", 1) = 1', "fsync(3<R>) = 0", 'unlink("\\x66") = 0'
@@ -53,7 +53,7 @@ def lines(root: Path) -> bytes:
 
 def paced(root: Path, neighbour: Neighbour | None, text: bytes) -> bytes:
     """What is copied of ``text``, which comes a byte at a time."""
-    with Pacing(str(root.parent / "pipe"), str(root.parent / "calls"), str(root), 0.5, neighbour) as pacing:
+    with PacedPipe(str(root.parent / "pipe"), str(root.parent / "calls"), str(root), 0.5, neighbour) as pacing:
         with suppress(BrokenPipeError), (root.parent / "pipe").open("wb", buffering=0) as pipe:
             for byte in text:
                 pipe.write(bytes([byte]))

@@ -41,7 +41,7 @@ from bob.protocol.contrast import Explanation, Presences, Reliance, explain, fol
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import DiagramStep as Shown
 from bob.protocol.diagram import StepKind as Kinds
-from bob.protocol.effects import Deed, Effects, Stored, TracedFile, Version
+from bob.protocol.effects import Deed, Effects, StoredBytes, TracedFile, Version
 from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
@@ -358,7 +358,7 @@ def test_a_write_far_in_a_long_file_is_partly_there_where_a_part_of_it_is() -> N
     effects = Effects.of_tree(tree(old, old))
     file = effects.leads("/f")
     assert file is not None
-    effects.files[file].stored.append(Version(1, Stored(far, far + 8192, new + new)))
+    effects.files[file].stored.append(Version(1, StoredBytes(far, far + 8192, new + new)))
     said = {pieces: presence(effects, tree(*pieces))[1] for pieces in ((old, old), (new, old), (new, new), (b"?" * 9,))}
     assert list(said.values()) == [Presence.NONE, Presence.PARTIAL, Presence.FULL, Presence.PARTIAL]
     node = tree(new, old)["/f"]

@@ -23,7 +23,7 @@ from bob.apm.micro import workings
 from bob.apm.promised import graph_under
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
-from bob.protocol.elsewhere import elsewhere
+from bob.protocol.elsewhere import files_outside
 from bob.protocol.replayed import other_modes, replayed, unlike
 from bob.protocol.unsynced import unsynced
 from bob.workload import operations as ops
@@ -468,7 +468,7 @@ def test_calls_on_files_elsewhere_are_counted() -> None:
         call(1, "unlink", escaped(b"y")),
         SystemCall(1, 0.0, "unlink", (escaped(b"z"),), None),
     ]
-    assert elsewhere(calls, "/r", "/w") == ("/tmp/log", "/tmp/y")
+    assert files_outside(calls, "/r", "/w") == ("/tmp/log", "/tmp/y")
 
 
 def overlapping(*lines: tuple[SystemCall, int, int]) -> list[SystemCall]:

@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from bob.catalogue.probe_files import shipped_probes
-from bob.claim.expectation.expected import Expected
+from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.crash.caches import CACHES
@@ -69,7 +69,9 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
 
 
 def test_the_page_of_what_was_expected(tmp_path: Path) -> None:
-    found = replace(witness("unmountable", tmp_path), claim=Expected(f"exists '/{NASTY}'"), evidence="/a is empty")
+    found = replace(
+        witness("unmountable", tmp_path), claim=ExpectationClaim(f"exists '/{NASTY}'"), evidence="/a is empty"
+    )
     page = parse(to_html(found, PATH))
     text = text_of(page)
     told = " ".join(found.sentence.split())

@@ -56,7 +56,7 @@ from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.program_parts import asked_of
-from bob.run.tasks import Explored, RecordedCase, Task
+from bob.run.tasks import ExploredCase, RecordedCase, Task
 from bob.schema import decode
 from bob.search.space import Part
 from bob.search.spaces import Search, search
@@ -129,7 +129,7 @@ class Guests:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def result(self, place: int, number: int) -> Explored | None:
+    def result(self, place: int, number: int) -> ExploredCase | None:
         task = self._tasks[place]
         run, workload, name = task.run, task.workloads[number], task.configuration.name
         folder = run.folder(number, workload)
@@ -156,7 +156,7 @@ class Guests:
         run.keep_observed(folder, workload, SEEN)
         self._progress.observed(workload.title, 4)
         self._progress.finished(workload.title, task.effort.budget - 4)
-        return Explored(RecordedCase(task, number, folder, samples.case()), SEEN)
+        return ExploredCase(RecordedCase(task, number, folder, samples.case()), SEEN)
 
 
 def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
@@ -216,7 +216,7 @@ def simulated(parcel: Parcel) -> ParcelResult:
         done = []
         stream = SimpleNamespace(write=lambda line: done.append(json.loads(line)), flush=lambda: tell([done.pop()]))
         parcel_process.go_on = program_here
-        piece = parcel_process.done(parcel, folder / "run", parcel_process.Telling(stream))  # type: ignore[arg-type]
+        piece = parcel_process.done(parcel, folder / "run", parcel_process.ParcelProgress(stream))  # type: ignore[arg-type]
         return replace(piece, files=new_in(folder / "run", parcel.given))
 
     without_guests()

@@ -20,7 +20,7 @@ from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
 from bob.report.saved import read_result
 from bob.result import to_json
-from bob.run.export import Exported, export, exported
+from bob.run.export import ExportedLog, export, exported
 from bob.run.shrink import shrink
 from bob.trace.log_writer import write_log
 from bob.trace.model import SECTOR_BYTES, Trace
@@ -38,7 +38,7 @@ from witness.test_witness import stored
 
 
 def made(tmp_path: Path, state: CrashState) -> witness.Witness:
-    showing = witness.Showing(samples.case(), state, of_property("overwrite-any", 1, later=2), "as it was found")
+    showing = witness.ShownState(samples.case(), state, of_property("overwrite-any", 1, later=2), "as it was found")
     document = witness.write(
         showing,
         environment=samples.ENVIRONMENT,
@@ -53,7 +53,7 @@ def image_of(found: witness.Witness) -> bytearray:
     return image
 
 
-def replayed(done: Exported, limit: int) -> bytearray:
+def replayed(done: ExportedLog, limit: int) -> bytearray:
     file = io.BytesIO()
     write_log(file, (step.entry for step in done.steps))
     device = bytearray(done.witness.base.image())
@@ -119,7 +119,7 @@ def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
     program = Program("p", "", tuple(ProgramFile(name, b"#!/bin/sh\n", True) for name in ("workload", "check")))
     claim = CheckerClaim(program, b"saved")
     case = replace(samples.case(), work=program)
-    showing = witness.Showing(case, CrashState(0), claim, "lost acknowledged data: all")
+    showing = witness.ShownState(case, CrashState(0), claim, "lost acknowledged data: all")
     document = witness.write(showing, environment=samples.ENVIRONMENT)
     with pytest.raises(UsageError) as refused:
         export(stored(tmp_path, document), image=None, any_kernel=False, connect=None, progress=Silent())

@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.request import Host, ProbeRequest
-from bob.claim.property.bench import Bench
+from bob.claim.property.bench import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError
@@ -27,7 +27,7 @@ from bob.report.saved import read_result
 from bob.result import to_json
 from bob.run import matrix as module
 from bob.run import prober
-from bob.run.tasks import Explored, RecordedCase, Task
+from bob.run.tasks import ExploredCase, RecordedCase, Task
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration, load_set
@@ -70,7 +70,7 @@ class Machine(Silent):
     def __exit__(self, *_: object) -> None:
         self.tasks = ()
 
-    def result(self, place: int, number: int) -> Explored | None:
+    def result(self, place: int, number: int) -> ExploredCase | None:
         task = self.tasks[place]
         folder, name = task.run.folder(number, task.workloads[number]), task.configuration.name
         if task.run.is_done(folder):
@@ -82,7 +82,7 @@ class Machine(Silent):
         task.run.save_base(samples.BASE)
         task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
         task.run.save_observed(folder, SEEN)
-        return Explored(recorded, SEEN)
+        return ExploredCase(recorded, SEEN)
 
     def planned(self, workloads: int, states: int) -> None:
         self.plan.append((workloads, states))
@@ -175,7 +175,7 @@ def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
     def broken(*_: object) -> None:
         raise ValueError("zip() argument 2 is shorter")
 
-    monkeypatch.setattr(Bench, "judge", broken)
+    monkeypatch.setattr(JudgedCase, "judge", broken)
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
     assert {cell.verdict for column in result.configurations for cell in column.properties} == {Verdict.UNKNOWN}
     [told, *_others] = (run / "xfs").glob("judging-*.txt")

@@ -22,7 +22,7 @@ from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.progress import Silent
 from bob.run import program_models
-from bob.run.program_models import UNKNOWN, Modelled, hold_against
+from bob.run.program_models import UNKNOWN, ModelAnswer, hold_against
 from bob.run.program_protocol import MOST_BYTES, CannotBeModelled, protocol_of
 
 MODELS = named_models(["ext4-ordered", "xfs"])
@@ -45,7 +45,7 @@ def on_file(name: str, *arguments: str) -> SystemCall:
     return SystemCall(1, 0.0, name, (f"3<{in_hex(f'{ROOT}/f')}>", *arguments), 0)
 
 
-def held(one: ProgramCase, tmp_path: Path) -> list[Modelled]:
+def held(one: ProgramCase, tmp_path: Path) -> list[ModelAnswer]:
     def keep(trace: str) -> str:
         (tmp_path / "broken.txt").write_text(trace)
         return "broken.txt"
@@ -103,13 +103,13 @@ def test_an_error_in_what_models_share_costs_their_answers_alone(
 def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(_work: object, model: Any, _notes: object, _explaining: object) -> Modelled:
+    def look(_work: object, model: Any, _notes: object, _explaining: object) -> ModelAnswer:
         if model is MODELS[0]:
             raise MemoryError
-        return Modelled(model, unknown(model.name, model.about, "asked"), UNKNOWN)
+        return ModelAnswer(model, unknown(model.name, model.about, "asked"), UNKNOWN)
 
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, DIRECTORY))
-    monkeypatch.setattr(program_models, "_trust", lambda *_: None)
+    monkeypatch.setattr(program_models, "_validate_checker", lambda *_: None)
     monkeypatch.setattr(program_models._ModelledProgram, "look", look)
     first, second = held(case(), tmp_path)
     assert "MemoryError" in (first.result.reason or "") and second.result.reason == "asked"

@@ -32,13 +32,13 @@ from bob.errors import (
 from bob.guest.spec import Clock
 from bob.observe.effort import Effort
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.progress import Silent
 from bob.record.base import base_name
 from bob.run import pipeline as module
 from bob.run import pool, tasks
 from bob.run.pipeline import Pipeline
-from bob.run.tasks import Explored, Task
+from bob.run.tasks import ExploredCase, Task
 from bob.store.refused import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject, configuration
@@ -50,7 +50,9 @@ from wording import text_with
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 WORKLOADS = [replace(samples.WORKLOAD, name=f"workload {number}") for number in range(6)]
-OBSERVED = Observed((Seen(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+OBSERVED = Observations(
+    (ExploredState(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE
+)
 
 
 Tell = Callable[[int], None]
@@ -61,7 +63,7 @@ class World:
     """What the made-up guests do, and what was asked of them. ``started``, ``recording``, ``observing`` may raise."""
 
     recording: Callable[[Workload], None] = lambda _workload: None
-    observing: Callable[[Workload], Observed] = lambda _workload: OBSERVED
+    observing: Callable[[Workload], Observations] = lambda _workload: OBSERVED
     started: Callable[[Clock], None] = lambda _clock: None
     guests: list[Clock] = field(default_factory=list)
     ended: list[Clock] = field(default_factory=list)
@@ -113,13 +115,13 @@ class World:
         _effort: object,
         told: Callable[[int], None],
         *_: Any,
-    ) -> Observed:
+    ) -> Observations:
         told(1)
         try:
             return self.observing(samples.WORKLOAD)
         except (GuestLost, AgentBroken, UsageError) as loss:
             lost, died = what_happened(loss), isinstance(loss, GuestLost)
-            return Observed((), OutcomeTable(), samples.plan().nothing_explored(), lost, died=died)
+            return Observations((), OutcomeTable(), samples.plan().nothing_explored(), lost, died=died)
 
 
 @pytest.fixture
@@ -149,7 +151,7 @@ def workers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith("worker ")]
 
 
-def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[Explored | RefusedWorkload | None]:
+def results(pipeline: Pipeline, workloads: int = len(WORKLOADS)) -> list[ExploredCase | RefusedWorkload | None]:
     with pipeline:
         found = [pipeline.result(0, number) for number in range(workloads)]
     assert not workers()
@@ -167,7 +169,7 @@ def at(number: int, failure: BaseException) -> Callable[[Workload], None]:
 def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> None:
     made = pipeline(tmp_path)
     found = results(made)
-    assert [item.recorded.case.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+    assert [item.recorded.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
     assert world.guests.count(Clock.VIRTUAL) == 1
     assert sorted(clock.value for clock in world.guests) == sorted(clock.value for clock in world.ended)
     assert world.made == [samples.WORKLOAD.setup]
@@ -192,7 +194,7 @@ def test_a_guest_is_made_ready_while_the_first_workload_is_recorded(
     world.recording = lambda _workload: (ready.wait(30), None)[1]
     found = results(pipeline(tmp_path))
     assert ready.is_set()
-    assert all(isinstance(item, Explored) and item.observed == OBSERVED for item in found), "it costs no workload"
+    assert all(isinstance(item, ExploredCase) and item.observed == OBSERVED for item in found), "it costs no workload"
 
 
 @pytest.mark.parametrize(
@@ -266,23 +268,23 @@ def test_a_workload_that_cannot_be_recorded_costs_itself(
     found = results(pipeline(tmp_path))
     assert isinstance(found[0], RefusedWorkload)
     assert found[0].reason == words
-    assert all(isinstance(item, Explored) for item in found[1:])
+    assert all(isinstance(item, ExploredCase) for item in found[1:])
     assert world.guests.count(Clock.VIRTUAL) == 1
 
 
-def observed_after(world: World, path: Path, *losses: BobError) -> list[Observed]:
+def observed_after(world: World, path: Path, *losses: BobError) -> list[Observations]:
     """What is told of each workload when the first ones to be observed end in ``losses``: by one worker, as of two each
     may take one of the losses, for another workload."""
     left = list(losses)
 
-    def observing(_workload: Workload) -> Observed:
+    def observing(_workload: Workload) -> Observations:
         if left:
             raise left.pop()
         return OBSERVED
 
     world.observing = observing
     one_after_another = started(task(RunDirectory.create(path / "run", {})), jobs=1)
-    found = [item.observed for item in results(one_after_another) if isinstance(item, Explored)]
+    found = [item.observed for item in results(one_after_another) if isinstance(item, ExploredCase)]
     assert len(found) == len(WORKLOADS)
     return found
 
@@ -319,7 +321,7 @@ def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
     runs = [RunDirectory.create(tmp_path / str(number), {}) for number in range(4)]
     with started(*[task(run) for run in runs], jobs=jobs) as made:
         for place in range(4):
-            assert all(isinstance(made.result(place, number), Explored) for number in range(len(WORKLOADS)))
+            assert all(isinstance(made.result(place, number), ExploredCase) for number in range(len(WORKLOADS)))
     assert not workers()
     assert world.most <= jobs + max(1, jobs // 2)  # the guests of those who record wait
     assert world.guests.count(Clock.REAL) <= jobs
@@ -331,7 +333,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(tasks, "HELD_BYTES", 0)
     asked_for = threading.Semaphore(1)  # no result waits for another to be asked for
 
-    def observing(_workload: Workload) -> Observed:
+    def observing(_workload: Workload) -> Observations:
         assert asked_for.acquire(timeout=60)
         return OBSERVED
 
@@ -341,7 +343,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
         for number in range(len(WORKLOADS)):
             found.append(made.result(0, number))
             asked_for.release()
-    assert [item.recorded.case.workload for item in found if isinstance(item, Explored)] == WORKLOADS
+    assert [item.recorded.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
 
 
 @pytest.mark.parametrize("held", [0, 10**6])
@@ -357,14 +359,14 @@ def test_what_waits_long_to_be_judged_is_left_to_the_run_directory(
             assert time.monotonic() < deadline
             time.sleep(0.01)
         found = [made.result(0, number) for number in range(len(WORKLOADS))]
-    assert isinstance(found[0], Explored)
-    assert all(isinstance(item, Explored) if held else item is None for item in found[1:])
+    assert isinstance(found[0], ExploredCase)
+    assert all(isinstance(item, ExploredCase) if held else item is None for item in found[1:])
 
 
 def test_a_loss_on_the_way_ends_that_guest(world: World, tmp_path: Path) -> None:
     left = [replace(OBSERVED, lost="it is gone")]
     world.observing = lambda _workload: left.pop() if left else OBSERVED
-    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, Explored)]
+    found = [item.observed for item in results(pipeline(tmp_path)) if isinstance(item, ExploredCase)]
     assert [observed.lost for observed in found].count("it is gone") == 1
 
 
@@ -406,7 +408,7 @@ def test_a_configuration_that_is_refused_reaches_the_caller(
 def test_leaving_early_leaves_no_thread(world: World, tmp_path: Path) -> None:
     started = threading.Event()
 
-    def observing(_workload: Workload) -> Observed:
+    def observing(_workload: Workload) -> Observations:
         started.set()
         return OBSERVED
 
@@ -453,7 +455,7 @@ def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
     with started(*[task(run, fs=fs) for run, fs in zip(runs, ("ext4", "xfs", "ext3"), strict=True)]) as made:
         for place in range(3):
             found = [made.result(place, number) for number in range(len(WORKLOADS))]
-            assert all(isinstance(item, Explored) and item.recorded.task.run is runs[place] for item in found)
+            assert all(isinstance(item, ExploredCase) and item.recorded.task.run is runs[place] for item in found)
     assert not workers()
     assert world.guests.count(Clock.VIRTUAL) == 3
     assert world.made == [samples.WORKLOAD.setup] * 3
@@ -475,7 +477,7 @@ def test_a_configuration_that_is_refused_leaves_the_others(
             with pytest.raises(UsageError) as refused:
                 made.result(0, 0)
             assert text_with(str(refused.value), "mkfs.xfs") == snapshot("mkfs.xfs failed (1)")
-        assert all(isinstance(made.result(1, number), Explored) for number in range(len(WORKLOADS)))
+        assert all(isinstance(made.result(1, number), ExploredCase) for number in range(len(WORKLOADS)))
     assert not runs[0].workloads()
 
 
@@ -494,7 +496,7 @@ def test_an_exception_leaves_its_workload_unknown_and_no_other(world: World, tmp
 def test_an_exception_while_observing_leaves_its_workload_unknown_and_no_other(world: World, tmp_path: Path) -> None:
     broken = [ValueError("zip() argument 2 is shorter")]
 
-    def observing(_workload: Workload) -> Observed:
+    def observing(_workload: Workload) -> Observations:
         if broken:
             raise broken.pop()
         return OBSERVED
@@ -520,7 +522,7 @@ def test_a_recording_whose_guest_was_lost_is_tried_again_at_once(world: World, t
             raise left.pop()
 
     world.recording = recording
-    assert all(isinstance(item, Explored) for item in results(pipeline(tmp_path)))
+    assert all(isinstance(item, ExploredCase) for item in results(pipeline(tmp_path)))
     assert world.guests.count(Clock.VIRTUAL) == 2
 
 
@@ -528,7 +530,7 @@ def test_what_was_lost_is_tried_again_when_the_run_is_gone_on_with(world: World,
     world.recording = at(2, LOSS)
     lost = [LOSS, LOSS]
 
-    def observing(_workload: Workload) -> Observed:
+    def observing(_workload: Workload) -> Observations:
         if lost:
             raise lost.pop()
         return OBSERVED
@@ -542,7 +544,7 @@ def test_what_was_lost_is_tried_again_when_the_run_is_gone_on_with(world: World,
     world.recording = lambda _workload: None
     found = [item for item in results(started(task(run), jobs=1)) if item is not None]
     assert len(found) == 2
-    assert all(isinstance(item, Explored) and item.observed.lost is None for item in found)
+    assert all(isinstance(item, ExploredCase) and item.observed.lost is None for item in found)
     assert all(run.is_done(folder) for folder in folders)
     assert not run.losses()
     told = [run.observed(folder).earlier_loss for folder in folders]
@@ -564,7 +566,7 @@ def test_a_guest_that_ends_with_the_run_marks_nothing(world: World, tmp_path: Pa
     """Who stops a run may end its guests before the workers know of it: what they then lose was not lost."""
     at_work, stopped = threading.Event(), threading.Event()
 
-    def lose(_workload: Workload) -> Observed:
+    def lose(_workload: Workload) -> Observations:
         at_work.set()
         assert stopped.wait(30)
         raise LOSS

@@ -21,7 +21,7 @@ from bob.errors import MalformedError, StoreError, UsageError
 from bob.guest.spec import Clock
 from bob.progress import Silent
 from bob.run import pool as module
-from bob.run.pool import Errand, Idle, Job, JobQueue, Lost, Pool, StateSink, each_in_a_guest
+from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink, each_in_a_guest
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 ITEMS = [(f"item {number}", number) for number in range(4)]
@@ -202,7 +202,7 @@ class Scripted(Job):
             case End.FAILED:
                 raise AgentBroken("it failed")
             case End.KEPT:
-                raise Lost("it was lost on the way")
+                raise LostGuest("it was lost on the way")
             case End.BROKE:
                 raise ValueError("broken")
         self.ends.append("done")

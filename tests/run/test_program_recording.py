@@ -46,7 +46,7 @@ def test_a_kernel_that_falls_while_a_program_is_recorded_is_a_finding(
     run = RunDirectory.create(tmp_path / "run", {})
     program, request = named("replace-rename"), ProbeRequest(configuration("ext4"))
     with pytest.raises(GuestLost if code is Exit.GUEST else KernelFell) as raised:
-        module.take(None, None, program, request, Silent(), run)  # type: ignore[arg-type]
+        module.record_program_run(None, None, program, request, Silent(), run)  # type: ignore[arg-type]
     assert raised.value.exit_code is code
     console = run.path / "console.txt"
     assert console.exists() is (code is Exit.DIFFERENT)

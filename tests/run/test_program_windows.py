@@ -17,14 +17,14 @@ from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.judge.looked import Looked
-from bob.observe.observed import Observed
+from bob.observe.observed import Observations
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.transcript import Transcript, Window
 from bob.progress import Silent
 from bob.run import pool, program_windows
-from bob.run.program_windows import look
+from bob.run.program_windows import explore_windows
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
 BUDGET, STATES = 10, 3
@@ -36,7 +36,7 @@ class Guests:
     """Made-up guests; ``exploring`` is told how many windows were explored before, ``checking`` the output of the
     window. Both may raise."""
 
-    exploring: Callable[[int], Observed] = lambda _time: SEEN
+    exploring: Callable[[int], Observations] = lambda _time: SEEN
     checking: Callable[[bytes], None] = lambda _told: None
     agents: list[Any] = field(default_factory=list)
     given: int = 0
@@ -113,7 +113,7 @@ def looked(watching: Watching, windows: int = 3) -> list[Looked]:
     told, request = b"abc"[: windows - 1], ProbeRequest(samples.CONFIGURATION, budget=BUDGET)
     program, transcript = Program("mine", "", ()), Transcript(told, (), 7, (), None)
     case = Alike(samples.CONFIGURATION, program, samples.BASE, samples.RECORDING, samples.plan(), transcript)
-    found = look(None, None, case, request, 1, watching)  # type: ignore[arg-type]
+    found = explore_windows(None, None, case, request, 1, watching)  # type: ignore[arg-type]
     assert [one.told for one in found] == [told[:place] for place in range(windows)]
     return found
 

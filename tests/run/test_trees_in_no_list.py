@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bob.apm.allowed import Foreseen
+from bob.apm.allowed import TreeOracle
 from bob.apm.crashes import ModelStates
 from bob.apm.dependencies import graph
 from bob.apm.micro import workings
@@ -50,7 +50,7 @@ def test_contents_of_a_removed_file_are_allowed_where_stale_ones_are(name: str, 
         OLD not in [node.content for node in tries.nodes(state).values()] or "/a" in tries.nodes(state)
         for state in tries
     )
-    foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
+    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.told)
     allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
     assert (tries.is_all, tries.shows_stale) == (True, shows_stale)
     assert allows.says(b"", of_b(OLD)) is shows_stale
@@ -68,7 +68,7 @@ def test_garbage_is_in_no_list_either(name: str, allows_garbage: bool) -> None:
     model, apart = named_model(name), workings(again.history)
     tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
     assert list(tries) and tries.is_all and not tries.shows_stale
-    foreseen = Foreseen(graph(again.workload, apart), model.promised, again.told)
+    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.told)
     allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
     found = {"/": ROOT, "/a": Node("file", 11, 1, 512, THIRD, mode=0o644)}
     assert allows.says(b"", found) is allows_garbage

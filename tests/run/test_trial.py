@@ -25,7 +25,7 @@ from bob.errors import RecordingError, StoreError, UsageError
 from bob.judge.recovered import Recovered
 from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answers_page import to_html
@@ -47,12 +47,12 @@ FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.UNMOUNTABLE
 NATURAL, ROOT = Finish("natural", natural=True), Finish("fsync /", (Fsync("/"),))
 
 
-def observed(*states: tuple[CrashState, int | None]) -> Observed:
+def observed(*states: tuple[CrashState, int | None]) -> Observations:
     return samples.observed((samples.FIRST, 0), (samples.LAST, 1), *states, found=FOUND)
 
 
 def judged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observed | str | Loss], *expected: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observations | str | Loss], *expected: str
 ) -> tuple[Tried, Path]:
     """The answers of a run that observed this with one finish each, or could not record it for that reason."""
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
@@ -203,7 +203,9 @@ def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
 
 
 @pytest.mark.parametrize("kept", [[observed((LOST, 2))], [observed((LOST, 2)), observed((LOST, 3), (SCATTERED, 2))]])
-def test_the_document_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observed]) -> None:
+def test_the_document_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observations]
+) -> None:
     tried, _folder = judged(tmp_path / "run", monkeypatch, kept, "exists /n implies content /a = new", "mounts")
     document = to_json(tried)
     again = from_json(json.loads(json.dumps(document)))
@@ -216,7 +218,9 @@ def test_the_document_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 # Crashed recoveries whose guests are lost, or at which bob breaks: tried again, unknown, and the others go on
 
 LOSS = GuestLost(Loss(LossCause.HUNG, ""), "no answer")
-OBSERVED = Observed((Seen(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE)
+OBSERVED = Observations(
+    (ExploredState(samples.FIRST, 0),), OutcomeTable([samples.NOTHING], [samples.INITIAL]), samples.COVERAGE
+)
 PLACES = 3
 
 
@@ -225,7 +229,7 @@ class Guests:
     """Made-up guests; ``recording`` and ``observing`` are told how many were before, and may raise."""
 
     recording: Callable[[int], None] = lambda _time: None
-    observing: Callable[[int], Observed] = lambda _time: OBSERVED
+    observing: Callable[[int], Observations] = lambda _time: OBSERVED
     started: int = 0
     recorded: int = 0
     observed: int = 0
@@ -241,7 +245,7 @@ class Guests:
         self.recording(self.recorded - 1)
         return samples.RECORDING
 
-    def explore(self, *_: object, **__: object) -> Observed:
+    def explore(self, *_: object, **__: object) -> Observations:
         self.observed += 1
         return self.observing(self.observed - 1)
 

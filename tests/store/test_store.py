@@ -23,7 +23,7 @@ from bob.catalogue.request import ANYWHERE, ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
-from bob.observe.observed import Troubled
+from bob.observe.observed import StateTrouble
 from bob.progress import Silent
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
@@ -114,7 +114,7 @@ def test_recordings_and_bases_read_back_the_same(run: RunDirectory) -> None:
 def test_observations_read_back_the_same(run: RunDirectory) -> None:
     folder = kept(run)
     seen = samples.observed(*STATES, found=[samples.NOTHING, samples.ALL, samples.TORN], lost="it is gone")
-    troubles = (Troubled(1, "checker", "e2fsck ends with 4"), Troubled(0, "read-only", "EXT4-fs error"))
+    troubles = (StateTrouble(1, "checker", "e2fsck ends with 4"), StateTrouble(0, "read-only", "EXT4-fs error"))
     seen = replace(
         seen, predicted=frozenset({1, 2}), troubles=troubles, normal=("it is so",), passing=("once",), examined=(0, 2)
     )

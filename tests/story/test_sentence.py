@@ -14,7 +14,7 @@ from msgspec import structs
 
 import samples_of_runs as samples
 from bob.claim.claim import Claim, Context
-from bob.claim.expectation.expected import Expected
+from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
@@ -166,7 +166,7 @@ def test_the_write_that_an_expectation_hangs_on_is_named_and_no_other() -> None:
     """Once: "The superblock of 30.8 s was lost"."""
     superblock = written(30.8, Fate.LOST, "superblock", "superblock")
     line = CrashTimeline(events=(superblock, decisive(data(30.9, Fate.LOST))), crash=40.0)
-    assert Expected("exists  /a").sentence(line, CONTEXT, None) == (
+    assert ExpectationClaim("exists  /a").sentence(line, CONTEXT, None) == (
         "The data of operation 1 in /a of 30.9 s was lost, and «exists /a» does not hold."
     )
 

@@ -16,7 +16,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim import kinds
 from bob.claim.claim import Context, Refusal, View
-from bob.claim.expectation.expected import Expected
+from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
@@ -26,14 +26,14 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
 from bob.observe.observation import Observation
-from bob.observe.observed import Troubled, TroubleKind
+from bob.observe.observed import StateTrouble, TroubleKind
 from bob.run.replay import lines
 from bob.schema import decode
 from bob.story.timeline import CrashTimeline, Fate
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion
 from bob.witness import document as witness
-from bob.witness.document import Showing
+from bob.witness.document import ShownState
 from bob.workload.operations import At
 from claims import broken, question_of
 from wording import text_with
@@ -144,7 +144,7 @@ class Kept:
 
 
 def test_a_new_kind_of_claim_takes_one_line_to_be_read_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    showing = Showing(samples.case(), LOST, Kept("/n"), "2 names are")
+    showing = ShownState(samples.case(), LOST, Kept("/n"), "2 names are")
     path = stored(
         tmp_path,
         witness.write(
@@ -204,7 +204,7 @@ def test_a_witness_of_what_was_not_durable_reads_back_the_same(tmp_path: Path) -
     workload = replace(samples.WORKLOAD, at=At.END)
     question = Question((2,), returned=2)
     claim = OfProperty(probe.property.name, question, probe.property)
-    showing = witness.Showing(samples.case(workload), LOST, claim, "it is gone")
+    showing = witness.ShownState(samples.case(workload), LOST, claim, "it is gone")
     written = witness.write(
         showing,
         environment=samples.ENVIRONMENT,
@@ -299,10 +299,10 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
     made = column(keep)
     seen = samples.observed((samples.FIRST, 0), (samples.LAST, 1), (LOST, 1), found=[samples.NOTHING, samples.ALL])
     troubles = (
-        Troubled(2, "kernel-message", "EXT4-fs error: inode 12"),
-        Troubled(1, "kernel-message", "EXT4-fs error: inode 7"),
-        Troubled(1, "kernel-message", "EXT4-fs error: another"),
-        Troubled(0, "removal", "cannot be removed: /a: Input/output error"),
+        StateTrouble(2, "kernel-message", "EXT4-fs error: inode 12"),
+        StateTrouble(1, "kernel-message", "EXT4-fs error: inode 7"),
+        StateTrouble(1, "kernel-message", "EXT4-fs error: another"),
+        StateTrouble(0, "removal", "cannot be removed: /a: Input/output error"),
     )
     seen = replace(
         seen, troubles=troubles, normal=("as ever 7", "as ever 8"), passing=("once 1", "once 2"), examined=(1,)
@@ -341,7 +341,7 @@ def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
         "evidence": "/a has initial data (4,096 B)",
     }
     read = witness.read(stored(tmp_path, made))
-    assert read.claim == Expected(EXPECTED)
+    assert read.claim == ExpectationClaim(EXPECTED)
     assert read.title == "«exists /n implies content /a = new» does not hold"
     found = [samples.OUT_OF_ORDER, samples.ALL, samples.NOTHING, samples.UNMOUNTABLE]
     seen = samples.observed(found=found).findings.observations()
@@ -350,7 +350,7 @@ def test_a_witness_of_an_expectation(tmp_path: Path) -> None:
 
 
 def test_what_is_written_of_an_expectation() -> None:
-    showing = Showing(samples.case(), CrashState(0), Expected("exists /n"), "evidence")
+    showing = ShownState(samples.case(), CrashState(0), ExpectationClaim("exists /n"), "evidence")
     made = witness.write(
         showing,
         environment=samples.ENVIRONMENT,

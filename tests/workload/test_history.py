@@ -19,7 +19,7 @@ from bob.catalogue.probe_files import shipped_probes
 from bob.errors import UsageError
 from bob.record.encode import encode
 from bob.workload import operations as ops
-from bob.workload.history import FileKind, History, Performed
+from bob.workload.history import FileKind, History, PerformedOperation
 from bob.workload.lacking import LACKABLE, without
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Create, Finish, Fsync, How, Operation, Workload
@@ -41,7 +41,7 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-def perform(performer: Operations, performed: Performed) -> bool:
+def perform(performer: Operations, performed: PerformedOperation) -> bool:
     """Have the host perform an operation; whether it did."""
     [[_number, verb, arguments, start, length]], blob = encode([performed])
     try:
@@ -143,11 +143,11 @@ def goes_through_a_link(operation: Operation, tree: Tree) -> bool:
     return any(isinstance(path, str) and tree.get(path, ("",))[0] == "symlink" for path in fields)
 
 
-def refused(operation: Operation, number: int) -> Performed:
+def refused(operation: Operation, number: int) -> PerformedOperation:
     if isinstance(operation, ops.Write):
         offset = operation.offset or 0
-        return Performed(operation, number, offset, contents(number, offset, operation.length))
-    return Performed(operation, number)
+        return PerformedOperation(operation, number, offset, contents(number, offset, operation.length))
+    return PerformedOperation(operation, number)
 
 
 @pytest.mark.parametrize(

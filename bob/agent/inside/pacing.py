@@ -25,7 +25,7 @@ NO_CALL = 255
 _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
-class Pacing:
+class PacedPipe:
     """While it lasts, what strace writes into ``pipe`` (a path; it is made) is copied into the file ``out``, and strace
     waits ``delay`` seconds at each call that changes something below ``root``. Then the ``neighbour`` syncs."""
 
@@ -33,7 +33,7 @@ class Pacing:
         self._pipe, self._out, self._root, self._delay, self._neighbour = pipe, out, root, delay, neighbour
         self._ahead = Ahead(pipe, self._copy)
 
-    def __enter__(self) -> Pacing:
+    def __enter__(self) -> PacedPipe:
         self._ahead.__enter__()
         return self
 

@@ -23,11 +23,11 @@ from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.pacing import Pacing
+from bob.agent.inside.pacing import PacedPipe
 from bob.agent.inside.processes import WAKING, Drain, descendants, ends_within, has_children, name_of, state_of
-from bob.agent.inside.stores import Watching
+from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
-from bob.agent.inside.warm_python import Forked, WarmPython
+from bob.agent.inside.warm_python import ForkedChecker, WarmPython
 from bob.agent.inside.world import WORLD, enter_world, within
 
 HOME = f"{WORK}/program"
@@ -128,10 +128,10 @@ def run_workload(
     with ExitStack() as beside:
         pacing = watching = None
         if delay:
-            pacing = beside.enter_context(Pacing(BESIDE, into, ROOT, delay, neighbour))
+            pacing = beside.enter_context(PacedPipe(BESIDE, into, ROOT, delay, neighbour))
             into = BESIDE
         if stores:
-            watching = beside.enter_context(Watching(PIPE, into, ROOT))
+            watching = beside.enter_context(StoreWatch(PIPE, into, ROOT))
             into, traced = PIPE, f"{traced},munmap"
         ended, pipe_inode = _run_traced(seconds, into, traced, stacks)
         if pacing is not None and ended.code == 0:
@@ -233,7 +233,7 @@ class Script:
         self.pipe_inode = os.fstat(write_end).st_ino
         self._name, self._bounds = os.path.basename(words[0]), ScriptBounds(self._others, CALLS if tracer else "")
         is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
-        self._process: subprocess.Popen[bytes] | Forked
+        self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
             if forks is not None and forks.pid is not None:
                 self._process = forks.fork(words[1:], write_end)

@@ -86,7 +86,7 @@ def give_history(device: int) -> None:
     write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
 
 
-class Recorded:
+class RecordedDisks:
     """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``layers`` make of them.
 
     A disk completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).

@@ -18,7 +18,7 @@ from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, un
 from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.programs import run_workload
-from bob.agent.inside.recorded_disks import Recorded
+from bob.agent.inside.recorded_disks import RecordedDisks
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
@@ -60,7 +60,9 @@ class Take:
         self.narrate = narrator(self._manner.narrates)
         self.medium, disks = medium.medium_with(base), medium.bases[base].disks
         log_bytes, kib = self._manner.log_bytes, self._manner.timeline_kib
-        self.recorded = Recorded(self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.layers)
+        self.recorded = RecordedDisks(
+            self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.layers
+        )
         self.timeline = self.recorded.timeline(kib, more)
         self.effective = ""
 

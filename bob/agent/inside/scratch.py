@@ -88,13 +88,13 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
     return read_on
 
 
-class Watched:
+class KernelEvents:
     """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages. ``with`` turns them off again."""
 
     def __init__(self, name: str, events: dict[str, str]) -> None:
         self.trace = Instance(name, events, TRACE_KIB)
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> KernelEvents:
         with ExitStack() as stack:
             stack.enter_context(self.trace)
             raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
@@ -131,8 +131,8 @@ class Scratch:
             # write zeroes, for one, has no letter of its own.
             self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
             # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
-            self.written = resources.enter_context(Watched(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
-            self.everything: Watched | None = None
+            self.written = resources.enter_context(KernelEvents(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
+            self.everything: KernelEvents | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
                 # Blocks that are read ahead have numbers of what is mounted; on layers these are no places on a disk.
@@ -140,7 +140,7 @@ class Scratch:
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-                self.everything = resources.enter_context(Watched(NAME, events))
+                self.everything = resources.enter_context(KernelEvents(NAME, events))
             self.layouts = (self.everything or self.written).trace.layouts()
             fields = self.layouts[QUEUE]["fields"]
             self.first_of_run = fields["sector"][0]

@@ -40,14 +40,14 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"
 """Calls that change nothing."""
 
 
-class Watching:
+class StoreWatch:
     """While it lasts, what is written to ``pipe`` (a path; it is made) is copied at once into the file or pipe ``out``,
     with what is stored in files below ``root``. All that is started meanwhile runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         self._ahead = Ahead(pipe, lambda: _copy(pipe, out, root))
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> StoreWatch:
         self._ahead.__enter__()
         return self
 
@@ -75,7 +75,7 @@ FileId = tuple[int, int]
 """Which file: its device and its inode."""
 
 
-class Mapped:
+class MappedFile:
     """A file that is mapped: what was in it when it was last looked at, and which task has which mapping of it, by
     addresses. ``told`` is how strace writes the open file, and ``line`` the one by which it was first mapped."""
 
@@ -111,7 +111,7 @@ class StoreFilter:
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
-        self._files: dict[FileId, Mapped] = {}
+        self._files: dict[FileId, MappedFile] = {}
         self._lines = StraceLines()
         self._writing: dict[int, FileId | None] = {}
         self.left: list[bytes] = []
@@ -189,7 +189,7 @@ class StoreFilter:
         if key in self._files:
             os.close(fd)
         else:
-            self._files[key] = Mapped(fd, found[4] + b"<" + found[5] + b">", line)
+            self._files[key] = MappedFile(fd, found[4] + b"<" + found[5] + b">", line)
         length = -(-int(found[1]) // PAGE) * PAGE
         self._files[key].mappings.add((pid, int(found[6], 16), length))
         return True

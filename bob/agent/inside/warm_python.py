@@ -21,7 +21,7 @@ NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[
 """The first line of a script that a plain Python runs: one with options is started as it says."""
 
 
-class Forked:
+class ForkedChecker:
     """A checker in a process that this one did not start, but is the parent of."""
 
     stderr = None
@@ -84,7 +84,7 @@ class WarmPython:
         if self.pid is None:
             self.end()
 
-    def fork(self, arguments: list[str], output: int) -> Forked:
+    def fork(self, arguments: list[str], output: int) -> ForkedChecker:
         """Have the checker run with ``arguments``, and write to the file ``output``. Raises RuntimeError where the
         process that forks is gone: that says nothing of the checker."""
         pid = b""
@@ -93,7 +93,7 @@ class WarmPython:
             pid = self._end.recv(LONGEST)
         if not pid:
             raise RuntimeError("the Python that forks for the checker is gone")
-        return Forked(int(pid))
+        return ForkedChecker(int(pid))
 
     def end(self) -> None:
         """End it, if it is there."""

@@ -17,7 +17,7 @@ from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectationClaim:
     """``text`` holds, in the language of expectations."""
 
     text: str
@@ -62,11 +62,11 @@ class Expected:
         return {"property": None, "probe": None, "question": None, "expectation": self.text}
 
 
-def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Expected | None:
+def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> ExpectationClaim | None:
     """The expectation of a witness; None where it is of none. Raises UsageError for what cannot be expected of the
     workload."""
     del known
     if (text := document.get("expectation")) is None:
         return None
     check(parse(text), simulate(workload)[0])
-    return Expected(text)
+    return ExpectationClaim(text)

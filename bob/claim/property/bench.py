@@ -23,7 +23,7 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, Presence
-from bob.observe.observed import Observed, Seen
+from bob.observe.observed import ExploredState, Observations
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Sync, Workload
@@ -41,7 +41,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class WorkloadVerdict:
     """What a workload says of a property by those of its ``states`` that can be judged; ``reason`` says why it is
     UNKNOWN. For a FAILS, in how many states it is broken (``violations``), the ``evidence``, and all states that were
     seen to break it (``showing``)."""
@@ -51,10 +51,10 @@ class Judged:
     violations: int = 0
     reason: str | None = None
     evidence: Evidence | None = None
-    showing: tuple[Seen, ...] = ()
+    showing: tuple[ExploredState, ...] = ()
 
 
-class Bench:
+class JudgedCase:
     """A workload with everything that was observed of it, ready to be judged by any number of properties.
 
     ``states`` has what was seen of each explored state, ``observations`` each outcome (large ones:
@@ -74,7 +74,7 @@ class Bench:
         self,
         workload: Workload,
         inodes: Sequence[Mapping[str, int]],
-        states: Sequence[Seen],
+        states: Sequence[ExploredState],
         observations: Sequence[Observation],
         coverage: States,
         lost: str | None,
@@ -104,7 +104,7 @@ class Bench:
             self._control(outcomes.get(complete), "with every write there", _MISSING, must=True)
 
     @classmethod
-    def of(cls, case: Case, observed: Observed) -> Bench:
+    def of(cls, case: Case, observed: Observations) -> JudgedCase:
         """A case with what was seen of its crash states."""
         return cls(
             case.workload,
@@ -138,7 +138,7 @@ class Bench:
         return f"a control failed: {when} {damage[0].about}" if damage else None
 
     @property
-    def unmountable(self) -> list[Seen]:
+    def unmountable(self) -> list[ExploredState]:
         """The explored states that did not mount."""
         return [seen for seen in self._states if seen.outcome is not None and seen.outcome not in self._readings]
 
@@ -147,7 +147,7 @@ class Bench:
         """Whether ``workload`` asks for ``prop``."""
         return bool(questions(prop, simulate(workload)[0]))
 
-    def judge(self, prop: Property) -> Judged | None:
+    def judge(self, prop: Property) -> WorkloadVerdict | None:
         """What this workload says of ``prop``; None if it does not ask for it."""
         asked = questions(prop, self.history)
         if not asked:
@@ -167,13 +167,13 @@ class Bench:
             verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
         elif self.unseen is not None:
             verdict, reason = Verdict.UNKNOWN, self.unseen
-        breach = Easiest[Seen]()
+        breach = Easiest[ExploredState]()
         for seen in showing:
             breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
         evidence = self.evidence(prop, breach.shown) if breach else None
-        return Judged(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
+        return WorkloadVerdict(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
 
-    def evidence(self, prop: Property, seen: Seen) -> Evidence:
+    def evidence(self, prop: Property, seen: ExploredState) -> Evidence:
         """What a state that was ``seen`` to break ``prop`` shows."""
         outcome = seen.outcome
         assert outcome is not None
@@ -184,7 +184,7 @@ class Bench:
         assert found is not None
         return Evidence(seen.state, outcome, found)
 
-    def blamed(self, prop: Property, seen: Seen) -> tuple[int, ...]:
+    def blamed(self, prop: Property, seen: ExploredState) -> tuple[int, ...]:
         """The operations that are not there as they should be in a state that was ``seen`` to break ``prop``."""
         assert seen.outcome is not None
         question = self._clearest(prop, questions(prop, self.history), seen.outcome)
@@ -221,7 +221,7 @@ class Bench:
             return first
         return next((question for question in broken if is_clear(question, reading)), first)
 
-    def _is_clear(self, broken: Mapping[int, Question], seen: Seen) -> bool:
+    def _is_clear(self, broken: Mapping[int, Question], seen: ExploredState) -> bool:
         assert seen.outcome is not None
         return is_clear(broken[seen.outcome], self._readings[seen.outcome])
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bob.claim.claim import NEWER, BrokenClaim, Context, PropertyLookup, Refusal, View
-from bob.claim.property.bench import Bench, inodes_of_things
+from bob.claim.property.bench import JudgedCase, inodes_of_things
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import Property, Question, Violation, violation
@@ -85,7 +85,7 @@ class OfProperty:
         finish = Finish("natural", natural=True)
         return replace(workload, operations=workload.operations[:returned], finish=finish, at=At.END)
 
-    def easiest(self, bench: Bench) -> BrokenClaim | None:
+    def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
         judged = bench.judge(self.resolved)
         if judged is None or judged.evidence is None:
             return None
@@ -94,7 +94,7 @@ class OfProperty:
         found = bench.observation(judged.evidence.outcome)
         return BrokenClaim(judged.evidence.state, claim, violation.evidence, found, violation.is_clear)
 
-    def kept_in(self, bench: Bench, state: CrashState) -> bool:
+    def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
         return bench.satisfies(self.resolved, state)
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
