@@ -24,18 +24,18 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from bob.apm.crashes import ModelState, ModelStates
 from bob.apm.micro import workings
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import ModelState, ModelStates
 from bob.apm.named import EVERY, named_models
-from bob.apm.promised import graph_under
 from bob.catalogue.request import Host, ProbeRequest
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
 from bob.judge.explaining import Explaining
-from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node
 from bob.observe.session import CheckerRun, Session
+from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.case import ProgramCase
 from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program

@@ -49,7 +49,7 @@ from bob.observe import explore as exploring
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.observe.predict import Contents, Gap, ReadTree, places_read
 from bob.observe.rounds import Division, Rounds
 from bob.observe.session import Complaint, MountedState, Session

@@ -28,7 +28,7 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration

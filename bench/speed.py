@@ -41,7 +41,7 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import ensure
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.record.base import make_base
 from bob.record.recorder import record
 from bob.run.agents import agent_stream

@@ -17,7 +17,7 @@ from bob.crash.coverage import States
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.schema import decode, encode
 from bob.typed import array, typed
 

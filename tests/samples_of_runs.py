@@ -13,7 +13,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.transcript import Transcript

@@ -37,7 +37,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_documents
 import bob.witness.document
-from bob.agent.inside import documents, look, observer, recorder, state_session, visit
+from bob.agent.inside import documents, foreign_machine, look, observer, recorder, state_session
 from bob.agent.inside import main as agent
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
@@ -500,7 +500,7 @@ def test_every_request_to_the_agent_is_described() -> None:
     described["machine"] = set(
         re.findall(r"`(\w+)`", text("docs/formats.md").split("| `machine` (")[1].partition("\n")[0])
     )
-    for name, handler in {**agent.HANDLERS, "machine": visit.machine}.items():
+    for name, handler in {**agent.HANDLERS, "machine": foreign_machine.machine}.items():
         assert set(inspect.signature(handler).parameters) - {"blob"} <= described[name], name
 
 

@@ -17,7 +17,7 @@ from bob.crash.caches import CACHES
 from bob.crash.coverage import NOTHING, States, total
 from bob.crash.device import DeviceModel
 from bob.errors import MalformedError
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.result import (
     SCHEMA,
     Cause,

@@ -4,11 +4,11 @@ The host's rooms take it from here; only this room imports :mod:`bob.agent.insid
 """
 
 from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
+from bob.agent.inside.foreign_machine import BOOT
 from bob.agent.inside.mounts import ROOT
 from bob.agent.inside.port import PORT_NAME, USES_PORT
 from bob.agent.inside.programs import HOME
 from bob.agent.inside.ring_buffer import kind_at, places
-from bob.agent.inside.visit import BOOT
 from bob.agent.inside.world import WORLD, WORLD_SERIAL
 
 __all__ = [

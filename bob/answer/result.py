@@ -14,7 +14,7 @@ from bob.claim.verdict import Verdict
 from bob.counts import Count
 from bob.crash.coverage import States, total
 from bob.crash.device import DeviceModel, DeviceModelDocument
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.protocol.diagram import Protocol
 from bob.workload.plain import WorkloadDocument
 

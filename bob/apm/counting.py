@@ -1,10 +1,10 @@
 """How many crash states a model allows: exactly where that can be told soon, else at least so many.
 
-The crash states are those of :func:`bob.apm.crashes.places`: at each place the sets of micro-operations that a crash
-may lose, each with all that needs them. Of a partial order there are as many such sets as it has down-sets. Parts of it
-that have nothing to do with each other multiply; of a chain of n there are n + 1; all else is divided by one of its
-members: sets that lose it, and sets that do not. Where that takes too long, a part counts as what can be seen at once:
-2**n for n members of which none needs another one, and one more than its members at least. Sets are bit masks.
+The crash states are those of :func:`bob.apm.model_states.places`: at each place the sets of micro-operations that a
+crash may lose, each with all that needs them. Of a partial order there are as many such sets as it has down-sets. Parts
+of it that have nothing to do with each other multiply; of a chain of n there are n + 1; all else is divided by one of
+its members: sets that lose it, and sets that do not. Where that takes too long, a part counts as what can be seen at
+once: 2**n for n members of which none needs another one, and one more than its members at least. Sets are bit masks.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from bob.apm.crashes import CrashInterval, Lattice, places
-from bob.apm.shapes import bits
+from bob.apm.model_states import CrashInterval, Lattice, places
+from bob.apm.tree_digests import bits
 
 MOST_STEPS = 200_000
 """So often a member is looked at before bob stops counting exactly: some seconds."""

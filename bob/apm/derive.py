@@ -20,6 +20,7 @@ from enum import StrEnum
 from random import Random
 
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
+from bob.apm.circumstances import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
 from bob.apm.clauses import (
     DATA_KINDS,
     OWN_FIRST,
@@ -37,7 +38,6 @@ from bob.apm.clauses import (
 )
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
-from bob.apm.tried import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
 from bob.catalogue.request import request_from_json
 from bob.claim.property.vocabulary import Unit, What
 from bob.crash.device import DeviceModelDocument
@@ -87,8 +87,8 @@ def derive(
 ) -> DerivedModel:
     """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
     them. Those that are ``refuting`` put no clause to the test but those that few others do
-    (:data:`bob.apm.tried.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
-    (:data:`bob.apm.tried.RARE`). ``progress`` is called after each."""
+    (:data:`bob.apm.circumstances.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
+    (:data:`bob.apm.circumstances.RARE`). ``progress`` is called after each."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()

@@ -13,11 +13,11 @@ from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.readings import Constraint, ObservationReader
 from bob.catalogue.request import request_from_json
-from bob.claim.property.bench import JudgedCase, inodes_of_things
+from bob.claim.property.judged_case import JudgedCase, inodes_of_things
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.observe.observation import Observation
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.store.run_directory import RunDirectory
 from bob.workload.simulation import simulate
 

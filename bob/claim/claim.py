@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.rules import Property
 from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.crash.work import Work, workload_in
 from bob.observe.observation import Observation
-from bob.observe.observed import Worded
+from bob.observe.observations import Worded
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.story.timeline import CrashTimeline

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bob.claim.property.bench import WorkloadVerdict
+from bob.claim.property.judged_case import WorkloadVerdict
 from bob.claim.property.rules import Property, Rule
 from bob.claim.verdict import Verdict, judged_states
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.text import printable
 from bob.workload.pattern import describe
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bob.claim.claim import BrokenClaim, Context, PropertyLookup, Refusal, View
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Observation

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from bob.claim.claim import Context, PropertyLookup, Refusal, View
 from bob.observe.observation import Observation
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.story.decisive import decisive
 from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload

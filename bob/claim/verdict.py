@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from bob.crash.coverage import States
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 
 
 class Verdict(StrEnum):

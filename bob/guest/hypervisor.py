@@ -17,7 +17,7 @@ from bob.guest.machine import Guest
 from bob.guest.network import choose_network, network
 from bob.guest.reaper import Reaper
 from bob.guest.root import Root
-from bob.guest.saved import BadState, SavedState
+from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
 #: Seconds until a booted guest says that it is ready: 5 s alone under TCG, many times that on a busy host.

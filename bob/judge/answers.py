@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 from bob.claim.expectation.evaluate import evidence, holds
 from bob.claim.expectation.syntax import Expectation
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.workload.operations import Sync, Workload
 
 

@@ -15,7 +15,7 @@ from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import JudgedCase, WorkloadVerdict
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
 from bob.claim.recovery import Idempotent
@@ -27,7 +27,7 @@ from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
-from bob.observe.observed import ExploredState, Observations, TroubleKind, alike, without_numbers
+from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
 from bob.result import ConfigurationResult, PropertyResult, Trouble, Unmountable, WorkloadResult
 from bob.subject import Subject
 from bob.witness import document as witness

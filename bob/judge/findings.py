@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from bob.blocks.naming import BlockKind, BlockName
-from bob.claim.property.bench import JudgedCase, WorkloadVerdict
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property, Rule
 from bob.claim.property.vocabulary import Call
@@ -26,7 +26,7 @@ from bob.crash.case import Case
 from bob.crash.neighbours import causes
 from bob.crash.plan import after_return
 from bob.crash.state import CrashState, TornWrites, departure
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 from bob.result import Cause, Finding
 from bob.story.timeline import Fate
 from bob.witness import document as witness

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bob.crash.case import Case
 from bob.observe.observation import Node
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.program.answer import CheckerAnswer
 
 NOTHING_TOLD = (

@@ -12,7 +12,7 @@ from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Safety
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
-from bob.observe.observed import without_numbers
+from bob.observe.observations import without_numbers
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import PresenceByCall, groups

@@ -13,7 +13,7 @@ from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.program_result import EasiestState, ProgramResult, Safety, Vulnerability
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
-from bob.observe.observed import ExploredState, TroubleKind, without_numbers
+from bob.observe.observations import ExploredState, TroubleKind, without_numbers
 from bob.program.answer import Consequence
 from bob.program.program import Program
 

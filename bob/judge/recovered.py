@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.schema import decode, encode
 
 

@@ -12,7 +12,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.unmade import Unmade
 from bob.observe.observation import Node, Presence
-from bob.observe.observed import without_numbers
+from bob.observe.observations import without_numbers
 from bob.program.answer import Consequence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
@@ -29,7 +29,7 @@ from bob.protocol.contrast import (
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of, place_of, type_of
-from bob.protocol.located import locate
+from bob.protocol.locations import locate
 from bob.protocol.presence import cleared, presence, signs_of
 from bob.protocol.protocol import protocol
 from bob.protocol.unsynced import names_kept

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from bob.crash.state import CrashState, departure
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 
 T = TypeVar("T")
 

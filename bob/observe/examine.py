@@ -19,7 +19,7 @@ from random import Random
 from bob.crash.plan import Plan
 from bob.observe.easiest import Easiest
 from bob.observe.observation import shape
-from bob.observe.observed import StateTrouble, alike
+from bob.observe.observations import StateTrouble, alike
 from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Session
 

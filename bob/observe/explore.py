@@ -16,12 +16,12 @@ from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.examine import NOT_EXAMINED, Examination, examined
-from bob.observe.left_behind import Stretches
+from bob.observe.leftovers import Stretches
+from bob.observe.mount_cache import Sights
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.observe.rounds import Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
-from bob.observe.sights import Sights
 from bob.subject import Subject
 
 WINDOW = 200

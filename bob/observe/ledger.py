@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable, Sequence
 from bob.crash.image import Composer
 from bob.crash.state import CrashState, departure
 from bob.observe.easiest import Easiest
+from bob.observe.mount_cache import Disks
 from bob.observe.session import Complaint, MountedState, Session
-from bob.observe.sights import Disks
 
 
 class Ledger:

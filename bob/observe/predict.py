@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bob.observe.accesses import Access
-from bob.observe.left_behind import Leftovers
+from bob.observe.leftovers import Leftovers
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""

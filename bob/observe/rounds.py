@@ -41,10 +41,10 @@ from bob.observe.controls import Controls
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger, LedgerMounts
+from bob.observe.mount_cache import Disks
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
 from bob.observe.samples import Prediction
 from bob.observe.session import MountedState, Session
-from bob.observe.sights import Disks
 from bob.observe.torn_courses import TornCourses
 
 BATCH = 50

@@ -10,9 +10,9 @@ from bob.agent.client import Agent, AgentBroken
 from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
-from bob.observe.left_behind import Leftovers, Stretches
+from bob.observe.leftovers import Leftovers, Stretches
+from bob.observe.mount_cache import CachedMount, OutcomeCollector
 from bob.observe.observation import OutcomeTable
-from bob.observe.sights import CachedMount, OutcomeCollector
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.record.encode import encode_subject

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bob.errors import RecordingError
-from bob.program.joined import with_stacks_of
+from bob.program.stack_join import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.trace.model import Moment, Trace
 from bob.trace.timeline import CallReturned, Timeline

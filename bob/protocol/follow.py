@@ -18,7 +18,7 @@ from bob.program.untraced import HARMLESS, RENAMES, is_exchange
 from bob.protocol import arguments as args
 from bob.protocol.descriptors import Mappings, OpenFile
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, Deed, Effects, StoredBytes, Version, handle
-from bob.protocol.meant import PathResolver
+from bob.protocol.path_resolver import PathResolver
 from bob.text import printable
 from bob.workload import operations as ops
 from bob.workload.language import UNOBSERVED

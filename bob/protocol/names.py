@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from bob.observe.observation import Node, Presence
 from bob.protocol.effects import AT_FIRST, DirectoryEntry, Effects
-from bob.protocol.located import candidates, only, path_in
+from bob.protocol.locations import candidates, only, path_in
 from bob.protocol.signs import made_by_then, presence_at
 
 

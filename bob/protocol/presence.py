@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from bob.observe.observation import Node, Presence
 from bob.protocol.contents import file_signs
 from bob.protocol.effects import DirectoryEntry, Effects
-from bob.protocol.located import candidates, locate, path_in
+from bob.protocol.locations import candidates, locate, path_in
 from bob.protocol.names import names_shown
 from bob.protocol.signs import Signs
 

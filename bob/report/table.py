@@ -17,7 +17,7 @@ from rich.text import Text
 
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.report.counts import examined, looked_at, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, broken

@@ -1,4 +1,4 @@
-"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given`)."""
+"""A guest with bob's agent in it: one that bob boots, or a machine that is given (:mod:`bob.guest.given_machine`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 from bob.agent.client import Agent, DuplexStream, agent_file
 from bob.guest.capacity import guests_that_fit
-from bob.guest.given import GivenImage, GivenMachine, is_machine, machine_image, place
+from bob.guest.given_machine import GivenImage, GivenMachine, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec

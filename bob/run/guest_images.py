@@ -29,7 +29,7 @@ def asked_images(
 
     Raise UsageError if --kernel and --modules do not go together, or with the rest.
     """
-    from bob.guest.given import is_machine
+    from bob.guest.given_machine import is_machine
     from bob.image import load_recipe
     from bob.image.cache import OWN
     from bob.image.needs import LATE_MODULES
@@ -76,7 +76,7 @@ def _machine(
 ) -> str:
     """The address of the machine that --guest names, which stands for an image. Raises UsageError where another option
     says something else of guests."""
-    from bob.guest.given import place
+    from bob.guest.given_machine import place
 
     where = place(guest)
     others = {

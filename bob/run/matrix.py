@@ -10,7 +10,7 @@ from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
 from bob.result import Result
-from bob.run.columns import spread
+from bob.run.matrix_parts import spread
 from bob.run.prober import Prober, prober, skipped, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory

@@ -69,7 +69,7 @@ def _read_file_system(word: Any, _option: str) -> str:
 
 
 def _read_image(word: Any, _option: str) -> str:
-    from bob.guest.given import is_machine, place  # libvirt takes a while to load
+    from bob.guest.given_machine import is_machine, place  # libvirt takes a while to load
 
     return place(word).name if is_machine(word) else _check_known("guest image", word, image_names())
 

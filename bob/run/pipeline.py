@@ -25,14 +25,14 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.memory import give_back_now
 from bob.observe.explore import explore
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import GuestSource
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink
 from bob.run.tasks import ExploredCase, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.trace.base import Base
 
 FEW = 6

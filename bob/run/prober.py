@@ -13,7 +13,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
-from bob.guest.given import NO_ACCELERATOR, GivenMachine
+from bob.guest.given_machine import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel
 from bob.judge.again import add_kept, column_of, keep_result

@@ -12,12 +12,12 @@ from bob.agent.loss import GuestLost
 from bob.apm.allowed import TreeOracle
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.counting import StateCount, count
-from bob.apm.crashes import ModelStates
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import Workings, workings
 from bob.apm.model import Model
-from bob.apm.promised import graph_under
-from bob.apm.shapes import shape_of
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import ModelStates
+from bob.apm.tree_digests import shape_of
 from bob.apm.trees import observed_tree
 from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
@@ -27,15 +27,15 @@ from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.program_result import ModelResult
-from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node, Observation
+from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.program import EMPTIED, Program
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
-from bob.protocol.replayed import ReplayedProgram
+from bob.protocol.replay import ReplayedProgram
 from bob.record.recorder import put_program
 from bob.run.agents import AnyGuests, unshared
 from bob.run.pool import Pool, each_in_a_guest
@@ -54,7 +54,7 @@ _STALE = (
     "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
     " what the file itself had before it was cut, and one with zeros"
 )
-"""What is said of a model where :attr:`bob.apm.crashes.ModelStates.shows_stale`."""
+"""What is said of a model where :attr:`bob.apm.model_states.ModelStates.shows_stale`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
 from bob.progress import Progress
 from bob.protocol.arguments import STORE
-from bob.protocol.elsewhere import files_outside
+from bob.protocol.outside_files import files_outside
 from bob.protocol.protocol import LARGEST, protocol, without
-from bob.protocol.replayed import ReplayedProgram, other_modes, replayed, unlike
+from bob.protocol.replay import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.pool import each_in_a_guest
 from bob.run.program_recording import session_of

@@ -23,7 +23,7 @@ from bob.errors import MalformedError, RecordingError, UsageError
 from bob.judge.explaining import Explaining
 from bob.judge.reliance import calls_with_effects, effects_of
 from bob.observe.observation import Node
-from bob.observe.observed import without_numbers
+from bob.observe.observations import without_numbers
 from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase

@@ -19,9 +19,9 @@ from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
 from bob.observe.effort import Effort
 from bob.observe.explore import explore
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.mount_cache import Sights
+from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import CheckerRun
-from bob.observe.sights import Sights
 from bob.program.answer import Batches, CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.transcript import Window

@@ -16,13 +16,13 @@ from bob.image import Image
 from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import planned, recovery_of
 from bob.observe.explore import explore
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.progress import Progress
 from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.agents import GuestSource
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
 from bob.trace import differences

@@ -10,7 +10,7 @@ from bob.crash.image import ByteRun
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
-from bob.observe.observed import Worded
+from bob.observe.observations import Worded
 from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program

@@ -12,15 +12,15 @@ from bob.catalogue.request import Host, ProbeRequest, request_from_json, request
 from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
-from bob.guest.given import is_machine
+from bob.guest.given_machine import is_machine
 from bob.judge.again import told
 from bob.progress import Progress
 from bob.result import PropertyResult, Result, from_json
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
-from bob.run.lots import FinishedLot, Lots
 from bob.run.parts import Here
 from bob.run.planned_search import PlannedSearch, filled
+from bob.run.search_parts import FinishedLot, Lots
 from bob.run.shrink import shrink
 from bob.run.timings import TimedWork, in_words
 from bob.schema import encode

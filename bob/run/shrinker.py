@@ -14,14 +14,14 @@ from itertools import islice
 
 from bob.agent.client import Agent
 from bob.claim.claim import Judgeable
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.crash.case import Case
 from bob.crash.departures import FARTHEST, nearest
 from bob.crash.device import DeviceModel
 from bob.crash.neighbours import Neighbours, causes
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import Session
 from bob.progress import Progress
 from bob.record.base import drop_base, make_base

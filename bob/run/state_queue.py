@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from bob.agent.client import Agent, what_happened
-from bob.apm.crashes import ModelState, ModelStates
+from bob.apm.model_states import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node

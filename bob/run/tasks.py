@@ -10,9 +10,9 @@ from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError
 from bob.observe.effort import Effort
-from bob.observe.observed import Observations
-from bob.observe.sights import Sights
-from bob.store.refused import RefusedWorkload
+from bob.observe.mount_cache import Sights
+from bob.observe.observations import Observations
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject
 from bob.trace.base import Base

@@ -15,7 +15,7 @@ from typing import Any
 from bob.claim.claim import AfterMount, Claim, context_of
 from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.mounting import Mountable
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, total
 from bob.crash.neighbours import causes
@@ -25,7 +25,7 @@ from bob.image import Image, check_file_system, check_kernel
 from bob.judge.answers import Answer, answers, together
 from bob.judge.tried import Finished, Trial, Tried, to_json
 from bob.observe.easiest import easiest
-from bob.observe.observed import Observations, StateTrouble, TroubleKind, alike
+from bob.observe.observations import Observations, StateTrouble, TroubleKind, alike
 from bob.progress import Progress
 from bob.result import Environment, Run, Unmountable
 from bob.run.agents import check_image, guests_of, image_called, jobs_for

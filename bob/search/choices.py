@@ -16,7 +16,7 @@ from types import BuiltinFunctionType, CellType, FrameType, FunctionType, Module
 from typing import Any
 
 from bob.errors import UsageError
-from bob.workload.called import Stopped
+from bob.workload.python_calls import Stopped
 
 MOST_CHOICES = 1000
 """A run with more choices than these is taken to have no end."""

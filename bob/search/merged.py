@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bob.claim.verdict import Verdict, merged_verdict
 from bob.crash.coverage import total
-from bob.observe.observed import without_numbers
+from bob.observe.observations import without_numbers
 from bob.result import Cause, ConfigurationResult, Finding, PropertyResult, Result, Run, Trouble, Unmountable
 
 

@@ -26,9 +26,9 @@ from bob.search.bounds import load, promised, together
 from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
 from bob.search.space import is_asked
 from bob.search.within import MOST_MISSES
-from bob.workload.called import RefusedCall, SimulatedFileSystem, Stopped
 from bob.workload.language import write_one
 from bob.workload.operations import At, Operation, Workload
+from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
 
 WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"
 """What a file may have."""

@@ -31,9 +31,9 @@ from bob.report.templating import SAYS, html
 from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import PageFault, faults
-from bob.site.living import is_finer, results_table
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
+from bob.site.results_table import is_finer, results_table
 
 MODELS = "osdi14-linux-6.1"
 """The folder of reports/models that answers."""

@@ -21,8 +21,8 @@ from bob.judge.program_result import ProgramResult, Safety
 from bob.report.counts import explored
 from bob.report.page import PageColumn
 from bob.report.site import INDEX
-from bob.site.living import cell_of, order_of
 from bob.site.results import RESULTS, Reference, Results, TestedProgram, short
+from bob.site.results_table import cell_of, order_of
 from bob.text import plural
 from bob.trace.recording import Completion
 

@@ -38,7 +38,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.work import Work, document_of
 from bob.errors import StoreError, UsageError
 from bob.fields import MISSHAPEN
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.schema import adapt, decode, encode
 from bob.store.files import (
     changed,
@@ -50,7 +50,7 @@ from bob.store.files import (
     write_document,
     write_whole,
 )
-from bob.store.refused import RefusedDocument, RefusedWorkload
+from bob.store.refused_workload import RefusedDocument, RefusedWorkload
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
 from bob.subject import Subject
 from bob.trace.base import Base

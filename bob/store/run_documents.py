@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from bob.crash.coverage import States
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations, StateTrouble
+from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
 from bob.trace.recording import Completion, RecordedDisk, Recording, Statuses

@@ -58,7 +58,7 @@ class FileSystem:
     ``default_options`` are those that the kernel takes where nothing else is said. ``note`` is for readers of the
     results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of new ones
     (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there is of
-    no account (empty: all is; see :mod:`bob.observe.left_behind`). ``refusals`` are the operations that it lacks,
+    no account (empty: all is; see :mod:`bob.observe.leftovers`). ``refusals`` are the operations that it lacks,
     each with what the kernel says of it; workloads go without them (:mod:`bob.workload.lacking`). Where there are
     no ``lasting_inodes``, a file has another number at each mount.
 

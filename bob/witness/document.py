@@ -38,8 +38,8 @@ from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Statuses
 from bob.witness import bundle
-from bob.witness.found import FoundDocument
 from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
+from bob.witness.tree_document import FoundDocument
 from bob.workload.language import write_one
 from bob.workload.operations import Operation, Workload
 from bob.workload.plain import WorkloadDocument

@@ -24,7 +24,7 @@ from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio
 from bob.observe.explore import explore
 from bob.observe.observation import Observation
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.subject import configuration
 from bob.trace.recording import Completion
 from bob.workload.language import parse

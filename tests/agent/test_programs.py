@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bob.observe.built import BuiltTree, TreeBuilder
 from bob.observe.observation import Node
+from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.program import Program, ProgramFile
 from bob.record.recorder import put_program
 

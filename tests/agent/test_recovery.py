@@ -13,7 +13,7 @@ import pytest
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.idempotence import judged
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.verdict import Verdict

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
+from bob.apm.circumstances import RARE_CLAUSES
 from bob.apm.clauses import (
     OWN_FIRST,
     Clause,
@@ -30,7 +31,6 @@ from bob.apm.clauses import (
 from bob.apm.dependencies import Graph
 from bob.apm.export.alice import alice_module, not_sayable
 from bob.apm.trees import allowed_trees, dependencies
-from bob.apm.tried import RARE_CLAUSES
 from bob.claim.property.vocabulary import Call, Unit
 from bob.workload import operations as ops
 from bob.workload.history import History

@@ -11,6 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis.strategies import integers, lists, randoms, sampled_from
 
 from bob.apm.allowed import Implications, refuted
+from bob.apm.circumstances import Circumstance, how_tried, needed
 from bob.apm.clauses import (
     OWN_FIRST,
     UNITS,
@@ -33,7 +34,6 @@ from bob.apm.holes import hole
 from bob.apm.micro import DataCell, SizeCell
 from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.apm.trees import ModelTree, allowed_trees, closed_sets, nodes, observed_tree, trees
-from bob.apm.tried import Circumstance, how_tried, needed
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError
 from bob.observe.observation import Node, Observation

@@ -6,10 +6,10 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin, names
-from bob.apm.crashes import ModelStates
 from bob.apm.micro import workings
 from bob.apm.model import Model
-from bob.apm.promised import graph_under
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import ModelStates
 from bob.apm.what_if import what_if
 from bob.errors import UsageError
 from bob.observe.observation import Node

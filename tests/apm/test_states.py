@@ -15,12 +15,12 @@ from bob.apm.builtin import builtin
 from bob.apm.builtin import names as builtin_names
 from bob.apm.clauses import WHATS, Clause, Durable, Fill, Intact, Never, Ordered, Whole, clause_of, closed, every_clause
 from bob.apm.counting import StateCount, count
-from bob.apm.crashes import CrashStage, Lattice, ModelCrash, ModelStates, crashes
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, SizeCell, workings
-from bob.apm.promised import graph_under
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import CrashStage, Lattice, ModelCrash, ModelStates, crashes
 from bob.apm.readings import CellReading
-from bob.apm.shapes import Shapes, _with_status, bits, shape_of
+from bob.apm.tree_digests import Shapes, _with_status, bits, shape_of
 from bob.apm.trees import ModelTree, allowed_trees, closed_sets, dependencies, nodes, trees
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What

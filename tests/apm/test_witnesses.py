@@ -9,11 +9,11 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.apm.circumstances import RARE, how_tried
 from bob.apm.clauses import Durable, clause_of
 from bob.apm.derive import _ClauseCounts, derive
 from bob.apm.evidence import ObservedCase
 from bob.apm.model import ClauseStatus, Model
-from bob.apm.tried import RARE, how_tried
 from bob.catalogue.request import ProbeRequest, request_to_json
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, questions

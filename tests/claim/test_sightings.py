@@ -16,7 +16,7 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.observation import Node, Observation, OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 
 from .test_collateral import done, read, world_of
 from .worlds import World

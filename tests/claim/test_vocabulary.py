@@ -27,7 +27,7 @@ from bob.claim.verdict import judged_states
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
-from bob.observe.observed import ExploredState, TroubleKind
+from bob.observe.observations import ExploredState, TroubleKind
 from bob.report.saved import read_result
 from bob.result import to_json
 from bob.schema import encode

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from bob.claim.property.bench import inodes_of_things
+from bob.claim.property.judged_case import inodes_of_things
 from bob.claim.property.presence import Oracle
 from bob.observe.observation import Node, Observation
 from bob.workload import operations as ops

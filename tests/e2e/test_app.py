@@ -26,7 +26,7 @@ from bob.image import Image
 from bob.judge.modelled import change
 from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe import explore
-from bob.observe.observed import without_numbers
+from bob.observe.observations import without_numbers
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
 from bob.program.program import Program, ProgramDocument, ProgramFile

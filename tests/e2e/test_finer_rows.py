@@ -19,7 +19,7 @@ from bob.claim.verdict import Verdict
 from bob.cli.main import run as bob
 from bob.errors import Exit
 from bob.judge.again import judge_again
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.progress import Silent
 from bob.report.grids import grids
 from bob.result import PropertyResult

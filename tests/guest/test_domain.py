@@ -14,10 +14,10 @@ from inline_snapshot import snapshot
 
 from bob.errors import GuestError, UsageError
 from bob.guest import domain as domains
-from bob.guest import given as given_machines
+from bob.guest import given_machine as given_machines
 from bob.guest.domain import ALONE_SECONDS, Domain
 from bob.guest.driver import ADDRESS_SOURCES, LibvirtError
-from bob.guest.given import GivenMachine, MachineAddress, is_machine, place
+from bob.guest.given_machine import GivenMachine, MachineAddress, is_machine, place
 from wording import text_with
 
 LEASE, AGENT, ARP = ADDRESS_SOURCES

@@ -14,11 +14,11 @@ import pytest
 
 from bob.agent.inside.port import PORT_NAME
 from bob.errors import UsageError
-from bob.guest import given, shell
+from bob.guest import given_machine, shell
 from bob.guest import network as networks
 from bob.guest.domain import Domain
 from bob.guest.domain_xml import Identity, domain_xml
-from bob.guest.given import MachineAddress
+from bob.guest.given_machine import MachineAddress
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.network import choose_network, network
@@ -211,8 +211,8 @@ def test_the_user_network_leads_nowhere_either(spec: GuestSpec, monkeypatch: pyt
             assert where.port is not None
             return shell._log_in(replace(at, host=where.host, port=where.port, user=where.user or ""), end)
 
-        monkeypatch.setattr(given, "_log_in", log_in)
-        image = given.machine_image(f"libvirt:root@{name}", print, Root.shared().uri)
+        monkeypatch.setattr(given_machine, "_log_in", log_in)
+        image = given_machine.machine_image(f"libvirt:root@{name}", print, Root.shared().uri)
         assert (image.name, image.kernel_release) == (f"libvirt:root@{name}", spec.image.kernel_release)
 
 

@@ -26,7 +26,7 @@ from bob.guest import console, reap, root
 from bob.guest.console import Console, diagnose
 from bob.guest.domain_xml import Identity
 from bob.guest.reaper import Reaper
-from bob.guest.saved import BadState, SavedState
+from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.shell import Shell
 from bob.guest.stream import CommandStream, ConnectionLost, connection_lost
 from bob.schema import decode, encode

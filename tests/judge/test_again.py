@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.recovery import Idempotent
 from bob.claim.verdict import Verdict
 from bob.crash import case
@@ -27,11 +27,11 @@ from bob.judge.column import Column
 from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.witness import document as witness

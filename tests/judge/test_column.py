@@ -14,7 +14,7 @@ import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.crash.state import CrashState, departure
 from bob.judge.column import Column
-from bob.observe.observed import ExploredState, Observations, StateTrouble
+from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.schema import decode
 from bob.workload.language import parse
 from bob.workload.operations import Workload

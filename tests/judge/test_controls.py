@@ -11,13 +11,13 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.language import parse as expectation
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.judge.answers import Answer, answers, together
 from bob.observe.observation import Node, Observation
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Fsync, Workload
 from claim.worlds import World

@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.blocks.naming import BlockKind, BlockName
 from bob.catalogue.durability import properties
-from bob.claim.property.bench import JudgedCase, WorkloadVerdict
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.rules import Property
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
@@ -28,7 +28,7 @@ from bob.crash.state import CrashState
 from bob.judge import findings
 from bob.judge.column import Column
 from bob.judge.findings import Findings, Flushing, Losses, cause_of, in_words
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 from bob.result import Cause, Finding
 from bob.trace.model import Flush, Mark, Trace
 from bob.witness.document import ShownState, read

@@ -40,7 +40,7 @@ from bob.judge.program_result import (
 from bob.judge.programs import judge
 from bob.judge.reliance import CallWords, Reliances, ReliedOn, Static, statics, together
 from bob.judge.unmade import SURELY, Unmade, last_sent
-from bob.observe.observed import ExploredState, Observations, StateTrouble
+from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.program import Program
 from bob.program.strace import SystemCall

@@ -12,13 +12,13 @@ from inline_snapshot import snapshot
 
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import EffectExtent
-from bob.claim.property.bench import JudgedCase, WorkloadVerdict, inodes_of_things
+from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict, inodes_of_things
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState, departure
 from bob.judge.column import cell
 from bob.observe.observation import Observation
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 from bob.result import WorkloadResult
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload

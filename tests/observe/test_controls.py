@@ -20,7 +20,7 @@ from bob.crash.state import CrashState, departure
 from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
-from bob.observe.left_behind import Leftovers
+from bob.observe.leftovers import Leftovers
 from bob.observe.observation import OutcomeTable
 from bob.observe.predict import Contents, Contradiction, Gap, ReadNode, ReadTree
 from bob.observe.rounds import Division, Misprediction, Rounds, StateCounts

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bob.crash.state import CrashState, departure
 from bob.observe.easiest import Easiest, easiest
-from bob.observe.observed import ExploredState
+from bob.observe.observations import ExploredState
 
 _STATES = st.builds(
     lambda point, kept, torn: CrashState(point, tuple(sorted(kept - torn)), tuple((one, ((0, 1),)) for one in torn)),

@@ -14,8 +14,8 @@ from inline_snapshot import snapshot
 from bob.agent.inside.ring_buffer import PAGE_BYTES, layout, used
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import AccessEvent, Bio, Decoder, JournalRead, Lookup, ReadAhead
+from bob.observe.mount_cache import OutcomeCollector
 from bob.observe.observation import Node, OutcomeTable
-from bob.observe.sights import OutcomeCollector
 
 from .traces import FORMATS, LAYOUTS, data, entry, events, page, pages
 

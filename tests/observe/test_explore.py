@@ -20,16 +20,16 @@ from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan, writes_of_operations
 from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
-from bob.observe import controls, examine, ledger, left_behind, observation, rounds
+from bob.observe import controls, examine, ledger, leftovers, observation, rounds
 from bob.observe import explore as windows
 from bob.observe import samples as samples_of_predictions
 from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio, ReadAhead
 from bob.observe.explore import explore
+from bob.observe.mount_cache import Sights
 from bob.observe.observation import Node, Observation, OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import NO_BLOCKS
-from bob.observe.sights import Sights
 from bob.subject import DEFAULT_AUDIT, Subject
 from bob.trace.model import SECTOR_BYTES
 from wording import text_with
@@ -284,7 +284,7 @@ def test_what_is_predicted_is_what_would_have_been_seen() -> None:
 
 def test_recovery_may_forget_though_every_stretch_is_too_long_to_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with one write of a megabyte: then the guest has nothing to tell of what was left."""
-    monkeypatch.setattr(left_behind, "LONGEST", 0)
+    monkeypatch.setattr(leftovers, "LONGEST", 0)
     forgetful = replace(samples.CONFIGURATION, fs=replace(samples.CONFIGURATION.fs, forgets=True))
     seen, _told, _plan = explored(FakeAgent(), predicting=True, configuration=forgetful)
     assert seen.lost is None

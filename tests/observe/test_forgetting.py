@@ -18,7 +18,7 @@ from bob.crash.drafts import mask, settled
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
 from bob.observe.accesses import Access
-from bob.observe.left_behind import LONGEST, Leftovers, Stretches
+from bob.observe.leftovers import LONGEST, Leftovers, Stretches
 from bob.observe.predict import Contents, Contradiction, Gap, Indexes, ReadTree, places_read
 from bob.observe.torn_courses import TornCourses
 from bob.trace.model import DeviceWrite

@@ -28,9 +28,9 @@ from bob.agent.inside.mounts import ROOT as MOUNTED
 from bob.agent.inside.stores import StoreFilter
 from bob.apm.builtin import builtin
 from bob.apm.counting import count
-from bob.apm.crashes import CrashStage, ModelStates
 from bob.apm.micro import workings
-from bob.apm.promised import graph_under
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import CrashStage, ModelStates
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node, Presence
 from bob.program.program import Program
@@ -46,7 +46,7 @@ from bob.protocol.follow import follow
 from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
-from bob.protocol.replayed import ReplayedProgram, replayed, unlike
+from bob.protocol.replay import ReplayedProgram, replayed, unlike
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.schema import decode, encode
 from bob.workload import operations as ops

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin
-from bob.apm.crashes import ModelStates
 from bob.apm.micro import workings
-from bob.apm.promised import graph_under
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import ModelStates
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
-from bob.protocol.elsewhere import files_outside
-from bob.protocol.replayed import other_modes, replayed, unlike
+from bob.protocol.outside_files import files_outside
+from bob.protocol.replay import other_modes, replayed, unlike
 from bob.protocol.unsynced import unsynced
 from bob.workload import operations as ops
 

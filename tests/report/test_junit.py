@@ -14,7 +14,7 @@ from inline_snapshot import snapshot
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.program.answer import Consequence
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import run_side

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result

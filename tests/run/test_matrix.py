@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.catalogue.request import Host, ProbeRequest
-from bob.claim.property.bench import JudgedCase
+from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.errors import GuestError, StoreError, UsageError

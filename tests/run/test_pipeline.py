@@ -32,14 +32,14 @@ from bob.errors import (
 from bob.guest.spec import Clock
 from bob.observe.effort import Effort
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.progress import Silent
 from bob.record.base import base_name
 from bob.run import pipeline as module
 from bob.run import pool, tasks
 from bob.run.pipeline import Pipeline
 from bob.run.tasks import ExploredCase, Task
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject, configuration
 from bob.trace.base import Base

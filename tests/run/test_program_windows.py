@@ -17,7 +17,7 @@ from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.judge.looked import Looked
-from bob.observe.observed import Observations
+from bob.observe.observations import Observations
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.program import Program

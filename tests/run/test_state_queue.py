@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost, Loss, LossCause
-from bob.apm.crashes import ModelState, ModelStates
+from bob.apm.model_states import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.program.answer import Batches, CheckerAnswer
 from bob.progress import Silent

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bob.apm.allowed import TreeOracle
-from bob.apm.crashes import ModelStates
 from bob.apm.dependencies import graph
 from bob.apm.micro import workings
+from bob.apm.model_graph import graph_under
+from bob.apm.model_states import ModelStates
 from bob.apm.named import named_model
-from bob.apm.promised import graph_under
 from bob.observe.observation import Node
 from bob.program.strace import SystemCall
 from bob.protocol.protocol import protocol
-from bob.protocol.replayed import replayed
+from bob.protocol.replay import replayed
 from bob.run.program_models import Allows, by_list
 
 OLD, NEW, THIRD = b"O" * 512, b"N" * 512, b"T" * 512

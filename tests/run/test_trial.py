@@ -25,7 +25,7 @@ from bob.errors import RecordingError, StoreError, UsageError
 from bob.judge.recovered import Recovered
 from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.observe.observation import OutcomeTable
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answers_page import to_html
@@ -35,7 +35,7 @@ from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.schema import encode
 from bob.store.new_folder import check_new_folder
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject.subject import ConfigurationDocument
 from bob.workload.operations import At, Finish, Fsync, Workload

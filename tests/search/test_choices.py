@@ -22,9 +22,9 @@ from bob.search.choices import MOST_SEQUENCES, Choose, Place, following, value_o
 from bob.search.python_file import Choosing, PythonFile
 from bob.search.space import Part, probes
 from bob.search.spaces import Search, search_in, search_of_file
-from bob.workload.called import QUESTIONS, RefusedCall, SimulatedFileSystem, Stopped
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Operation, Workload
+from bob.workload.python_calls import QUESTIONS, RefusedCall, SimulatedFileSystem, Stopped
 from bob.workload.simulation import RefusedError, simulate
 from tests.workload.test_language import OPERATIONS
 from wording import line_with, text_with

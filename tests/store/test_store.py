@@ -23,7 +23,7 @@ from bob.catalogue.request import ANYWHERE, ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
-from bob.observe.observed import StateTrouble
+from bob.observe.observations import StateTrouble
 from bob.progress import Silent
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
@@ -31,7 +31,7 @@ from bob.run.prober import start
 from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.refused import RefusedWorkload
+from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.recording import Completion

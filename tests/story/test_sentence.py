@@ -25,7 +25,7 @@ from bob.crash.legal import growth_points
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
 from bob.observe.observation import Observation
-from bob.observe.observed import TroubleKind
+from bob.observe.observations import TroubleKind
 from bob.schema import ShapeError, decode, encode
 from bob.story.timeline import (
     MOST_EVENTS,

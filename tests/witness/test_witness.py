@@ -26,7 +26,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
 from bob.judge.column import Column
 from bob.observe.observation import Observation
-from bob.observe.observed import StateTrouble, TroubleKind
+from bob.observe.observations import StateTrouble, TroubleKind
 from bob.run.replay import lines
 from bob.schema import decode
 from bob.story.timeline import CrashTimeline, Fate

@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from bob.agent.inside import bases, built, medium, observer, recorder
+from bob.agent.inside import bases, built_trees, medium, observer, recorder
 from bob.agent.inside.binaries import read_files
 from bob.agent.inside.bounds import bound_scratch, spare_agent
 from bob.agent.inside.devices import WORK, clear_devices, write_text
@@ -115,8 +115,8 @@ HANDLERS: dict[str, Handler] = {
     "observe": at_work(observer.observe, observes=True),
     "examine": at_work(observer.examine, observes=True),
     "check_program": at_work(observer.check_program, observes=True),
-    "check_built": at_work(built.check_built),
-    "forget_chunks": built.forget_chunks,
+    "check_built": at_work(built_trees.check_built),
+    "forget_chunks": built_trees.forget_chunks,
     "put_program": put_program,
     "read_files": read_files,
     "state_image": at_work(observer.state_image, observes=True),

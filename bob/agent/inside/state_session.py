@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Optional, TypeVar
 
-from bob.agent.inside.built import spoil_and_check
+from bob.agent.inside.built_trees import spoil_and_check
 from bob.agent.inside.complaints import (
     CHECKER,
     KERNEL_MESSAGE,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from bob.claim.claim import NEWER, BrokenClaim, Context, PropertyLookup, Refusal, View
-from bob.claim.property.bench import JudgedCase, inodes_of_things
 from bob.claim.property.declaration import PropertyDocument
+from bob.claim.property.judged_case import JudgedCase, inodes_of_things
 from bob.claim.property.presence import Oracle
 from bob.claim.property.rules import Property, Question, Violation, violation
 from bob.claim.property.sentence import of_question

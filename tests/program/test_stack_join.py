@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from bob.agent.inside.programs import CLOSES, PLACING, READS
-from bob.program.joined import WITHOUT_FRAMES, with_stacks_of
 from bob.program.stack import caller
+from bob.program.stack_join import WITHOUT_FRAMES, with_stacks_of
 from bob.program.strace import SystemCall
 from tests.program.test_strace import escaped
 

@@ -23,12 +23,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from bob.agent.inside import ram_disk, visit
+from bob.agent.inside import foreign_machine, ram_disk
 from bob.agent.loss import GuestLost
 from bob.errors import GuestError, UsageError
-from bob.guest import given as given_machines
+from bob.guest import given_machine as given_machines
 from bob.guest import shell
-from bob.guest.given import GivenMachine, MachineAddress, is_machine, machine_image, place
+from bob.guest.given_machine import GivenMachine, MachineAddress, is_machine, machine_image, place
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import GuestSpec
 from bob.record.base import make_base
@@ -278,13 +278,13 @@ def test_the_agent_comes_by_standard_input(tmp_path: Path) -> None:
         for package in ("bob", "bob/agent", "bob/agent/inside"):
             archive.writestr(f"{package}/__init__.py", "")
         archive.writestr(
-            "bob/agent/inside/visit.py",
+            "bob/agent/inside/foreign_machine.py",
             "import json, os, sys\n"
             "def visit(): print(json.dumps([sys.stdin.buffer.read().decode(), os.listdir('.'), sys.argv]))\n",
         )
     sent = packed.getvalue()
     done = subprocess.run(
-        [sys.executable, "-S", "-c", visit.BOOT, str(len(sent))],
+        [sys.executable, "-S", "-c", foreign_machine.BOOT, str(len(sent))],
         input=sent + b"requests",
         capture_output=True,
         cwd=tmp_path,
@@ -308,10 +308,10 @@ def test_the_wall_clock_is_put_right_whatever_happens(monkeypatch: pytest.Monkey
 
     def record(blob: bytes) -> Any:
         clock["offset"] = -5.0
-        raise visit.Gone
+        raise foreign_machine.Gone
 
-    handler = visit.keeping_time(record, wall=lambda: time.monotonic() + clock["offset"])
-    with pytest.raises(visit.Gone):
+    handler = foreign_machine.keeping_time(record, wall=lambda: time.monotonic() + clock["offset"])
+    with pytest.raises(foreign_machine.Gone):
         handler(blob=b"")
     assert clock["offset"] == pytest.approx(offset, abs=0.1)
 

@@ -16,7 +16,7 @@ from itertools import chain
 
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
-from bob.apm.shapes import Shapes, bits, digest
+from bob.apm.tree_digests import Shapes, bits, digest
 from bob.apm.trees import ModelTree, nodes
 from bob.observe.observation import Node
 

@@ -3,7 +3,7 @@
 It is named by its address, or as a domain of a libvirt, which knows the address (:mod:`bob.guest.domain`).
 
 One agent serves there, whatever it is asked: recordings and crash states take turns. It takes everything away when it
-ends (bob/agent/inside/visit.py). What it is to be fit for that is checked before anything is done.
+ends (bob/agent/inside/foreign_machine.py). What it is to be fit for that is checked before anything is done.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, Presence
-from bob.observe.observed import ExploredState, Observations
+from bob.observe.observations import ExploredState, Observations
 from bob.trace.recording import Statuses
 from bob.workload.history import History
 from bob.workload.operations import At, Sync, Workload

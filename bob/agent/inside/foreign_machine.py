@@ -34,7 +34,7 @@ BOOT = (
     " d=os.read(0,min(n,65536));n-=len(d);os.write(f,d)\n"
     " if not d:sys.exit()\n"
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
-    "from bob.agent.inside.visit import visit;visit()\n"
+    "from bob.agent.inside.foreign_machine import visit;visit()\n"
 )
 """What python3 -c runs on the machine: its last argument is how many bytes of the agent come first."""
 STAND_INS = {"e2fsck.static": "e2fsck"}

@@ -5,7 +5,7 @@ To build each tree from all its micro-operations takes as long as the workload i
 size and a sum over its sectors: of each one that is not all zeros a hash of where it is and what is in it, modulo
 2**128. So what a set of micro-operations leaves follows from what a set near by left, by the sectors in which they
 differ. The sum does not hang on how the file came about: that of a tree that was found after a crash is the same.
-:mod:`bob.apm.trees` says what a tree is, and builds one from nothing. Sets are bit masks (:mod:`bob.apm.crashes`).
+:mod:`bob.apm.trees` says what a tree is, and builds one from nothing. Sets are bit masks (:mod:`bob.apm.model_states`).
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from bob.run.replay import WitnessReplay
 from bob.schema import decode, encode
 from bob.witness import bundle
 from bob.witness.document import read
-from bob.witness.found import FoundDocument
+from bob.witness.tree_document import FoundDocument
 from bob.workload.pattern import contents, stale
 from witness.test_witness import LOST, filled
 
