@@ -147,10 +147,10 @@ class OutcomeTable:
 
     def observations(self) -> Sequence[Observation]:
         """All outcomes; each is put together when it is asked for, since together they may not fit into memory."""
-        return _Observations(self)
+        return _LazyOutcomes(self)
 
 
-class _Observations(Sequence[Observation]):
+class _LazyOutcomes(Sequence[Observation]):
     def __init__(self, findings: OutcomeTable) -> None:
         self._findings = findings
 
