@@ -174,9 +174,14 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
         raise kind(f"{file}: {error.message}", hint=error.hint) from None
 
 
-def described(kind: type) -> dict[str, Any]:
-    """Return the JSON Schema of ``kind``."""
-    return msgspec.json.schema(kind, schema_hook=lambda one: _TEXTS[one].described)
+def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
+    """Return the JSON Schema of ``kind``, of which :func:`decode` wants the same fields."""
+    schema = msgspec.json.schema(kind, schema_hook=lambda one: _TEXTS[one].described)
+    inside: set[Any] = set()
+    _visit(kind, inside.add)
+    for one in () if lean else filter(_wanted, inside):
+        schema["$defs"][one.__name__]["required"] = _wanted(one)
+    return schema
 
 
 def _read(kind: type, plain: Any) -> Any:
@@ -244,10 +249,15 @@ class _GapError(Exception):
         self.table, self.name = table, name
 
 
+def _wanted(kind: Any) -> list[str]:
+    """Return the fields of a dataclass that a document may not lack; none of any other ``kind``."""
+    known = fields(kind) if is_dataclass(kind) else ()
+    return [one.name for one in known if not isinstance(one.default_factory, _Older)]
+
+
 def _whole(kind: Any) -> Visit | None:
     """Return what raises _GapError if a dataclass has a field that its document lacks, and may not."""
-    known = fields(kind) if is_dataclass(kind) else ()
-    wanted = [one.name for one in known if not isinstance(one.default_factory, _Older)]
+    wanted = _wanted(kind)
 
     def visit(_value: Any, plain: Any) -> Any:
         for name in wanted:

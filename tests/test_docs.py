@@ -37,8 +37,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_documents
 import bob.witness.document
-from bob.agent.inside import documents, foreign_machine, look, observer, recorder, state_session
-from bob.agent.inside import main as agent
+from bob.agent.inside import look, recorder, state_session
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
 from bob.claim.expectation.syntax import write as write_expectation
@@ -494,26 +493,9 @@ def test_every_key_of_run_json_is_described() -> None:
     assert keys <= words(text("docs/formats.md"))
 
 
-def test_every_request_to_the_agent_is_described() -> None:
-    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", text("docs/formats.md").split("## Agent frames")[1], flags=re.M)
-    described = {name: set(re.findall(r"`(\w+)`", rest)) for name, rest in rows}
-    described["machine"] = set(
-        re.findall(r"`(\w+)`", text("docs/formats.md").split("| `machine` (")[1].partition("\n")[0])
-    )
-    for name, handler in {**agent.HANDLERS, "machine": foreign_machine.machine}.items():
-        assert set(inspect.signature(handler).parameters) - {"blob"} <= described[name], name
-
-
-def test_every_field_of_what_the_agent_is_told_is_described() -> None:
-    page = text("docs/formats.md").split("What is recorded is told by")[1].partition("An operation is")[0]
-    told = [kind for kind in vars(documents).values() if hasattr(kind, "_fields")]
-    assert documents.SubjectDocument in told
-    assert {field for kind in told for field in kind._fields} <= words(page)
-
-
 def test_every_key_of_an_outcome_is_described() -> None:
-    keys = keys_written(observer, state_session, look)
-    assert {"kind", "repaired", "new_outcomes"} <= keys
+    keys = keys_written(state_session, look)
+    assert {"kind", "repaired", "content"} <= keys
     assert keys - {"block/block_bio_queue"} <= words(text("docs/formats.md"))
 
 

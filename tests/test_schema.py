@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import EnumType
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,10 @@ from bob.answer.document import results_in
 from bob.apm import model
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.schema import Declaration, Document, ShapeError, decode, older
+from bob.schema import Declaration, Document, ShapeError, decode, described, older
 from bob.witness import bundle
 from bob.witness.document import WitnessDocument, read
+from formats_page import below
 
 ROOT = Path(__file__).parents[1]
 IN_A_GUEST = ROOT / "bob" / "agent" / "inside"
@@ -38,10 +38,6 @@ def named_in_calls() -> Iterator[type]:
         calls = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args)
         names = {ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) in READERS}
         yield from (getattr(module, name) for name in names if hasattr(module, name))
-
-
-def below(kind: type) -> Iterator[type]:
-    return chain.from_iterable((one, *below(one)) for one in kind.__subclasses__())
 
 
 def inside(kind: inspect.Type, known: dict[type, inspect.Type]) -> dict[type, inspect.Type]:
@@ -152,6 +148,14 @@ def test_a_lean_document_leaves_out_what_has_its_default() -> None:
     assert decode(CrashState, {"point": 3}, lean=True) == CrashState(3)
     with pytest.raises(ShapeError, match=r"^'point' is missing$"):
         decode(CrashState, {}, lean=True)
+
+
+def test_a_json_schema_wants_what_a_document_wants() -> None:
+    assert described(CrashState)["$defs"]["CrashState"]["required"] == ["point", "kept", "torn"]
+    assert described(CrashState, lean=True)["$defs"]["CrashState"]["required"] == ["point"]
+    known = described(WitnessDocument)["$defs"]
+    assert known["CrashTimeline"]["required"] == ["crash", "left_out", "events"]
+    assert known["WriteEvent"]["properties"]["decides"]["default"] is False
 
 
 def test_every_committed_document_is_read() -> None:

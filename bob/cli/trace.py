@@ -99,19 +99,19 @@ class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
     """Counts over a log: ``bytes`` is the data of all writes, ``fua`` and ``metadata`` are among ``writes``."""
 
     sectorsize: int
-    entries: int = 0
-    writes: int = 0
-    fua: int = 0
-    metadata: int = 0
-    flushes: int = 0
-    discards: int = 0
-    marks: int = 0
-    bytes: int = 0
-    beyond_count: int = 0
+    entries: int
+    writes: int
+    fua: int
+    metadata: int
+    flushes: int
+    discards: int
+    marks: int
+    bytes: int
+    beyond_count: int
 
 
 def _count(entries: Iterable[LogEntry], counted: int, sectorsize: int) -> LogCounts:
-    total = LogCounts(sectorsize)
+    total = LogCounts(sectorsize, *[0] * 9)
     for entry in entries:
         total.entries += 1
         total.beyond_count += entry.index >= counted

@@ -46,7 +46,7 @@ class ExploredState(NamedTuple):
 
     state: CrashState
     outcome: int | None
-    states: Count = Count(1)
+    states: Count = 1
     whole: Count | None = None
 
     @property

@@ -25,7 +25,7 @@ from bob.workload.simulation import simulate
 
 
 class Trait(StrEnum):
-    """What is told of a witness; docs/formats.md has the words of each (:data:`WORDS`)."""
+    """What is told of a witness; :data:`WORDS` has the words of each."""
 
     OPERATION = "operation"
     """What sort of operation it is that is not there as it should be, and how it was done."""
