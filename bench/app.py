@@ -88,17 +88,18 @@ def _explore(program: Program, request: ProbeRequest) -> None:
         began = time.monotonic()
         answers, _path = try_program(program, [request], Path(folder) / "run", Silent())
         seconds = time.monotonic() - began
-        [result] = answers.results
+        [result] = answers.subjects
         naive.append(_naive(program, request, warm))
-    states, per_state = result.states, sum(naive) / len(naive)
+    assert result.checks is not None
+    states, per_state = result.answer.states, sum(naive) / len(naive)
     whole = states.explored_writes or 0
     print(f"legal states        {compact(states.legal_sectors)}")
     print(f"known states        {compact(states.explored)}")
     print(f"legal whole states  {states.legal_writes:,}")
     print(f"known whole states  {whole:,}")
     print(f"mounts              {states.mounted:,}")
-    print(f"distinct outcomes   {result.trees:,}")
-    print(f"checks              {result.checks:,}")
+    print(f"distinct outcomes   {result.checks.trees:,}")
+    print(f"checks              {result.checks.runs:,}")
     print(f"seconds             {seconds:.1f}")
     print(f"naive, a state      {per_state * 1000:.0f} ms ({', '.join(f'{one * 1000:.0f}' for one in naive)})")
     print(f"times faster        {compact(states.explored * int(per_state * 1e6) // int(seconds * 1e6))}")
@@ -143,14 +144,15 @@ def _models(program: Program, request: ProbeRequest) -> None:
     asked = graph_under(again.workload, workings(again.history), model.promised)
     made, distinct, making = _made(ModelStates(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
     _made_too, built, building = _made(ModelStates(asked, model.promised, again.told, MADE // 10), ModelStates.nodes)
-    result = found.result
+    result, answer, checks = found.result.model, found.result.answer, found.result.checks
+    assert result is not None and checks is not None
     print(
         f"program            {program.name}, {result.operations:,} operations, {result.micro_operations:,} of a model"
     )
     print(f"model              {model.name}")
-    print(f"answer             {result.safety.value}{f', {result.reason}' if result.reason else ''}")
+    print(f"answer             {answer.verdict.value}{f', {answer.reason}' if answer.reason else ''}")
     print(f"states tried       {result.tried:,}, {of_model(result)}")
-    print(f"checks             {result.checks:,}")
+    print(f"checks             {checks.runs:,}")
     print(f"seconds            {seconds:.0f}, of which recording {recorded:.0f}")
     print(f"peak memory        {peak:.0f} MB on the host, without QEMU")
     print(f"states a second    {made / making:,.0f} made and told apart, {made:,} of them, {distinct:,} distinct")

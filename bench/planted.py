@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from bob.catalogue.request import Host, ProbeRequest
-from bob.judge.program_result import Safety
+from bob.claim.verdict import Verdict
 from bob.progress import Silent
 from bob.run.programs import try_program
 from bob.subject import configuration
@@ -44,19 +44,19 @@ def hold_against_models(pairs: Sequence[Pair], jobs: int | None) -> int:
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
                 program, out, model = pair.program(mended=mended), Path(folder) / "run", model_of(pair)
-                answers, _path = try_program(program, [request], out, Silent(), [model], explores=False)
-            [found], seconds = answers.models, time.monotonic() - began
+                result, _path = try_program(program, [request], out, Silent(), [model], explores=False)
+            [found], seconds = result.models, time.monotonic() - began
             is_wrong = fault(pair, found, mended=mended)
             wrong += bool(is_wrong)
             name = f"{pair.name} {'mended' if mended else 'planted'}"
-            said = f"{found.trees} trees{', all' if found.is_all else ''}, {seconds:.0f} s"
-            print(
-                f"{'WRONG' if is_wrong else 'ok':<6}{name:<40}{pair.model:<12}{found.safety.value:<11}{said}",
-                flush=True,
-            )
-            for line in filter(None, [is_wrong, found.reason]):
+            answer = found.answer
+            assert found.checks is not None and found.model is not None
+            said = f"{found.checks.trees} trees{', all' if found.model.is_all else ''}, {seconds:.0f} s"
+            mark = "WRONG" if is_wrong else "ok"
+            print(f"{mark:<6}{name:<40}{pair.model:<12}{answer.verdict.value:<11}{said}", flush=True)
+            for line in filter(None, [is_wrong, answer.reason]):
                 print(f"      {line}")
-            told = dict.fromkeys((one.kind, one.sentence) for each in found.vulnerabilities for one in each.relied_on)
+            told = dict.fromkeys((one.kind, one.sentence) for each in answer.ways for one in each.relied_on)
             for kind, sentence in told:
                 print(f"      {kind} | {sentence}", flush=True)
     return wrong
@@ -83,16 +83,17 @@ def main() -> int:
             requests = [ProbeRequest(configuration(fs), host=Host(None, asked.jobs)) for fs in asked.file_systems]
             began = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
-                answers, _path = try_program(planted.program(mended=mended), requests, Path(folder) / "run", Silent())
+                found, _path = try_program(planted.program(mended=mended), requests, Path(folder) / "run", Silent())
             seconds = time.monotonic() - began
-            for fs, result in zip(asked.file_systems, answers.results, strict=True):
-                expected = Safety.VULNERABLE if not mended and fs in planted.matters else Safety.SAFE
-                is_right = result.safety is expected or (not mended and fs not in planted.matters)
+            for fs, subject in zip(asked.file_systems, found.file_systems, strict=True):
+                answer = subject.answer
+                expected = Verdict.FAILS if not mended and fs in planted.matters else Verdict.HOLDS
+                is_right = answer.verdict is expected or (not mended and fs not in planted.matters)
                 wrong += not is_right
-                said = result.vulnerabilities[0].evidence if result.vulnerabilities else result.reason or ""
+                said = answer.evidence or answer.reason or ""
                 name = f"{planted.name} {'mended' if mended else 'planted'}"
                 mark = "ok" if is_right else "WRONG"
-                print(f"{mark:<6}{name:<36}{fs:<7}{result.safety.value:<11}{said}", flush=True)
+                print(f"{mark:<6}{name:<36}{fs:<7}{answer.verdict.value:<11}{said}", flush=True)
             print(f"      {seconds:.0f} s", flush=True)
     print(f"{wrong} wrong")
     return int(wrong > 0)

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bob.result import from_json
+from bob.answer.document import from_json
 from bob.store.files import read_document
 from bob.text import compact
 
@@ -38,9 +38,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for fs in sys.argv[1:] or FILE_SYSTEMS:
             seconds, run = searched(fs, Path(folder))
-            [column] = from_json(read_document(run / "result.json")).configurations
-            [beside] = [cell for cell in column.properties if cell.name == "collateral"]  # it is asked of each workload
-            count = len(beside.workloads)
+            [column] = from_json(read_document(run / "result.json")).subjects
+            [beside] = [cell for cell in column.answers if cell.name == "collateral"]  # it is asked of each workload
+            count = len(beside.recordings)
             known = compact(beside.states.explored // max(1, round(seconds)))
             print(
                 f"{fs:5}  {count:9}  {seconds:7.0f}  {60 * count / seconds:10.1f}  {seconds / count:10.2f}"

@@ -2,11 +2,8 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeAlias
 
-from bob.judge.program_result import Programs
-from bob.judge.tried import Tried
 from bob.progress import Progress
 from bob.report.saved import Saved
 
@@ -35,9 +32,8 @@ def app(
     jobs: int | None = None,
     out: StrPath | None = None,
     progress: Progress | None = None,
-) -> tuple[Programs, Path]:
-    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
-    directory.
+) -> Saved:
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the result and its place.
 
     Raises UsageError where the program cannot be run, or its checker cannot be trusted.
 
@@ -164,11 +160,10 @@ def try_(
     jobs: int | None = None,
     out: StrPath | None = None,
     progress: Progress | None = None,
-) -> Tried:
+) -> Saved:
     """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
 
-    The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
-    :class:`bob.errors.RecordingError` where nothing could be recorded.
+    Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
 
     :param operations: The operations, separated by ``;`` or on a line each (docs/write-a-probe.md).
     :param expect: Expectations for every crash state (docs/try.md). Each one is answered.

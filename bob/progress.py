@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from bob.result import PropertyResult
+from bob.answer.answer import Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Progress(Protocol):
     def skipped(self, workloads: int, states: int) -> None:
         """So much of what was planned will not be done."""
 
-    def judged(self, cell: PropertyResult) -> None:
+    def judged(self, cell: Answer) -> None:
         """A cell has its verdict."""
 
 
@@ -81,4 +81,4 @@ class Silent:
     def observed(self, workload: str, states: int) -> None: ...
     def finished(self, workload: str, unused: int) -> None: ...
     def skipped(self, workloads: int, states: int) -> None: ...
-    def judged(self, cell: PropertyResult) -> None: ...
+    def judged(self, cell: Answer) -> None: ...

@@ -47,7 +47,7 @@ BY_HAND = {
     "DeviceModelDocument": "#device_model",
     "JudgeDeclaration": "write-a-probe.md#of-judge",
     "NodeDocument": "#observedjson",
-    "States": "#configurations",
+    "States": "#states",
 }
 """Where types are described that have no table."""
 

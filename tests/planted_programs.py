@@ -11,11 +11,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
+from bob.answer.answer import ReliedOn
+from bob.answer.result import SubjectResult
 from bob.apm.builtin import builtin
 from bob.apm.clauses import DIRECTORY_KINDS, Whole
 from bob.apm.model import Model
-from bob.judge.program_result import ModelResult, Safety
-from bob.judge.reliance import ReliedOn
+from bob.claim.verdict import Verdict
 from bob.program.folder import named
 from bob.program.program import Program, ProgramFile
 from tests.apm.cases import LETTER_OF_POSIX, model
@@ -146,12 +147,12 @@ def model_of(pair: Pair) -> Model:
     return model(mine[pair.model], pair.model) if pair.model in mine else builtin(pair.model)
 
 
-def fault(pair: Pair, found: ModelResult, *, mended: bool) -> str:
+def fault(pair: Pair, found: SubjectResult, *, mended: bool) -> str:
     """What is wrong with the answer of the model for one of the two; empty where it is right: the flaw is named by its
     kind, its calls and their lines, nothing of another kind is, and the twin is not accused."""
     if mended:
-        return "" if found.safety is Safety.SAFE and not found.vulnerabilities else "the twin is not safe"
-    told = [relied for one in found.vulnerabilities for relied in one.relied_on]
+        return "" if found.answer.verdict is Verdict.HOLDS and not found.answer.ways else "the twin is not safe"
+    told = [relied for one in found.answer.ways for relied in one.relied_on]
     if not any(_names(pair, relied) for relied in told):
         return "the flaw is not named"
     more = {relied.kind or relied.explanation.reliance.value for relied in told} - {pair.flaw.kind, *pair.also}

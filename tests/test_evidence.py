@@ -15,7 +15,7 @@ import pytest
 
 from bob.claim.claim import AfterMount
 from bob.observe.observation import Node
-from bob.report.saved import read_result
+from bob.report.saved import load
 from bob.witness.document import Witness, files_in, read
 from bob.workload import operations as ops
 from bob.workload.history import History
@@ -175,7 +175,7 @@ def test_each_sentence_is_that_of_this_bob_and_of_its_cell(folder: Path) -> None
     for path, found in shown(folder).items():
         assert found.found is not None
         assert found.claim.broken(AfterMount(found.found), found.context) == found.evidence, path
-    for column in read_result(folder).configurations:
-        for cell in column.properties:
+    for column in load(folder).result.subjects:
+        for cell in column.answers:
             if cell.witness is not None:
                 assert read(folder / cell.witness).evidence == cell.evidence

@@ -106,14 +106,6 @@ def test_what_runs_inside_a_guest_imports_nothing_else_and_the_agent_alone_impor
     assert [room for room, others in arrows().items() if "agent/inside" in others] == ["agent"]
 
 
-STILL_THIN = {
-    # Rooms that are still between two results: answer/ takes the place of bob/result.py and of types in judge/.
-    "Answer", "CallWords", "Cause", "Column", "Cross", "Environment", "Finding", "Grid", "Harm", "Missed", "Place",
-    "ReliedOn", "Result", "Run", "ShownAnswer", "Told", "Way", "Write",
-}  # fmt: skip
-"""Names of classes that stand twice as yet. Nothing may be added."""
-
-
 def names_of_kinds(file: Path) -> Iterator[str]:
     """The names of classes, wherever in a file, and of kinds that it puts together: ``Atom = Mounts | Exists``."""
     tree = ast.parse(file.read_text())
@@ -131,7 +123,7 @@ def test_a_class_has_a_name_of_its_own() -> None:
     assert len(counted) > 700
     for kind in (vocabulary.Call, vocabulary.What, vocabulary.Unit):
         assert counted[kind.__name__] == 1
-    assert {name for name, times in counted.items() if times > 1} == STILL_THIN
+    assert {name for name, times in counted.items() if times > 1} == set()
 
 
 def test_the_house_is_as_the_design_draws_it() -> None:

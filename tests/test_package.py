@@ -174,9 +174,9 @@ class Mine(Silent):
 
 try:
     run = bob.probe("ext4", properties=["append-any"], budget=3, out=Path("run"), progress=Mine())
-    verdicts: list[str] = [cell.verdict.value for cell in run.result.configurations[0].properties]
-    words: list[str] = [answer.expectation.text for answer in bob.try_("create /a", "mounts", fs="ext4").answers]
-    folder: Path = bob.app("sqlite-rollback", fs="ext4")[1]
+    verdicts: list[str] = [cell.verdict.value for cell in run.result.subjects[0].answers]
+    words: list[str] = [answer.name for answer in bob.try_("create /a", "mounts", fs="ext4").answers]
+    folder: Path = bob.app("sqlite-rollback", fs="ext4").folder
     print(bob.resume(folder).folder, bob.load("run").folder)
 except BobError as error:
     print(error.hint or error.message)

@@ -15,7 +15,7 @@ from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.main import run
 from bob.cli.readme_sample import SHOWN, sample, written
-from bob.report.saved import read_result, several_programs
+from bob.report.saved import load, load_every
 from bob.report.vulnerability_tables import by_cross_check
 from bob.subject import load_set
 from bob.trace.model import SECTOR_BYTES
@@ -34,16 +34,16 @@ REFERENCES = sorted(path.parent for path in (ROOT / "reports" / "reference").glo
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_it_is_whole(folder: Path) -> None:
-    result, name = read_result(folder), set_of(folder)
-    assert [column.name for column in result.configurations] == [made.name for made in load_set(name).configurations]
+    result, name = load(folder).result, set_of(folder)
+    assert [column.name for column in result.subjects] == [made.name for made in load_set(name).configurations]
     finer = [row.property.name for row in probes_of(rows)] if (rows := finer_rows(folder)) else []
-    for column in result.configurations:
-        names = tuple(cell.name for cell in column.properties)
+    for column in result.subjects:
+        names = tuple(cell.name for cell in column.answers)
         if finer:
             assert [row for row in finer if row in names] == list(names) and len(names) > 60
         else:
             assert names == probe_names()[:14]  # a row that is newer than a reference is none of its
-        for cell in column.properties:
+        for cell in column.answers:
             assert (cell.witness is not None) == (cell.verdict is Verdict.FAILS)
             assert cell.verdict in (Verdict.FAILS, Verdict.HOLDS) or (name != "osdi14" and cell.reason)
 
@@ -53,12 +53,12 @@ MODELS_OF_APPS = ROOT / "reports" / "reference" / "models-of-apps-linux-6.1"
 
 def test_predictions_of_derived_models_are_confirmed_at_least_half_and_miss_nothing() -> None:
     """A file system's own model allows all that it leaves, and most of what the model predicts is there."""
-    runs = several_programs(MODELS_OF_APPS / "results.json.xz")
-    assert runs is not None
-    asked = Counter((model.model, run.results[0].configuration) for run in runs if run.results for model in run.models)
+    runs = [one.result for one in load_every(MODELS_OF_APPS / "results.json.xz")]
+    asked = Counter((model.name, run.file_systems[0].name) for run in runs if run.file_systems for model in run.models)
     assert {"ext4-ordered", "xfs", "btrfs (derived)"} <= {model for model, _fs in asked}
     for answers in runs:
-        assert not answers.results or answers.results[0].configuration in ("ext4", "xfs", "btrfs"), "undisturbed first"
+        first = answers.file_systems[0].name if answers.file_systems else None
+        assert first in (None, "ext4", "xfs", "btrfs"), "undisturbed first"
         assert not answers.is_contradicted
     shares = dict(by_cross_check(runs).rows)
     for name in ("ext4-ordered", "xfs", "btrfs (derived)"):
@@ -81,8 +81,8 @@ def finer_rows(folder: Path) -> RowSet | None:
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_every_violation_has_its_witness(folder: Path) -> None:
-    for column in read_result(folder).configurations:
-        for cell in column.properties:
+    for column in load(folder).result.subjects:
+        for cell in column.answers:
             if cell.witness is not None:
                 read = witness.read(folder / cell.witness)
                 assert (read.claim.name, read.configuration.name) == (cell.name, column.name)
@@ -118,7 +118,7 @@ def test_the_data_of_witnesses_is_what_their_workloads_write(folder: Path) -> No
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
 def test_most_witnesses_are_small(folder: Path) -> None:
     """Those of pairs are as found: each of their workloads asks about many pairs, and to shrink one takes a minute."""
-    cells = [cell for column in read_result(folder).configurations for cell in column.properties if cell.witness]
+    cells = [cell for column in load(folder).result.subjects for cell in column.answers if cell.witness]
     documents = [bundle.load(folder / str(cell.witness)) for cell in cells]
     most = 15 if finer_rows(folder) is RowSet.PAIRS else 3
     assert statistics.median(len(document["workload"]["operations"]) for document in documents) <= most

@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 
 import bob
+from bob.answer.document import to_json
 from bob.apm.clauses import Durable
 from bob.apm.export.claims import GROUPS
 from bob.apm.model import ClauseStatus
@@ -28,7 +29,6 @@ from bob.claim.property.vocabulary import Call, What
 from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.errors import Exit, MalformedError, StoreError
-from bob.result import to_json
 from bob.schema import encode
 from bob.site.build import MARKER, build
 from bob.site.links import faults
@@ -328,7 +328,7 @@ def small(tmp_path: Path) -> Path:
     for page in ("apps", "limits", "finer-tables", "findings"):
         (root / f"docs/{page}.md").write_text(f"# {page}\n")
     (root / "docs/reports.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
-    (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/1`\n\n- a\n  - b\n")
+    (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/2`\n\n- a\n  - b\n")
     (root / "reports/models/osdi14-linux-6.1").mkdir(parents=True)
     (root / "reports/models/osdi14-linux-6.1/README.md").write_text("# Models\n")
     made = root / "reports/reference/made-linux-6.1"
@@ -365,7 +365,7 @@ def test_a_run_of_ones_own_is_in_the_table(small: Path, tmp_path: Path) -> None:
 )
 def test_a_table_of_durability_answers(question: str, rows: list[str], tmp_path: Path) -> None:
     result = samples.finer(RowSet.DURABILITY, "ext4")
-    verdicts = {cell.name: cell.verdict for cell in result.configurations[0].properties}
+    verdicts = {cell.name: cell.verdict for cell in result.subjects[0].answers}
     (tmp_path / "result.json").write_text(json.dumps(to_json(result)))
     reference = Reference("finer", bob.load(tmp_path))
     one = answered(IDIOMS[question], Results((reference,), (), ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
@@ -13,11 +14,11 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob import counts
+from bob.answer.document import from_json as result_from_json
+from bob.answer.document import to_json as result_to_json
 from bob.apm import model
 from bob.documents import opened
 from bob.errors import MalformedError
-from bob.judge import program_result
-from bob.result import from_json as result_from_json
 from bob.typed import array, typed
 from wording import text_with
 
@@ -32,11 +33,6 @@ WRONG: dict[type, tuple[Any, ...]] = {
 OF_A_MODEL = {
     "meaning",  # it is made anew
     "source",  # for people
-}
-OF_PROGRAMS = {  # these are not read from there
-    *("id", "started", "finished", "digest", "refuses"),
-    *("image", "accelerator", "clock", "qemu", "libvirt", "mkfs_version"),
-    *("write_cache", "atomic_write_bytes", "completion"),
 }
 
 
@@ -70,6 +66,11 @@ def small_programs() -> Any:
     return next(one for one in every if one["models"] and one["configurations"] and one["configurations"][0]["notes"])
 
 
+def of_today(document: Any) -> Any:
+    """The same result as a document of today."""
+    return json.loads(json.dumps(result_to_json(result_from_json(document))))
+
+
 def places(value: Any, free: Set[str], path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Each field of a document that is not ``free``."""
     if path:
@@ -97,9 +98,11 @@ def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
     [
         (small_model(), OF_A_MODEL, model.from_json),
         (small_result(), set(), result_from_json),
-        (small_programs(), OF_PROGRAMS, program_result.from_json),
+        (of_today(small_result()), set(), result_from_json),
+        (small_programs(), set(), result_from_json),
+        (of_today(small_programs()), set(), result_from_json),
     ],
-    ids=["a model", "a result", "programs"],
+    ids=["a model", "a result of before", "a result", "programs of before", "programs"],
 )
 def test_a_field_of_another_type_is_refused(document: Any, free: Set[str], read: Callable[[Any], Any]) -> None:
     read(document)

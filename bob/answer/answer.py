@@ -87,9 +87,14 @@ class Way:
     crossed: Mapping[str, Cross] = field(default_factory=dict, hash=False)
 
     @property
-    def last_told(self) -> str:
-        """The last line that the program had told; empty where it had told nothing."""
-        lines = self.told.encode("latin-1").decode(errors="replace").split("\n")
+    def output(self) -> bytes:
+        """What the program had told before the easiest crash."""
+        return self.told.encode("latin-1")
+
+    @property
+    def last_output(self) -> str:
+        """The last line that the program had told; empty if it had told nothing."""
+        lines = self.output.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     @property

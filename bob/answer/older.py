@@ -49,7 +49,7 @@ def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
     fails all the same, with the search's witness, and none of its workloads does."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
-    way = {"evidence": evidence or "", "states": states, "witness": document["witness"]}
+    way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}
     name = row_of_today(document["name"])
     return {
         "claim": {"kind": "property", "name": name, **_only(document, "family", "meaning")},
@@ -67,7 +67,12 @@ def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
 def _unmountable(found: list[tuple[Plain, int]]) -> list[dict[str, Any]]:
     """What could not be mounted, of each recording with its number."""
     ways = [
-        {"evidence": one["error"] or "", "states": one["states"], "witness": one["witness"], "place": place}
+        {
+            "evidence": "" if one["error"] is None else one["error"],
+            "states": one["states"],
+            "witness": one["witness"],
+            "place": place,
+        }
         for one, place in found
         if counts.read(one["states"])
     ]
@@ -96,15 +101,6 @@ def of_question(document: Plain) -> dict[str, Any]:
     made, workload = document["configuration"], document["workload"]
     alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
     finishes = document.get("finishes") or [alone]
-    recordings = _Recordings(None)
-    for one in finishes:
-        fall, refused = one.get("fall"), one["refused"] is not None
-        fallen = None if fall is None else {**_only(fall, "cause", "step"), "console_tail": fall["console"]}
-        recordings.number(
-            {"name": workload["name"], "finish": one["name"], "states": one["states"]},
-            **{"is_recorded": False} if refused else {},
-            **{} if fallen is None else {"fall": fallen},
-        )
     return {
         **{name: document[name] for name in ("run", "environment", "device_model")},
         "subjects": [
@@ -114,10 +110,21 @@ def of_question(document: Plain) -> dict[str, Any]:
                 "answers": [_expectation(one, document["states"]) for one in document["expectations"]],
                 "beside": _unmountable([(one["unmountable"], place) for place, one in enumerate(finishes)]),
                 "notes": document["notes"],
-                "recordings": recordings.every,
+                "recordings": [_finish(workload["name"], one) for one in finishes],
             }
         ],
         "workload": {**workload, **_only(document, "at")},
+    }
+
+
+def _finish(name: Any, document: Plain) -> dict[str, Any]:
+    fall = document.get("fall")
+    return {
+        "name": name,
+        "finish": document["name"],
+        "states": document["states"],
+        "is_recorded": document["refused"] is None,
+        "fall": None if fall is None else _only(fall, "cause", "step", "console"),
     }
 
 
@@ -218,14 +225,14 @@ class _Recordings:
         self._numbers: dict[object, int] = {}
         self.every: list[dict[str, Any]] = []
 
-    def number(self, document: Plain, **more: Any) -> int:
+    def number(self, document: Plain) -> int:
         """Return the number of the recording that ``document`` is about."""
         states = document["states"]
         if type(states) is int:
             if states < 0:
                 raise ValueError(f"states index {states} is out of range")
             states = self._shared[states]
-        found = {**_only(document, "name", "finish"), "states": states, **more}
+        found = {**_only(document, "name", "finish"), "states": states}
         key = str(found)
         if key not in self._numbers:
             self._numbers[key] = len(self.every)

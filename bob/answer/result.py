@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
-from bob.answer.answer import Answer, Cross, Way
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Cross, Way
 from bob.claim.verdict import Verdict
 from bob.counts import Count
-from bob.crash.coverage import States, total
+from bob.crash.coverage import NOTHING, States, total
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.observe.observations import TroubleKind
 from bob.protocol.diagram import Protocol
+from bob.subject import Subject
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.result/2"
 UNMOUNTABLE, TROUBLE = "unmountable", "trouble"
 """The kinds of claims that are asked of every crash state, beside what was asked."""
+
+
+def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
+    """Return the answer that a claim of every crash state fails in these ``ways``."""
+    return Answer(ClaimWords(kind, name), Verdict.FAILS, NOTHING, tuple(ways))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +167,27 @@ class SubjectResult:
     mkfs_options: str = ""
     mount_options: str = ""
     effective_mount_options: str = ""
-    mkfs_version: str = ""
     answers: tuple[Answer, ...] = ()
     beside: tuple[Answer, ...] = ()
+    mkfs_version: str = ""
     findings: tuple[Finding, ...] = ()
     examined: Count = 0
     examinable: Count = 0
     checks: Checks | None = None
     model: Allowed | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:
+        """Return the subject ``made`` without an answer yet."""
+        options = made.mkfs_options, made.mount_options, effective_mount_options
+        return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version)
+
+    @property
+    def answer(self) -> Answer:
+        """The answer to the only question, as of a program."""
+        [answer] = self.answers
+        return answer
 
     @property
     def unmountable(self) -> Way | None:
@@ -182,6 +201,12 @@ class SubjectResult:
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
+
+    @property
+    def falls(self) -> tuple[ByRecording, ...]:
+        """The recordings at which the kernel panicked or hung: findings about that kernel."""
+        recordings = self.answers[0].recordings if self.answers else ()
+        return tuple(one for one in recordings if one.fall is not None)
 
     @property
     def states(self) -> States:
@@ -226,6 +251,26 @@ class Result:
         return self.device_model.model
 
     @property
+    def file_systems(self) -> tuple[SubjectResult, ...]:
+        """The subjects that are real file systems."""
+        return tuple(subject for subject in self.subjects if subject.model is None)
+
+    @property
+    def models(self) -> tuple[SubjectResult, ...]:
+        """The subjects that are models."""
+        return tuple(subject for subject in self.subjects if subject.model is not None)
+
+    @property
+    def program_name(self) -> str:
+        """The name of the program; empty if none was run."""
+        return "" if self.program is None else self.program.name
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is of properties: no program was run, and no question was asked."""
+        return self.program is None and self.workload is None
+
+    @property
     def answers(self) -> tuple[Answer, ...]:
         """The answers of all subjects."""
         return tuple(answer for subject in self.subjects for answer in subject.answers)
@@ -243,9 +288,5 @@ class Result:
     @property
     def is_contradicted(self) -> bool:
         """Whether a model forbids what the file system that it was derived of has left."""
-        return any(missed.is_wrong for one in models(self.subjects) for missed in one.missed)
-
-
-def models(subjects: Iterable[SubjectResult]) -> Iterator[Allowed]:
-    """Yield how much was tried of each model among ``subjects``."""
-    yield from (subject.model for subject in subjects if subject.model is not None)
+        tried = (subject.model for subject in self.subjects if subject.model is not None)
+        return any(missed.is_wrong for one in tried for missed in one.missed)

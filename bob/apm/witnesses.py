@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
+from bob.answer.result import Environment
 from bob.apm.allowed import facts
 from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
@@ -21,7 +22,6 @@ from bob.claim.property.subjects import Effect
 from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.plan import Plan
-from bob.result import Environment
 from bob.witness import document as witness
 from bob.witness.document import ShownState
 from bob.workload.kinds import OperationChange, relation

@@ -8,19 +8,18 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.ci import programs_exit, tell
+from bob.cli.ci import exit_of, tell
 from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import completed, takes_options
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import console, deliver, is_stdout, write_json
 from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit, UsageError
-from bob.judge.program_result import to_json
 from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
 from bob.program.program import Program
-from bob.report.points import suites_of_programs
+from bob.report.points import suites_of
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests
@@ -146,14 +145,9 @@ def run(
         answers, folder = try_program(
             program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
         )
-    if delivery.json_file is not None:
-        write_json(delivery.json_file, to_json(program, answers.results, {}, answers.models, answers.protocols))
-    if not is_stdout(delivery.json_file):
-        from bob.report.programs import print_programs
-
-        print_programs(console(), answers, folder)
-    tell(suites_of_programs(answers, folder), delivery.junit_file, is_wrong=True)
-    return programs_exit(answers)
+    deliver(answers, folder, delivery.json_file)
+    tell(suites_of(answers, folder), delivery.junit_file, is_wrong=True)
+    return exit_of([answers])
 
 
 @app.command("check")

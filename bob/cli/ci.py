@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
+from bob.claim.verdict import Verdict
 from bob.cli.github import Level, annotate
 from bob.cli.output import console, is_stdout, write_text
 from bob.errors import Exit, UsageError
-from bob.judge.program_result import Programs, Safety
 from bob.options import Words, option
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, named_side, run_side
 from bob.report.junit import to_junit
 from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
 from bob.report.published import OSDI14, osdi14_reasons
-from bob.result import Result
 
+_WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 _LINES = 6
 """So many lines of a point's details are in its annotation: GitHub shows the first ones only."""
 
@@ -69,8 +70,24 @@ def conclude(
     tell(suites, junit_file, is_wrong=expected is not None)
     if any(comparison.differs() for comparison in comparisons):
         return Exit.DIFFERENT
-    unknown = any(result.has_unknown for result, _run in done)
-    return Exit.UNKNOWN_CELLS if unknown or any(one.is_undecided for one in comparisons) else Exit.DONE
+    if any(comparison.is_undecided for comparison in comparisons):
+        return Exit.UNKNOWN_CELLS
+    return exit_of(result for result, _run in done)
+
+
+def exit_of(results: Iterable[Result]) -> Exit:
+    """Return how ``results``, at least one, end a command that shows them: by the worst of them."""
+    return max(map(_exit_of, results), key=_WORST_LAST.index)
+
+
+def _exit_of(result: Result) -> Exit:
+    """Return 10 if a model is contradicted; else 1 if a program is vulnerable, by a model, too; else 3 if something is
+    not known, else 0. What fails in a table, or in the answer to a question, does not make the command fail."""
+    if result.is_contradicted:
+        return Exit.CONTRADICTED
+    if result.program is not None and Verdict.FAILS in result.verdicts:
+        return Exit.DIFFERENT
+    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
@@ -110,14 +127,3 @@ def _print(comparison: Comparison, json_file: Path | None) -> None:
     screen = console(stderr=is_stdout(json_file))
     screen.print()
     print_unexpected(screen, comparison)
-
-
-def programs_exit(answers: Programs) -> Exit:
-    """10 where a model is contradicted; else 1 where a program is vulnerable, by a model, too; else 3 where something
-    is not known, else 0."""
-    if answers.is_contradicted:
-        return Exit.CONTRADICTED
-    found = answers.safeties
-    if Safety.VULNERABLE in found:
-        return Exit.DIFFERENT
-    return Exit.UNKNOWN_CELLS if Safety.UNKNOWN in found else Exit.DONE

@@ -15,13 +15,13 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from bob.answer.answer import Answer
 from bob.claim.verdict import Verdict
 from bob.cli.output import console
 from bob.cli.tally import Tally
 from bob.progress import Earlier, Progress, Silent
 from bob.report.counts import explored
 from bob.report.rows import MARKS, style
-from bob.result import PropertyResult
 from bob.text import plural
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -91,7 +91,7 @@ class ProgressDisplay(ABC):
             self._tally.plan(-workloads, -states)
             self._changed()
 
-    def judged(self, cell: PropertyResult) -> None:
+    def judged(self, cell: Answer) -> None:
         """A cell has its verdict."""
         with self._lock:
             self._write(verdict_line(cell))
@@ -145,11 +145,11 @@ class Bar(ProgressDisplay):
         """Nothing: rich asks several times a second."""
 
 
-def verdict_line(cell: PropertyResult) -> Text:
+def verdict_line(cell: Answer) -> Text:
     """A cell in one line, as it is judged."""
     why = explored(cell.states)
-    if cell.workloads:
-        why = f"{plural(len(cell.workloads), 'workload')}: {why}"
+    if cell.recordings:
+        why = f"{plural(len(cell.recordings), 'workload')}: {why}"
     if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED):
         why = cell.reason or ""
     line = Text.assemble((f"{MARKS[cell.verdict]:<5}", style(cell.verdict)), f" {cell.name}")

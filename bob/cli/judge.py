@@ -46,12 +46,12 @@ def judge(
     """
     from bob.judge.again import judge_again
     from bob.judge.restated import is_reference, restate
-    from bob.report.saved import read_result
+    from bob.report.saved import load_table
 
     with watching(quiet=quiet) as progress:
         if is_reference(run):
             restate(run, progress.step)
-            result = read_result(run)
+            result = load_table(run).result
         else:
             result = judge_again(run, progress.step)
     deliver(result, run, json_file)

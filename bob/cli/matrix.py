@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
@@ -14,7 +15,6 @@ from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit
 from bob.options import option
 from bob.progress import Progress
-from bob.result import Result
 from bob.run import option_table as table
 from bob.run.option_values import SET
 from bob.subject import ConfigurationSet

@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from bob.cli.ci import conclude, tell
+from bob.cli.ci import exit_of, tell
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
-from bob.cli.output import console, deliver, is_stdout, write_json
+from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.options import option
-from bob.report.points import suites_of_programs
-from bob.result import Result
+from bob.report.points import suites_of
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FOLDER
 
@@ -51,18 +50,6 @@ def merge(
     from bob.store.run_directory import new_identity
 
     result = merged(out, runs, new_identity())
-    if isinstance(result, Result):
-        deliver(result, out, json_file)
-        return conclude([(result, out)], json_file, junit_file, None)
-    from bob.cli.ci import programs_exit
-    from bob.judge.program_result import from_json
-
-    answers = from_json(result)
-    if json_file is not None:
-        write_json(json_file, result)
-    if not is_stdout(json_file):
-        from bob.report.programs import print_programs
-
-        print_programs(console(), answers, out)
-    tell(suites_of_programs(answers, out), junit_file, is_wrong=True)
-    return programs_exit(answers)
+    deliver(result, out, json_file)
+    tell(suites_of(result, out), junit_file, is_wrong=not result.is_table)
+    return exit_of([result])

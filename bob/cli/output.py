@@ -17,10 +17,13 @@ from rich.segment import Segment
 from rich.theme import Theme
 
 from bob import documents
+from bob.answer.document import to_json
+from bob.answer.result import Result
 from bob.cli.ending import drop
 from bob.errors import UsageError
+from bob.report.answers import print_answers
+from bob.report.programs import print_programs
 from bob.report.table import print_result
-from bob.result import Result, to_json
 from bob.schema import encode
 
 # Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); and none of them
@@ -93,11 +96,22 @@ def paper(file: io.StringIO, width: int | None = None) -> Screen:
 
 
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
-    """Write ``result``, whose files are in ``run``, into ``json_file``; print its table unless JSON is on stdout."""
+    """Write ``result``, whose files are in ``run``, into ``json_file``; print it unless JSON is on stdout."""
     if json_file is not None:
         write_json(json_file, to_json(result))
     if not is_stdout(json_file):
-        print_result(console(), result, run)
+        print_one(console(), result, run)
+
+
+def print_one(screen: Console, result: Result, run: Path) -> None:
+    """Print ``result``, whose files are in the folder ``run``: a table, the answers to a question, or those for a
+    program."""
+    if result.workload is not None:
+        print_answers(screen, result, run)
+    elif result.program is not None:
+        print_programs(screen, result, run)
+    else:
+        print_result(screen, result, run)
 
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bob.cli.output import paper
-from bob.report.saved import read_result
+from bob.report.saved import load_table
 from bob.report.table import print_result
 
 REFERENCE = Path("reports/reference/osdi14-linux-6.1")
@@ -23,9 +23,9 @@ _VIOLATION = re.compile(r"^× (\S+) .*\n(?:    .*\n)+", re.MULTILINE)
 
 def sample(root: Path) -> str:
     """What ``bob`` prints of one configuration of the result below ``root``, with the evidence of some rows only."""
-    result = read_result(root / REFERENCE)
-    [column] = (one for one in result.configurations if one.name == CONFIGURATION)
-    alone = replace(result, run=replace(result.run, started=""), configurations=(column,))  # the time is of all of them
+    result = load_table(root / REFERENCE).result
+    [column] = (one for one in result.subjects if one.name == CONFIGURATION)
+    alone = replace(result, run=replace(result.run, started=""), subjects=(column,))  # the time is of all of them
     printed = io.StringIO()
     print_result(paper(printed, 80), alone, REFERENCE)
     text = printed.getvalue()

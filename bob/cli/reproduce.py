@@ -9,11 +9,12 @@ from typing import Any
 import click
 from rich.text import Text
 
+from bob.answer.result import Result
 from bob.cli.commands import Command
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, GuestError, RecordingError, UsageError
-from bob.judge.program_result import Programs, Safety
+from bob.judge.programs import SAFETY
 from bob.options import option
 from bob.program.folder import named
 from bob.program.program import Program
@@ -88,7 +89,7 @@ def reproduce(
         "completion": exploration.completion.value,
     }
     _check_asked(folder, asked)
-    found: list[Programs] = []
+    found: list[Result] = []
     failed: dict[str, str] = {}
     for number, program in enumerate(programs, start=1):
         run = folder / program.name
@@ -109,7 +110,7 @@ def reproduce(
         write_json(json_file, {**document, "programs": [_about(one) for one in found], "failed": failed})
     if not is_stdout(json_file):
         _print(sheet, made.about, found, failed)
-    is_unknown = failed or any(model.safety is Safety.UNKNOWN for one in found for model in one.models)
+    is_unknown = failed or any(one.has_unknown for one in found)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
 
 
@@ -132,35 +133,34 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
             raise UsageError(f"{folder} was made with {option} {before.get(key)}, not {value}", hint=hint)
 
 
-def _finished(run: Path, program: Program) -> Programs | None:
+def _finished(run: Path, program: Program) -> Result | None:
     """Return the answers in a run that was finished with the program as it is now. Any other run is removed."""
-    from bob.report.saved import programs
+    from bob.report.saved import load
     from bob.store.files import read_document
     from bob.store.kept_runs import remove
 
-    if (
-        (run / "run.json").exists()
-        and "finished" in read_document(run / "run.json")
-        and read_document(run / "result.json")["program"].get("digest") == program.digest
-    ):
-        return programs(run)
+    if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
+        result = load(run).result
+        if result.program is not None and result.program.digest == program.digest:
+            return result
     if run.is_dir() and any(run.iterdir()):
         remove(run)
     return None
 
 
-def _about(one: Programs) -> dict[str, Any]:
+def _about(one: Result) -> dict[str, Any]:
     return {
-        "program": one.program,
+        "program": one.program_name,
         "models": [
-            {"model": model.model, "safety": model.safety.value, "reason": model.reason, "tried": model.tried,
-             "all": model.is_all, "trees": model.trees}
+            {"model": model.name, "safety": SAFETY[model.answer.verdict], "reason": model.answer.reason,
+             "tried": model.model.tried, "all": model.model.is_all, "trees": model.checks.trees}
             for model in one.models
+            if model.model is not None and model.checks is not None
         ],
     }  # fmt: skip
 
 
-def _print(sheet: Any, about: str, found: Sequence[Programs], failed: Mapping[str, str]) -> None:
+def _print(sheet: Any, about: str, found: Sequence[Result], failed: Mapping[str, str]) -> None:
     from bob.report.counts import of_model
     from bob.report.vulnerability_tables import print_sheets
 
@@ -168,9 +168,11 @@ def _print(sheet: Any, about: str, found: Sequence[Programs], failed: Mapping[st
     print_sheets(screen, [sheet], about)
     screen.print()
     for one in found:
-        for model in one.models:
-            said = f"? {model.reason}" if model.reason else f"{model.tried:,} crash states tried, {of_model(model)}"
-            style = "bob.unknown" if model.reason else "bob.dim"
-            screen.print(Text(f"{one.program}, {model.model}: {said}", style), soft_wrap=True)
+        for subject in one.models:
+            reason, model = subject.answer.reason, subject.model
+            tried = "" if model is None else f"{model.tried:,} crash states tried, {of_model(model)}"
+            style = "bob.unknown" if reason else "bob.dim"
+            line = f"{one.program_name}, {subject.name}: {f'? {reason}' if reason else tried}"
+            screen.print(Text(line, style), soft_wrap=True)
     for name, reason in failed.items():
         screen.print(Text(f"{name}: ? {reason}", "bob.unknown"), soft_wrap=True)

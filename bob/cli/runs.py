@@ -17,7 +17,6 @@ from bob.cli.commands import Commands
 from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, StoreError, UsageError
-from bob.judge.program_result import Safety
 from bob.options import option
 from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
@@ -36,7 +35,6 @@ _STYLES = {
     RunState.DAMAGED: "bob.fails",
     RunState.NO_RUN: "bob.dim",
 }
-_WORDS = {safety.value: safety.value for safety in Safety} | {verdict.value: mark for verdict, mark in MARKS.items()}
 
 
 class RunRow(Document, frozen=True):
@@ -188,6 +186,5 @@ def _print(found: Sequence[KeptRun], folder: Path) -> None:
 
 def _found(run: KeptRun) -> str:
     """The verdicts in the table's marks, the worst first."""
-    order = [*(verdict.value for verdict in Verdict), *(safety.value for safety in reversed(Safety))]
-    known = sorted(run.verdicts or (), key=lambda word: order.index(word) if word in order else len(order))
-    return ", ".join(f"{(run.verdicts or {})[word]} {_WORDS.get(word, word)}" for word in known)
+    verdicts = run.verdicts or {}
+    return ", ".join(f"{verdicts[one]} {MARKS[one]}" for one in Verdict if one in verdicts)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bob.answer.result import Result
 from bob.catalogue.probe_files import probe_names
 from bob.claim.verdict import Verdict
 from bob.cli.ci import tell
@@ -17,7 +18,6 @@ from bob.cli.run_directories import check_out, check_resumed, telling_what_is_ke
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.report.points import suites_of
-from bob.result import Result
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import ALL, EXISTING_FILE, known, one_of
@@ -204,7 +204,7 @@ def _count(wanted: Search) -> Exit:
 
 def _exit(result: Result) -> Exit:
     """1 where a promise is broken, else 3 where of one it is not known, else 0."""
-    verdicts = {cell.verdict for column in result.configurations for cell in column.properties}
+    verdicts = {cell.verdict for column in result.subjects for cell in column.answers}
     if Verdict.FAILS in verdicts:
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

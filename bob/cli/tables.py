@@ -8,6 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bob.answer.document import to_json
+from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.display import watching
@@ -22,7 +24,6 @@ from bob.report.comparison.sides import Side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.nearby import nearby
 from bob.report.table import print_result
-from bob.result import Result, to_json
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.requests import request
@@ -140,7 +141,7 @@ def _deliver(images: Sequence[str], done: Sequence[FinishedRun], json_file: Path
 
 
 def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) -> None:
-    if all(len(result.configurations) == 1 for result, _run in done):
+    if all(len(result.subjects) == 1 for result, _run in done):
         from bob.report.overview import print_overview  # pandas takes a while to load
 
         print_overview(screen, [result for result, _run in done])

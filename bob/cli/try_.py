@@ -11,15 +11,14 @@ from bob.claim.verdict import Verdict
 from bob.cli.ci import tell
 from bob.cli.commands import Command
 from bob.cli.display import watching
+from bob.cli.formats import ResultKind, check_format, check_output, format_of, write
 from bob.cli.options import takes_options
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import deliver, is_stdout
 from bob.cli.run_directories import check_out, telling_what_is_kept
-from bob.cli.show import check_answers, format_of, write_answers
 from bob.errors import Exit, UsageError
-from bob.judge.tried import to_json
 from bob.options import option
-from bob.report.answers import print_answers
-from bob.report.points import suites_of_tried
+from bob.report.points import suites_of
+from bob.report.saved import Saved
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import DESTINATION, Destination
@@ -94,7 +93,8 @@ def try_(
     """
     made = options.of(fs)
     wanted = format_of(output)
-    check_answers(wanted, output)
+    check_format(ResultKind.QUESTION, wanted)
+    check_output(wanted, output)
     if output is not None and is_stdout(output.path):
         raise UsageError("the answers are printed anyway", hint="name a file: --output answers.html")
     question = QuickQuestion(
@@ -110,18 +110,14 @@ def try_(
         [image] = asked_images(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
         )
-        tried, run = try_out(replace(trial, request=replace(trial.request, image=image)), delivery.out, progress)
-    if delivery.json_file is not None:
-        write_json(delivery.json_file, to_json(tried))
-    if not is_stdout(delivery.json_file):
-        print_answers(console(), tried, run)
+        result, run = try_out(replace(trial, request=replace(trial.request, image=image)), delivery.out, progress)
+    deliver(result, run, delivery.json_file)
     if output is not None:
-        write_answers(wanted, output.path, tried, run)
-    tell(suites_of_tried(tried, run), delivery.junit_file, is_wrong=True)
-    verdicts = {answer.verdict for answer in tried.answers}
-    if Verdict.FAILS in verdicts or tried.falls:
+        write(ResultKind.QUESTION, wanted, [Saved(result, run)], output.path)
+    tell(suites_of(result, run), delivery.junit_file, is_wrong=True)
+    if Verdict.FAILS in result.verdicts or result.subjects[0].falls:
         return Exit.DIFFERENT
-    return Exit.DONE if verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
+    return Exit.DONE if result.verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
 
 
 def _text(operations: tuple[str, ...]) -> str:

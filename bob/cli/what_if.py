@@ -113,11 +113,13 @@ def what_if_(
 
 def _row(found: Change) -> ProgramChange:
     from bob.apm.listing import ProgramChange
+    from bob.judge.programs import SAFETY
 
     sides = found.before, found.after
     evidence = (tuple(one.evidence for one in several) for several in (found.added, found.mended, found.kept))
-    safety, is_all = [side.safety.value for side in sides], [side.is_all for side in sides]
-    reason = found.before.reason or found.after.reason
+    safety = [SAFETY[side.answer.verdict] for side in sides]
+    is_all = [side.model is not None and side.model.is_all for side in sides]
+    reason = found.before.answer.reason or found.after.answer.reason
     return ProgramChange(found.program, (safety[0], safety[1]), reason, (is_all[0], is_all[1]), *evidence)
 
 

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from bob.answer.document import from_json, to_json
+from bob.answer.merge import merged, within
+from bob.answer.result import Environment, Result, Run, SubjectResult
 from bob.catalogue.request import ProbeRequest
 from bob.crash.case import Case
+from bob.crash.device import DeviceModelDocument
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
-from bob.result import ConfigurationResult, Environment, Result, Run, environment_from_json, from_json, to_json
-from bob.search.merged import merged
+from bob.schema import decode
 from bob.search.space import BESIDE
 from bob.search.spaces import search_in
 from bob.store.files import reading
@@ -76,7 +79,7 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
         )
     request = request_of(run)
     with reading(path / "run.json"):
-        environment = environment_from_json(about["environment"])
+        environment = decode(Environment, about["environment"])
     workloads = run.planned()
     if "skipped" in about:  # there is nothing to judge
         return from_json(run.result())
@@ -106,15 +109,15 @@ def column_of(
 
 
 def keep_result(
-    run: RunDirectory, request: ProbeRequest, environment: Environment, column: ConfigurationResult, finished: str
+    run: RunDirectory, request: ProbeRequest, environment: Environment, column: SubjectResult, finished: str
 ) -> Result:
     """Return the result of the probe in ``run``, which ``finished`` then, and keep it there."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
         environment=environment,
-        model=request.model,
-        configurations=(column,),
+        device_model=DeviceModelDocument.of(request.model),
+        subjects=(column,),
     )
     run.save_result(to_json(result))
     return result
@@ -142,11 +145,11 @@ def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Res
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")
     run = Run(about["id"], *times, about["bob"], first.run.seed, first.run.budget, search.words)
-    result = merged(
-        [(folder.name, result) for folder, result in lots],
-        [*(one.name for one in search.space().asked), BESIDE],
-        run,
-        about.get("skipped", ()),
-    )
+    result = merged([within(result, folder.name) for folder, result in lots], run)
+    [subject] = result.subjects
+    rows = [*(one.name for one in search.space().asked), BESIDE]
+    ordered = sorted(subject.answers, key=lambda answer: rows.index(answer.name) if answer.name in rows else len(rows))
+    notes = dict.fromkeys((*subject.notes, *about.get("skipped", ())))
+    result = replace(result, subjects=(replace(subject, answers=tuple(ordered), notes=tuple(notes)),))
     directory.save_result(result)
     return result

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from bob.agent.loss import Loss
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
+from bob.answer.result import TROUBLE, UNMOUNTABLE, SubjectResult, beside
 from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, judged
@@ -28,7 +30,6 @@ from bob.judge.findings import Findings, Keep
 from bob.observe.easiest import Easiest, easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
-from bob.result import ConfigurationResult, PropertyResult, Trouble, Unmountable, WorkloadResult
 from bob.subject import Subject
 from bob.witness import document as witness
 from bob.witness.document import ShownState
@@ -53,7 +54,7 @@ class Column:
         self._properties = properties
         self._environment = environment
         self._keep = keep
-        self._results: dict[str, list[WorkloadResult]] = {prop.name: [] for prop in properties}
+        self._results: dict[str, list[ByRecording]] = {prop.name: [] for prop in properties}
         self._best: dict[str, Easiest[ShownState]] = {}
         self._refused: dict[str, str] = {}
         self._cases = 0
@@ -127,7 +128,7 @@ class Column:
     def _take(self, prop: Property, workload: Workload, said: WorkloadVerdict) -> None:
         """Keep what a workload says of ``prop``."""
         name, finish = workload.name, workload.finish.name
-        result = WorkloadResult(name, finish, said.verdict, said.states, said.violations, said.reason)
+        result = ByRecording(name, finish, said.verdict, said.states, said.violations, said.reason)
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
@@ -181,25 +182,19 @@ class Column:
             found = self._troubles.setdefault(alike(trouble), Easiest())
             found.add(state, showing, before=(len(case.workload.operations),))
 
-    def cells(self) -> tuple[PropertyResult, ...]:
+    def cells(self) -> tuple[Answer, ...]:
         """The cell of each property; writes the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
         return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
-    def result(self, cells: Sequence[PropertyResult]) -> ConfigurationResult:
+    def result(self, cells: Sequence[Answer]) -> SubjectResult:
         """The column of these cells."""
         made = self._configuration
-        return ConfigurationResult(
-            name=made.name,
-            fs=made.fs.name,
-            mkfs_options=made.mkfs_options,
-            mount_options=made.mount_options,
-            effective_mount_options=self._effective,
-            properties=tuple(cells),
-            unmountable=self._unmountable_states(),
+        return replace(
+            SubjectResult.of(made, self._effective, self._environment["mkfs_version"]),
+            answers=tuple(cells),
+            beside=(*self._kept_unmountable(), *self._kept_troubles()),
             notes=tuple(self._notes()),
-            mkfs_version=self._environment["mkfs_version"],
-            troubles=tuple(self._kept_troubles()),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
             findings=() if self._findings is None else self._findings.kept(self._keep),
@@ -219,29 +214,32 @@ class Column:
         for words in once.values():
             yield f"no finding, since the kernel said it once, and not again of the same disk: {words}"
 
-    def _kept_troubles(self) -> Iterator[Trouble]:
+    def _kept_troubles(self) -> Iterator[Answer]:
         """What is wrong with states that mount; writes the witnesses."""
         names: Counter[str] = Counter()
+        ways: dict[str, list[Way]] = {}
         for (kind, _words), found in sorted(self._troubles.items(), key=lambda pair: pair[0]):
             names[kind] += 1
             name = kind if names[kind] == 1 else f"{kind}-{names[kind]}"
             path = self._keep(name, self._witness(found.shown))
-            yield Trouble(TroubleKind(kind), found.states, found.shown.evidence, path)
+            ways.setdefault(kind, []).append(Way(found.shown.evidence, found.states, path))
+        yield from (beside(TROUBLE, kind, some) for kind, some in ways.items())
 
-    def _cell(self, prop: Property) -> PropertyResult:
+    def _cell(self, prop: Property) -> Answer:
         found = cell(prop, self._results[prop.name], self._refused.get(prop.name))
         if prop.name not in self._best:
             return found
         best = self._best[prop.name].shown
         path = self._keep(prop.name, self._witness(best))
-        return replace(found, evidence=best.evidence, witness=path)
+        states = sum(one.violations for one in found.recordings)
+        return replace(found, ways=(Way(best.evidence, states, path),))
 
-    def _unmountable_states(self) -> Unmountable:
-        if not self._unmountable:
-            return Unmountable()
-        first = self._unmountable.shown
-        path = self._keep("unmountable", self._witness(first))
-        return Unmountable(self._unmountable.states, path, first.evidence)
+    def _kept_unmountable(self) -> Iterator[Answer]:
+        """The states that do not mount, if there are some; writes the witness."""
+        if self._unmountable:
+            first = self._unmountable.shown
+            path = self._keep(UNMOUNTABLE, self._witness(first))
+            yield beside(UNMOUNTABLE, UNMOUNTABLE, [Way(first.evidence, self._unmountable.states, path)])
 
     def _witness(self, showing: ShownState, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
@@ -262,7 +260,7 @@ def _broke(error: Exception) -> str:
     return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
 
 
-def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None) -> PropertyResult:
+def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:
     """The cell of ``prop`` from what its workloads said; ``refused`` is why some of them could not be recorded."""
     verdicts = {result.verdict for result in results}
     reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
@@ -275,4 +273,9 @@ def cell(prop: Property, results: Sequence[WorkloadResult], refused: str | None)
     states = total([result.states for result in results])
     if refused:
         states = replace(states, exhaustive=None)  # what was not recorded was not explored
-    return PropertyResult(prop.name, prop.family, verdict, states, tuple(results), reason=reason, meaning=prop.meaning)
+    return Answer(claim_words(prop), verdict, states, recordings=tuple(results), reason=reason)
+
+
+def claim_words(prop: Property) -> ClaimWords:
+    """Return how answers name the claim that ``prop`` is kept."""
+    return ClaimWords("property", prop.name, prop.family, prop.meaning)

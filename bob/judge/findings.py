@@ -17,6 +17,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
+from bob.answer.result import Cause, Finding
 from bob.blocks.naming import BlockKind, BlockName
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
@@ -27,7 +28,6 @@ from bob.crash.neighbours import causes
 from bob.crash.plan import after_return
 from bob.crash.state import CrashState, TornWrites, departure
 from bob.observe.observations import ExploredState
-from bob.result import Cause, Finding
 from bob.story.timeline import Fate
 from bob.witness import document as witness
 from bob.witness.document import ShownState
@@ -37,7 +37,7 @@ from bob.workload.operations import At
 
 Keep = Callable[[str, Mapping[str, Any]], str]
 """Keeps a witness under a name; answers with its path in the run directory."""
-Write = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
+WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
 """Makes the document of a witness, of what each write is, too."""
 
 
@@ -84,7 +84,7 @@ class _Found:
 class Findings:
     """The findings of one configuration, workload by workload."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: WitnessWriter) -> None:
         self._write = write
         self._found: dict[Cause, _Found] = {}
         self._case: Case | None = None

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bob.answer.answer import ReliedOn, Way
 from bob.crash.neighbours import causes
 from bob.crash.state import CrashState
 from bob.judge.looked import Looked
-from bob.judge.program_result import Vulnerability
-from bob.judge.reliance import ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
@@ -23,7 +22,7 @@ def causes_of(looked: Looked, state: CrashState) -> tuple[int, ...]:
     return causes(looked.case.plan.points, state, fine.__contains__)
 
 
-def with_its_write(found: Vulnerability, line: CrashTimeline) -> Vulnerability:
+def with_its_write(found: Way, line: CrashTimeline) -> Way:
     """The same; where no reason is of calls alone, with the write that decides, as the time line of its witness has
     it; or that the disk had not been sent what is missing."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)

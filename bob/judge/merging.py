@@ -7,15 +7,17 @@ one run of it. What was asked must be the same but for what the shards divide, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
+from bob.answer.document import from_json, to_json
+from bob.answer.merge import merged
+from bob.answer.result import Result
 from bob.catalogue.request import request_to_json
 from bob.errors import StoreError, UsageError
 from bob.judge.again import told
-from bob.result import Result, from_json
 from bob.schema import encode
 from bob.search.space import Part
 from bob.search.spaces import search_in
@@ -30,9 +32,9 @@ _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", 
 """What may differ between columns, of what was asked and of what it was measured on."""
 
 
-def merge(out: Path, runs: Sequence[Path], identity: str) -> Result | Mapping[str, Any]:
-    """Put ``runs`` together into the new run directory ``out``, as a run of this ``identity``; what they found as one:
-    a result, or the document of a program. The runs stay as they are.
+def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
+    """Put ``runs`` together into the new run directory ``out``, as a run of this ``identity``, and return what they
+    found as one result. The runs stay as they are.
 
     Raises UsageError where they do not go together, StoreError for what is no run, is not done, or is being written.
     """
@@ -131,24 +133,27 @@ def _searches(
     return told(directory, directory.results())
 
 
-def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Mapping[str, Any]:
+def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Result:
     for path, about in zip(runs, abouts, strict=True):
         if "finished" not in about:
             raise StoreError(f"{path} is not done", hint="bob app runs it again")
-    documents = [RunDirectory(path).result() for path in runs]
+    parts = [from_json(RunDirectory(path).result()) for path in runs]
     _same("the program", [about["program"] for about in abouts], runs)
-    _same("what it was measured on", [_without(one["environment"], _OF_A_CONFIGURATION) for one in documents], runs)
-    varying = ("id", "started", "finished", "configurations", "models", "protocols", "environment")
-    _same("what was asked", [_without(one, varying) for one in documents], runs)
-    if any("models" in one for one in documents):
+    _same("what it was measured on", [asdict(replace(part.environment, mkfs_version="")) for part in parts], runs)
+    asked = [
+        {**encode(part.device_model), "seed": part.run.seed, "budget": part.run.budget, "program": part.program}
+        for part in parts
+    ]
+    _same("what was asked", asked, runs)
+    if any(part.models for part in parts):
         raise UsageError("runs with models are not merged", hint="ask the models in a run of their own")
     numbered = [
-        (number, configuration)
-        for about, document in zip(abouts, documents, strict=True)
-        for number, configuration in zip(about.get("numbers", ()), document["configurations"], strict=True)
+        (number, replace(part, subjects=(subject,), protocols=()))
+        for about, part in zip(abouts, parts, strict=True)
+        for number, subject in zip(about.get("numbers", ()), part.subjects, strict=True)
     ]
-    numbers = [number for number, _configuration in numbered]
-    if sorted(numbers) != list(range(len(numbers))):
+    numbers = sorted(number for number, _part in numbered)
+    if numbers != list(range(len(numbers))):
         raise UsageError("a shard is missing, or there twice", hint="name one run for each --shard K/N")
     first = abouts[0]
     about = {
@@ -156,7 +161,7 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
         "started": min(str(about["started"]) for about in abouts),
         "bob": first["bob"],
         "program": first["program"],
-        "numbers": sorted(numbers),
+        "numbers": numbers,
         "environment": first["environment"],
         "finished": max(str(about["finished"]) for about in abouts),
         "merged": [about["id"] for about in abouts],
@@ -164,12 +169,11 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     run = RunDirectory.create(out, about)
     for path in runs:
         _copy(path, out, "run.json", "result.json")
-    times = {name: about[name] for name in ("id", "started", "finished")}
-    ordered = [configuration for _number, configuration in sorted(numbered, key=lambda one: one[0])]
-    protocols = [protocol for one in documents for protocol in one.get("protocols", ())]
-    document = {**documents[0], **times, "configurations": ordered, **({"protocols": protocols} if protocols else {})}
-    run.save_result(document)
-    return document
+    identified = replace(parts[0].run, id=identity, started=about["started"], finished=about["finished"])
+    whole = merged([part for _number, part in sorted(numbered, key=lambda one: one[0])], identified)
+    whole = replace(whole, protocols=tuple(protocol for part in parts for protocol in part.protocols))
+    run.save_result(to_json(whole))
+    return whole
 
 
 def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> None:

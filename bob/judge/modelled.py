@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from bob.answer.answer import Answer, Cross, Way
+from bob.answer.result import Allowed, Checks, Missed, SubjectResult
 from bob.claim.checking import evidence
+from bob.claim.verdict import Verdict
+from bob.crash.coverage import NOTHING
 from bob.judge.explaining import Explaining
 from bob.judge.looked import NOTHING_TOLD, Looked
-from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Safety
+from bob.judge.programs import CHECKER, verdict_of
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node
 from bob.observe.observations import without_numbers
@@ -36,7 +40,7 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """What was tried of a model: counts as in :class:`ModelResult`, and the distinct ``states``, in the order of work.
+    """What was tried of a model: counts as in :class:`Allowed`, and the distinct ``states``, in the order of work.
     ``tree`` makes the tree of one again, by its place, and ``presence`` tells what of each call is there. ``accepted``
     says what the checker said of the first 0, 1, 2 ... operations with nothing missing (None: not known), and ``calls``
     which call each operation is; ``tellings`` is what each call told. ``lost`` and ``disagreed`` are as for a real file
@@ -61,7 +65,7 @@ class ModelLooked:
     is_counted: bool = False
 
 
-class _Told:
+class _AfterOutput:
     """The states after one and the same had been told."""
 
     def __init__(self, looked: ModelLooked, told: bytes) -> None:
@@ -79,19 +83,21 @@ def judge_model(
     effects: Effects | None,
     notes: Sequence[str],
     explaining: Explaining | None = None,
-) -> ModelResult:
-    """The answer of a model. As for a real file system, a checker that contradicts itself is not believed, and one that
-    does not end is no violation by itself. Where bob breaks over an explanation, there is none, as ``explaining``
-    notes."""
+) -> SubjectResult:
+    """Return the answer of a model.
+
+    As for a real file system, a checker that contradicts itself is not believed, and one that does not end is no
+    violation by itself. Where bob breaks over an explanation, there is none, as ``explaining`` notes.
+    """
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
         reasons.append("the checker was not run on all that was built")
     if not looked.states:
         reasons.append("nothing was built")
-    told: dict[bytes, _Told] = {}
+    told: dict[bytes, _AfterOutput] = {}
     for place, state in enumerate(looked.states):
-        after = told.setdefault(state.told, _Told(looked, state.told))
+        after = told.setdefault(state.told, _AfterOutput(looked, state.told))
         if state.answer is not None and state.answer.consequence is None:
             after.accepted.append(place)
     number = {one: place for place, one in enumerate(told)}
@@ -110,36 +116,33 @@ def judge_model(
         assert first.answer is not None
         is_hang = consequence is Consequence.HANG
         asked = [] if is_hang else [(number[looked.states[place].told], place) for place in places]
-        relied_on = reliances.relied_on(asked)
-        found.append(Predicted(consequence, evidence(first.answer), len(places), first.told, first.step, relied_on))
-    harm = any(one.consequence is not Consequence.HANG for one in found)
-    if found and not harm:
-        reasons.append(f"{Consequence.HANG.words} on some states")
+        way = Way(evidence(first.answer), len(places), consequence=consequence, step=first.step, trees=len(places))
+        found.append(replace(way, told=first.told.decode("latin-1"), relied_on=reliances.relied_on(asked)))
+    ways = tuple(sorted(found, key=lambda one: (-one.trees, one.evidence)))
+    verdict, reasons = verdict_of(ways, reasons, is_believed=not looked.disagreed, where="on some states")
     silent = () if any(state.told for state in looked.states) or looked.tellings else (NOTHING_TOLD,)
-    safety = Safety.UNKNOWN if reasons else Safety.SAFE
-    if harm and not looked.disagreed:
-        safety = Safety.VULNERABLE
-    return ModelResult(
-        model=looked.model,
-        about=looked.about,
-        safety=safety,
-        operations=looked.operations,
-        micro_operations=looked.micro_operations,
-        tried=looked.tried,
-        is_all=looked.is_all,
-        trees=len(looked.states),
-        checks=looked.checks,
-        vulnerabilities=tuple(sorted(found, key=lambda one: (-one.trees, one.evidence))),
-        reason=reasons[0] if safety is Safety.UNKNOWN else None,
-        notes=(*notes, *explaining.notes, *silent, *(reasons if safety is Safety.VULNERABLE else ())),
-        allowed=looked.allowed,
-        is_counted=looked.is_counted,
+    reason = reasons[0] if verdict is Verdict.UNKNOWN else None
+    return SubjectResult(
+        looked.model,
+        answers=(Answer(CHECKER, verdict, NOTHING, ways, reason=reason),),
+        checks=Checks(0, len(looked.states), looked.checks),
+        model=Allowed(
+            about=looked.about,
+            operations=looked.operations,
+            micro_operations=looked.micro_operations,
+            tried=looked.tried,
+            is_all=looked.is_all,
+            allowed=looked.allowed,
+            is_counted=looked.is_counted,
+        ),
+        notes=(*notes, *explaining.notes, *silent, *(reasons if verdict is Verdict.FAILS else ())),
     )
 
 
-def unknown(model: str, about: str, reason: str, notes: Sequence[str] = ()) -> ModelResult:
-    """The answer of a model of which nothing was tried."""
-    return ModelResult(model, about, Safety.UNKNOWN, 0, 0, 0, False, 0, 0, reason=reason, notes=tuple(notes))
+def unknown(model: str, about: str, reason: str) -> SubjectResult:
+    """Return the answer of a model of which nothing was tried, for this ``reason``."""
+    answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
+    return SubjectResult(model, answers=(answer,), checks=Checks(0, 0, 0), model=Allowed(about, 0, 0, 0, is_all=False))
 
 
 def numbered(effects: Effects) -> Effects:
@@ -149,60 +152,65 @@ def numbered(effects: Effects) -> Effects:
 
 
 def crossed(
-    model: ModelResult, result: ProgramResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
-) -> ModelResult:
-    """The answer of a model beside that of a real file system of the same run.
+    model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
+) -> SubjectResult:
+    """Return the answer of a ``model`` beside that of a ``real`` file system of the same run.
 
-    ``unforeseen`` are the vulnerabilities of the file system with a tree that the model does not allow, though all that
-    it allows is known, each with the clauses that forbid it. It should allow them where it was derived of that file
-    system (``is_its_own``).
+    ``unforeseen`` are the ways of the file system with a tree that the model does not allow, though all that it allows
+    is known, each with the clauses that forbid it. It should allow them if it was derived of that file system
+    (``is_its_own``).
     """
-    real = {_key(one.consequence, one.evidence) for one in result.vulnerabilities}
-    is_whole = result.states.exhaustive is not None and result.reason is None
-    predicted = []
-    for one in model.vulnerabilities:
+    assert model.model is not None
+    there = {_key_of(way) for way in real.answer.ways}
+    is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
+    ways = []
+    for way in model.answer.ways:
         cross = Cross.NOT_REACHABLE if is_whole else Cross.OPEN
-        if _key(one.consequence, one.evidence) in real:
+        if _key_of(way) in there:
             cross = Cross.CONFIRMED
-        predicted.append(replace(one, crossed={**one.crossed, result.configuration: cross}))
+        ways.append(replace(way, crossed={**way.crossed, real.name: cross}))
     missed = [
-        Missed(result.configuration, one.evidence, is_its_own, unforeseen[key])
-        for one in result.vulnerabilities
-        if (key := _key(one.consequence, one.evidence)) in unforeseen
+        Missed(real.name, way.evidence, is_its_own, unforeseen[key])
+        for way in real.answer.ways
+        if (key := _key_of(way)) in unforeseen
     ]
-    return replace(model, vulnerabilities=tuple(predicted), missed=(*model.missed, *missed))
+    return replace(
+        model,
+        answers=(replace(model.answer, ways=tuple(ways)),),
+        model=replace(model.model, missed=(*model.model.missed, *missed)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the model of ``after`` changes for a ``program`` beside that of ``before``: vulnerabilities that are
+    """What the model of ``after`` changes for a ``program`` beside that of ``before``: ways to break it that are
     ``added``, those that are ``mended``, and those that are in both (``kept``)."""
 
     program: str
-    before: ModelResult
-    after: ModelResult
-    added: tuple[Predicted, ...]
-    mended: tuple[Predicted, ...]
-    kept: tuple[Predicted, ...]
+    before: SubjectResult
+    after: SubjectResult
+    added: tuple[Way, ...]
+    mended: tuple[Way, ...]
+    kept: tuple[Way, ...]
 
     @property
     def is_unknown(self) -> bool:
         """Whether one of the models has no answer."""
-        return Safety.UNKNOWN in (self.before.safety, self.after.safety)
+        return Verdict.UNKNOWN in (self.before.answer.verdict, self.after.answer.verdict)
 
 
-def change(program: str, before: ModelResult, after: ModelResult) -> Change:
-    """The answer of one model beside that of another. A vulnerability is the same by its consequence and the checker's
+def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
+    """Return the answer of one model beside that of another. A way is the same by its consequence and the checker's
     sentence. Where a model has no answer, nothing is added or mended."""
-    was, now = ({_key(one.consequence, one.evidence): one for one in side.vulnerabilities} for side in (before, after))
-    is_known = Safety.UNKNOWN not in (before.safety, after.safety)
+    was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
+    is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
         program=program,
         before=before,
         after=after,
-        added=tuple(one for key, one in now.items() if key not in was and is_known),
-        mended=tuple(one for key, one in was.items() if key not in now and is_known),
-        kept=tuple(one for key, one in now.items() if key in was),
+        added=tuple(way for key, way in now.items() if key not in was and is_known),
+        mended=tuple(way for key, way in was.items() if key not in now and is_known),
+        kept=tuple(way for key, way in now.items() if key in was),
     )
 
 
@@ -219,3 +227,8 @@ def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[st
 
 def _key(consequence: Consequence, said: str) -> Key:
     return consequence, without_numbers(said)
+
+
+def _key_of(way: Way) -> Key:
+    assert way.consequence is not None
+    return _key(way.consequence, way.evidence)

@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from bob.answer.answer import Answer, ClaimWords, Way
+from bob.answer.result import Checks, SubjectResult
 from bob.claim.checking import CheckerClaim, evidence
-from bob.claim.verdict import judged_states
+from bob.claim.verdict import Verdict, judged_states
 from bob.crash.coverage import States, total
 from bob.crash.state import CrashState
 from bob.judge.looked import NOTHING_TOLD, Looked
-from bob.judge.program_result import EasiestState, ProgramResult, Safety, Vulnerability
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
 from bob.observe.observations import ExploredState, TroubleKind, without_numbers
 from bob.program.answer import Consequence
-from bob.program.program import Program
+
+CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.name)
+"""The claim that a program's checker accepts what a crash leaves."""
+SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "unknown"}
+"""Whether a program survives a crash, by the verdict of that claim."""
+
+
+@dataclass(frozen=True, slots=True)
+class EasiestCrash:
+    """The crash ``state`` that is the easiest to explain of a way, with the number of its ``outcome``, in the window
+    with the number ``place``; before it the program had ``told`` this."""
+
+    place: int
+    state: CrashState
+    outcome: int
+    told: bytes
 
 
 def judge(
-    configuration: str,
-    mount: str,
+    subject: SubjectResult,
     looked: Sequence[Looked],
     notes: Sequence[str],
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
-) -> ProgramResult:
-    """The answer by what was ``looked`` at, a window each; ``reliances`` explain what is refused. ``doubts`` are
-    reasons why the recording lacks states that it should have.
+) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
+    """Return ``subject`` with the answer by what was ``looked`` at, a window each, and the easiest crash of each of its
+    ways. ``reliances`` explain what is refused. ``doubts`` are reasons why the recording lacks states that it should
+    have.
 
     A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
     end is a finding, and no violation by itself.
@@ -55,70 +71,76 @@ def judge(
             if seen.outcome is None or answer is None or answer.consequence is None:
                 continue
             key = answer.consequence, without_numbers(answer.evidence)
-            found.setdefault(key, _Harm()).add(place, seen, seen.outcome, window.told, evidence(answer))
-    vulnerabilities = tuple(_vulnerability(key[0], harm, reliances) for key, harm in found.items())
-    states = total(parts)
+            crash = EasiestCrash(place, seen.state, seen.outcome, window.told)
+            found.setdefault(key, _Harm()).add(seen, crash, evidence(answer))
+    ways = sorted(
+        ((_way(key[0], harm, reliances), harm.easiest.shown[0]) for key, harm in found.items()),
+        key=lambda one: (-one[0].states, one[0].evidence),
+    )
     if TroubleKind.READ_ONLY in troubles:
         reasons.append("some crash states mount read-only: the checker was not asked of each of them")
-    harm = any(one.consequence is not Consequence.HANG for one in vulnerabilities)
-    if vulnerabilities and not harm:
-        reasons.append(f"{Consequence.HANG.words} on some crash states")
+    verdict, reasons = verdict_of(
+        [way for way, _easiest in ways], reasons, is_believed=not contradictions, where="on some crash states"
+    )
+    states = total(parts)
     if reasons:  # not all that was seen has an answer, so what no answer shows may be there all the same
         states = replace(states, exhaustive=None)
-    safety = Safety.UNKNOWN if reasons else Safety.SAFE
-    if harm and not contradictions:
-        safety = Safety.VULNERABLE
     if not any(window.told for window in looked):
         notes = (*notes, NOTHING_TOLD)
     notes = (*notes, *(f"a crash state {kind.said}: {words}" for kind, words in troubles.items()))
     if states.unmountable:
         notes = (*notes, "some crash states do not mount: nothing was checked there")
-    return ProgramResult(
-        configuration=configuration,
-        mount=mount,
-        safety=safety,
-        states=states,
-        windows=len(looked),
-        trees=trees,
-        checks=sum(window.checks for window in looked),
-        vulnerabilities=tuple(sorted(vulnerabilities, key=lambda one: (-one.states, one.evidence))),
-        reason=reasons[0] if safety is Safety.UNKNOWN else None,
-        notes=(*notes, *dict.fromkeys(reasons)) if safety is Safety.VULNERABLE else tuple(notes),
+    reason = reasons[0] if verdict is Verdict.UNKNOWN else None
+    made = replace(
+        subject,
+        answers=(Answer(CHECKER, verdict, states, tuple(way for way, _easiest in ways), reason=reason),),
+        checks=Checks(len(looked), trees, sum(window.checks for window in looked)),
+        notes=(*notes, *dict.fromkeys(reasons)) if verdict is Verdict.FAILS else tuple(notes),
     )
+    return made, tuple(easiest for _way, easiest in ways)
+
+
+def verdict_of(
+    ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
+) -> tuple[Verdict, list[str]]:
+    """Return what the checker says by ``ways``, and all ``reasons`` why it is not known.
+
+    A checker that does not end, which is told with ``where`` it did not, breaks nothing by itself; one that is not
+    believed breaks nothing at all.
+    """
+    consequences = {way.consequence for way in ways}
+    every = list(reasons)
+    if consequences == {Consequence.HANG}:
+        every.append(f"{Consequence.HANG.words} {where}")
+    if is_believed and consequences - {Consequence.HANG}:
+        return Verdict.FAILS, every
+    return Verdict.UNKNOWN if every else Verdict.HOLDS, every
 
 
 class _Harm:
-    """The crash states that are refused in one way: the windows and outcomes (``trees``) of them, and what was told
-    before the easiest, and is said of it."""
+    """The crash states that are refused in one way: the windows and outcomes (``trees``) of them, and what is said of
+    the easiest."""
 
     def __init__(self) -> None:
         self.trees: dict[tuple[int, int], None] = {}
         self.states: set[tuple[int, CrashState]] = set()
-        self.easiest = Easiest[tuple[EasiestState, bytes, str]]()
+        self.easiest = Easiest[tuple[EasiestCrash, str]]()
 
-    def add(self, place: int, seen: ExploredState, outcome: int, told: bytes, said: str) -> None:
-        """Take in a state of the window ``place``, of which the checker ``said`` so; of equals the latest window's is
-        the easiest."""
-        self.trees[place, outcome] = None
-        self.states.add((place, seen.state))
-        shown = EasiestState(place, seen.state, outcome), told, said
-        self.easiest.add(seen.state, shown, seen.states, after=(-place,))
+    def add(self, seen: ExploredState, crash: EasiestCrash, said: str) -> None:
+        """Take in a state, of which the checker ``said`` so; of equals the latest window's is the easiest."""
+        self.trees[crash.place, crash.outcome] = None
+        self.states.add((crash.place, seen.state))
+        self.easiest.add(seen.state, (crash, said), seen.states, after=(-crash.place,))
 
 
-def _vulnerability(consequence: Consequence, harm: _Harm, reliances: Reliances | None) -> Vulnerability:
-    state, told, said = harm.easiest.shown
-    return Vulnerability(
-        consequence,
+def _way(consequence: Consequence, harm: _Harm, reliances: Reliances | None) -> Way:
+    crash, said = harm.easiest.shown
+    return Way(
         said,
         # A state that was looked at as a neighbour speaks for none, and is one all the same.
         max(harm.easiest.states, len(harm.states)),
-        len(harm.trees),
-        told,
-        reliances.relied_on(harm.trees) if reliances and consequence is not Consequence.HANG else (),
-        easiest=state,
+        consequence=consequence,
+        told=crash.told.decode("latin-1"),
+        trees=len(harm.trees),
+        relied_on=reliances.relied_on(harm.trees) if reliances and consequence is not Consequence.HANG else (),
     )
-
-
-def claim_of(program: Program, vulnerability: Vulnerability) -> CheckerClaim:
-    """What the witness of a vulnerability breaks."""
-    return CheckerClaim(program, vulnerability.told)

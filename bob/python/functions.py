@@ -17,8 +17,6 @@ from bob.store.run_directory import RUNS
 from bob.workload.operations import At
 
 if TYPE_CHECKING:
-    from bob.judge.program_result import Programs
-    from bob.judge.tried import Tried
     from bob.report.saved import Saved
 
 WATCHER: Progress | None = option("", "Gets the progress, from several threads.")
@@ -79,12 +77,12 @@ def try_(
     jobs: int | None = table.JOBS,
     out: Path | None = table.OUT,
     progress: Progress | None = WATCHER,
-) -> Tried:
+) -> Saved:
     """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
 
-    The run directory is ``out``, or that of the name ``tried.run.id`` in ``bob-runs``. Raises
-    :class:`bob.errors.RecordingError` where nothing could be recorded.
+    Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
     """
+    from bob.report.saved import Saved
     from bob.run.interrupts import no_guest_left
     from bob.run.requests import QuickQuestion, request, trial
     from bob.run.trial import try_out
@@ -93,8 +91,8 @@ def try_(
     question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
     _check_runs(out, RUNS)
     with no_guest_left():
-        tried, _run = try_out(question, out, progress or Silent())
-    return tried
+        result, run = try_out(question, out, progress or Silent())
+    return Saved(result, run)
 
 
 @for_python
@@ -110,14 +108,14 @@ def app(
     jobs: int | None = table.JOBS,
     out: Path | None = table.OUT,
     progress: Progress | None = WATCHER,
-) -> tuple[Programs, Path]:
-    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the answers, and the run
-    directory.
+) -> Saved:
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the result and its place.
 
     Raises UsageError where the program cannot be run, or its checker cannot be trusted.
     """
     from bob.apm.named import named_models
     from bob.program.folder import named
+    from bob.report.saved import Saved
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
     from bob.run.requests import RECORDED_ON, program_requests
@@ -132,7 +130,8 @@ def app(
     )
     _check_runs(out, RUNS)
     with no_guest_left():
-        return try_program(found, asked, out, watcher, models, explores=bool(fs))
+        result, run = try_program(found, asked, out, watcher, models, explores=bool(fs))
+    return Saved(result, run)
 
 
 @for_python

@@ -19,7 +19,6 @@ _HEAD = '''\
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 '''

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bob.result import ConfigurationResult, Result
+from bob.answer.result import Result, SubjectResult
 
-Pair = tuple[Result, ConfigurationResult]
+Pair = tuple[Result, SubjectResult]
 
 # What a column is called: the first of these that tells all columns apart.
 _LABELS: tuple[Callable[[Pair], str], ...] = (
@@ -22,12 +22,12 @@ DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ShownColumn:
     """A configuration in a report. ``run`` is the folder from which the witnesses' paths start."""
 
     label: str
     result: Result
-    configuration: ConfigurationResult
+    configuration: SubjectResult
     run: Path
 
     @property
@@ -50,16 +50,16 @@ class Column:
         return self.label
 
 
-def columns_of(results: Iterable[tuple[Result, Path]]) -> list[Column]:
+def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
     """All configurations of ``results``, each given with the folder that its files are in."""
-    found = [(result, column, run) for result, run in results for column in result.configurations]
+    found = [(result, column, run) for result, run in results for column in result.subjects]
     names = labels([(result, column) for result, column, _run in found])
-    return [Column(name, *parts) for name, parts in zip(names, found, strict=True)]
+    return [ShownColumn(name, *parts) for name, parts in zip(names, found, strict=True)]
 
 
-def grouped(columns: Sequence[Column]) -> list[tuple[str, list[Column]]]:
+def grouped(columns: Sequence[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
     """The columns under their file systems, in the order in which they stand; neighbours of one share a heading."""
-    groups: list[tuple[str, list[Column]]] = []
+    groups: list[tuple[str, list[ShownColumn]]] = []
     for column in columns:
         if groups and groups[-1][0] == column.fs:
             groups[-1][1].append(column)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from bob.answer.result import Allowed, SubjectResult
 from bob.crash.coverage import States, total
-from bob.judge.program_result import ModelResult
-from bob.result import ConfigurationResult
 from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
@@ -33,7 +32,7 @@ def torn_states(states: States) -> str:
     return share(found, states.legal_torn) if found is not None and states.legal_torn > 0 else ""
 
 
-def of_model(found: ModelResult) -> str:
+def of_model(found: Allowed) -> str:
     """Which share of the crash states that a model allows was tried: ``all that it allows``, ``12 % of 4,096 that it
     allows``, ``< 0.1 % of at least 2^90 that it allows``. Results that are older than the count say at best that it was
     all of them."""
@@ -72,20 +71,20 @@ def _are_all_that_mount(states: States) -> bool:
     return states.unmountable_writes > 0 and known == states.legal_writes
 
 
-def looked_at(column: ConfigurationResult) -> States:
+def looked_at(column: SubjectResult) -> States:
     """What was explored of ``column``.
 
     A recording that several properties ask about counts once: the sum over the cells would count it in each.
     """
     recordings: dict[tuple[str, str], States] = {}
-    for workload in (workload for cell in column.properties for workload in cell.workloads):
+    for workload in (workload for cell in column.answers for workload in cell.recordings):
         before = recordings.setdefault((workload.name, workload.finish), workload.states)
         if workload.states.explored > before.explored:
             recordings[workload.name, workload.finish] = workload.states
     return total(list(recordings.values()))
 
 
-def examined(column: ConfigurationResult) -> str:
+def examined(column: SubjectResult) -> str:
     """How many outcomes had a closer look, in words."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     how = "by removing all of it, and by the file system's checker where bob knows one"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
-from bob.report.columns import Column, grouped
+from bob.report.columns import ShownColumn, grouped
 from bob.report.counts import examined, looked_at, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
@@ -16,7 +17,6 @@ from bob.report.nearby import witness_command
 from bob.report.rows import MARKS, cells, title
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
-from bob.result import Result
 from bob.text import plural
 from bob.version import __version__
 
@@ -40,7 +40,7 @@ class _Heads:
     """The columns of one file system in the head of the LaTeX table: the first and the last, counted from 1."""
 
     fs: str
-    columns: Sequence[Column]
+    columns: Sequence[ShownColumn]
     first: int
     last: int
 
@@ -50,12 +50,12 @@ class _Heads:
         return len(self.columns) > 1
 
 
-def to_csv(columns: Sequence[Column]) -> str:
+def to_csv(columns: Sequence[ShownColumn]) -> str:
     """One line for each cell, with the names of :data:`bob.report.frames.CELL_FIELDS` above."""
     return str(cell_frame(columns).to_csv(index=False, lineterminator="\n"))
 
 
-def to_markdown(columns: Sequence[Column]) -> str:
+def to_markdown(columns: Sequence[ShownColumn]) -> str:
     """The table, the evidence of each ×, and on what it was measured, as Markdown for a forge."""
     text = _render(
         "table.md.j2",
@@ -76,7 +76,7 @@ def to_markdown(columns: Sequence[Column]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-def to_latex(columns: Sequence[Column]) -> str:
+def to_latex(columns: Sequence[ShownColumn]) -> str:
     """The table in the layout of Table 1 of the paper: a fragment for a document that loads booktabs and graphicx."""
     rows = _rows(columns, {**_BLANK, "": NOT_PROBED})
     shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
@@ -85,12 +85,12 @@ def to_latex(columns: Sequence[Column]) -> str:
     return _render("table.tex.j2", tex, rows, columns, heads=heads, shown=shown, not_probed=NOT_PROBED, devices=devices)
 
 
-def results_of(columns: Sequence[Column]) -> list[Result]:
+def results_of(columns: Sequence[ShownColumn]) -> list[Result]:
     """The results that the columns are from, each once."""
     return list({id(column.result): column.result for column in columns}.values())
 
 
-def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequence[Column], **more: Any) -> str:
+def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequence[ShownColumn], **more: Any) -> str:
     template = environment(finalize=escape, **_CODE).get_template(name)
     results = results_of(columns)
     return template.render(
@@ -107,7 +107,7 @@ def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequenc
     )
 
 
-def _rows(columns: Sequence[Column], marks: dict[str, str]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+def _rows(columns: Sequence[ShownColumn], marks: dict[str, str]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
     """Families, in each the properties, with the marks of all columns; ``marks`` has those that look otherwise here."""
     table = matrix_of([(column.result, column.configuration) for column in columns])
     rows: dict[str, list[tuple[str, list[str]]]] = {}
@@ -116,7 +116,7 @@ def _rows(columns: Sequence[Column], marks: dict[str, str]) -> list[tuple[str, l
     return list(rows.items())
 
 
-def _heads(columns: Sequence[Column]) -> Iterator[_Heads]:
+def _heads(columns: Sequence[ShownColumn]) -> Iterator[_Heads]:
     first = 2  # the first column has the properties' names
     for fs, group in grouped(columns):
         yield _Heads(fs, group, first, first + len(group) - 1)

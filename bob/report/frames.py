@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from bob.answer.answer import Answer, ByRecording
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
-from bob.report.columns import Column
+from bob.report.columns import ShownColumn
 from bob.report.rows import cells
-from bob.result import PropertyResult, WorkloadResult
 from bob.text import log2
 
 _STATES = (
@@ -49,7 +49,7 @@ _FLOATS = (
 )
 
 
-def cell_frame(columns: Iterable[Column]) -> pd.DataFrame:
+def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
     """One row for each cell of the table, column by column, each in the order of Table 1.
 
     The columns are :data:`CELL_FIELDS`. ``workloads`` says how many asked, ``failing_workloads`` how many of them
@@ -60,7 +60,7 @@ def cell_frame(columns: Iterable[Column]) -> pd.DataFrame:
     return _frame(rows, CELL_FIELDS)
 
 
-def workload_frame(columns: Iterable[Column]) -> pd.DataFrame:
+def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
     """One row for each workload that was asked for a cell: which variants were run, and which failed.
 
     The columns are :data:`WORKLOAD_FIELDS`. A recording that several properties ask about has a row in each of them.
@@ -69,7 +69,7 @@ def workload_frame(columns: Iterable[Column]) -> pd.DataFrame:
         _workload(column, cell, workload)
         for column in columns
         for cell in cells(column.configuration).values()
-        for workload in cell.workloads
+        for workload in cell.recordings
     ]
     return _frame(rows, WORKLOAD_FIELDS)
 
@@ -82,14 +82,14 @@ def _frame(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> pd.DataFrame:
     return frame.astype({field: kind for field, kind in kinds.items() if field in fields})
 
 
-def _cell(column: Column, cell: PropertyResult) -> dict[str, Any]:
-    violations = sum(workload.violations for workload in cell.workloads)
+def _cell(column: ShownColumn, cell: Answer) -> dict[str, Any]:
+    violations = sum(workload.violations for workload in cell.recordings)
     return {
         **_place(column, cell),
         **_states(cell.states),
         "verdict": cell.verdict.value,
-        "workloads": len(cell.workloads),
-        "failing_workloads": sum(workload.verdict is Verdict.FAILS for workload in cell.workloads),
+        "workloads": len(cell.recordings),
+        "failing_workloads": sum(workload.verdict is Verdict.FAILS for workload in cell.recordings),
         "violations": violations,
         "log2_violations": log2(violations),
         "evidence": cell.evidence or "",
@@ -98,7 +98,7 @@ def _cell(column: Column, cell: PropertyResult) -> dict[str, Any]:
     }
 
 
-def _workload(column: Column, cell: PropertyResult, workload: WorkloadResult) -> dict[str, Any]:
+def _workload(column: ShownColumn, cell: Answer, workload: ByRecording) -> dict[str, Any]:
     return {
         **_place(column, cell),
         **_states(workload.states),
@@ -111,7 +111,7 @@ def _workload(column: Column, cell: PropertyResult, workload: WorkloadResult) ->
     }
 
 
-def _place(column: Column, cell: PropertyResult) -> dict[str, Any]:
+def _place(column: ShownColumn, cell: Answer) -> dict[str, Any]:
     return {
         "run": column.result.run.id,
         "kernel": column.result.environment.kernel,

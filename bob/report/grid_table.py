@@ -10,13 +10,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.answer.answer import Answer
 from bob.claim.verdict import Verdict
 from bob.report.grids import Grid, finishes
 from bob.report.lines import Trimmed, key, letters
 from bob.report.nearby import witness_command
 from bob.report.overview import LEGEND, mark
 from bob.report.rows import MARKS, style
-from bob.result import PropertyResult
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
@@ -41,7 +41,7 @@ def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
         )
 
 
-def _by_finishes(failing: Iterable[PropertyResult]) -> dict[str, list[str]]:
+def _by_finishes(failing: Iterable[Answer]) -> dict[str, list[str]]:
     """The names of cells by the finishes that they fail with."""
     names: dict[str, list[str]] = {}
     for cell in failing:
@@ -68,5 +68,5 @@ def _print_grid(console: Console, grid: Grid) -> None:
         console.print(Trimmed(key(heads, list(grid.across))))
 
 
-def _mark(cell: PropertyResult | None) -> Text:
+def _mark(cell: Answer | None) -> Text:
     return mark(MARKS[cell.verdict]) if cell else Text()

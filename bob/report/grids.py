@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from bob.answer.answer import Answer
+from bob.answer.result import SubjectResult
 from bob.catalogue.places import Layout, place_of
 from bob.claim.verdict import Verdict
-from bob.result import ConfigurationResult, PropertyResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +19,18 @@ class Grid:
     layout: Layout
     down: tuple[str, ...]
     across: tuple[str, ...]
-    cells: Mapping[tuple[str, str], PropertyResult]
+    cells: Mapping[tuple[str, str], Answer]
 
-    def rows(self) -> Iterator[tuple[str, list[PropertyResult | None]]]:
+    def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
         """What is down, each with its cells; None where nothing was asked."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
 
-def grids(column: ConfigurationResult) -> list[Grid]:
+def grids(column: SubjectResult) -> list[Grid]:
     """The grids of a configuration, in the order of their first cells."""
-    found: dict[str, tuple[Layout, dict[tuple[str, str], PropertyResult]]] = {}
-    for cell in column.properties:
+    found: dict[str, tuple[Layout, dict[tuple[str, str], Answer]]] = {}
+    for cell in column.answers:
         if place := place_of(cell.name):
             _layout, cells = found.setdefault(place.layout.name, (place.layout, {}))
             cells[place.down, place.across] = cell
@@ -44,15 +45,15 @@ def grids(column: ConfigurationResult) -> list[Grid]:
     ]
 
 
-def listed(column: ConfigurationResult) -> ConfigurationResult:
+def listed(column: SubjectResult) -> SubjectResult:
     """``column`` with those of its cells that are in no grid."""
-    return replace(column, properties=tuple(cell for cell in column.properties if place_of(cell.name) is None))
+    return replace(column, answers=tuple(cell for cell in column.answers if place_of(cell.name) is None))
 
 
-def finishes(cell: PropertyResult) -> str:
+def finishes(cell: Answer) -> str:
     """With which finishes the workloads of a cell fail, in words."""
-    asked = dict.fromkeys(workload.finish for workload in cell.workloads)
-    failing = dict.fromkeys(workload.finish for workload in cell.workloads if workload.verdict is Verdict.FAILS)
+    asked = dict.fromkeys(workload.finish for workload in cell.recordings)
+    failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked.keys():
         return "with every finish"
     return f"with {' | '.join(failing)}" if failing else ""

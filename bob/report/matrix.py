@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
+from bob.answer.result import Result
 from bob.report.columns import Pair, labels
 from bob.report.rows import MARKS, by_family
-from bob.result import Result
 
 
 def matrix(results: Iterable[Result]) -> pd.DataFrame:
@@ -16,14 +16,14 @@ def matrix(results: Iterable[Result]) -> pd.DataFrame:
 
     Rows are properties under their family (a two-level index), in Table 1's order; columns are configurations.
     """
-    return matrix_of([(result, column) for result in results for column in result.configurations])
+    return matrix_of([(result, column) for result in results for column in result.subjects])
 
 
 def matrix_of(columns: Sequence[Pair]) -> pd.DataFrame:
     """The same of these columns: configurations, each with the result that it is from."""
     families = by_family(column for _result, column in columns)
     rows = [(family, name) for family, names in families.items() for name in names]
-    marks = [{cell.name: MARKS[cell.verdict] for cell in column.properties} for _result, column in columns]
+    marks = [{cell.name: MARKS[cell.verdict] for cell in column.answers} for _result, column in columns]
     levels = [[family for family, _name in rows], [name for _family, name in rows]]
     return pd.DataFrame(
         [[column.get(name, "") for column in marks] for _family, name in rows],

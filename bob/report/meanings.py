@@ -6,12 +6,12 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import suppress
 
+from bob.answer.result import SubjectResult
 from bob.claim.idempotence import IDEMPOTENT
 from bob.resources import shipped
-from bob.result import ConfigurationResult
 
 
-def meanings(columns: Iterable[ConfigurationResult] = ()) -> dict[str, str]:
+def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
     """What the shipped probes say of their properties, as far as their files can be read, and ``columns`` of theirs.
 
     The latter is the only place for properties of the user's own.
@@ -23,5 +23,5 @@ def meanings(columns: Iterable[ConfigurationResult] = ()) -> dict[str, str]:
         with suppress(OSError, ValueError):
             probe = tomllib.loads(path.read_text())
             found[str(probe.get("name"))] = str(probe.get("meaning", ""))
-    found |= {cell.name: cell.meaning for column in columns for cell in column.properties if cell.meaning}
+    found |= {cell.name: cell.meaning for column in columns for cell in column.answers if cell.meaning}
     return {name: meaning for name, meaning in found.items() if meaning}

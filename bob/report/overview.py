@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.report.lines import Trimmed, key, letters
 from bob.report.matrix import matrix
 from bob.report.rows import MARKS, style
-from bob.result import Result
 
 _HOLDS = "·"
 _STYLES = {mark: style(verdict) for verdict, mark in MARKS.items()}

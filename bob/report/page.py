@@ -18,10 +18,13 @@ from typing import Any
 from jinja2 import Template
 from markupsafe import Markup
 
+from bob.answer.answer import Answer, ByRecording, Way
+from bob.answer.result import SubjectResult
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
-from bob.report.columns import Column, grouped
+from bob.observe.observations import TroubleKind
+from bob.report.columns import ShownColumn, grouped
 from bob.report.counts import examined, explored, looked_at
 from bob.report.documents import results_of
 from bob.report.drawing import svg
@@ -31,7 +34,6 @@ from bob.report.nearby import witness_command
 from bob.report.rows import by_family, cells
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
 from bob.report.templating import MARKS_HERE, SAYS, html
-from bob.result import ConfigurationResult, PropertyResult, Trouble, WorkloadResult
 from bob.text import plural
 from bob.version import __version__
 from bob.witness.document import Witness, read
@@ -64,7 +66,7 @@ class PageCell:
 
     anchor: str
     place: str
-    cell: PropertyResult
+    cell: Answer
     command: str | None
     story: Story | None = None
 
@@ -81,16 +83,16 @@ class PageCell:
     @property
     def violations(self) -> int:
         """In how many of the explored states the property is violated."""
-        return sum(workload.violations for workload in self.cell.workloads)
+        return sum(workload.violations for workload in self.cell.recordings)
 
     @property
     def variants(self) -> str:
         """How many workloads were run, and how many of them gave the cell its verdict, in words."""
-        run = len(self.cell.workloads)
+        run = len(self.cell.recordings)
         if not run:
             return ""
-        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.workloads)
-        unknown = sum(workload.verdict is Verdict.UNKNOWN for workload in self.cell.workloads)
+        failed = sum(workload.verdict is Verdict.FAILS for workload in self.cell.recordings)
+        unknown = sum(workload.verdict is Verdict.UNKNOWN for workload in self.cell.recordings)
         said = f"{failed:,}" if failed else "none"
         said = f"{said} of {plural(run, 'workload')} failed"
         return f"{said}, {unknown:,} unknown" if unknown else said
@@ -111,15 +113,15 @@ class PageCell:
         return place_of(self.cell.name) is not None
 
     @property
-    def by_workload(self) -> list[tuple[str, list[WorkloadResult]]]:
+    def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
         """The workloads, those of one name (which differ in how they finish) together."""
-        return [(name, list(group)) for name, group in groupby(self.cell.workloads, lambda workload: workload.name)]
+        return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property
     def summary(self) -> str:
         """The cell in a line, for those who cannot see where it stands."""
         said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
-        if self.cell.workloads:
+        if self.cell.recordings:
             return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
         return said
 
@@ -134,11 +136,12 @@ class PageGrid:
 
 @dataclass(frozen=True, slots=True)
 class PageTrouble:
-    """Something that is wrong with states that mount, with its place on the page, the command that shows it, and its
-    story."""
+    """Something of this ``kind`` that is wrong with states that mount, with its place on the page, the command that
+    shows it, and its story."""
 
     anchor: str
-    trouble: Trouble
+    kind: TroubleKind
+    trouble: Way
     command: str | None
     story: Story | None
 
@@ -150,7 +153,7 @@ class PageColumn:
     some."""
 
     anchor: str
-    column: Column
+    column: ShownColumn
     cells: Mapping[str, PageCell]
     families: Mapping[str, Sequence[PageCell]]
     grids: Sequence[PageGrid]
@@ -166,7 +169,7 @@ class PageColumn:
         return examined(self.configuration)
 
     @property
-    def configuration(self) -> ConfigurationResult:
+    def configuration(self) -> SubjectResult:
         """What was found."""
         return self.column.configuration
 
@@ -191,7 +194,7 @@ class _Anchors:
         return found
 
 
-def to_html(columns: Sequence[Column], template: Template | None = None, **more: Any) -> str:
+def to_html(columns: Sequence[ShownColumn], template: Template | None = None, **more: Any) -> str:
     """The page about ``columns``, which stands alone.
 
     ``template``, of :func:`bob.report.templating.html`, may extend page.html.j2 and fill its blocks; ``more`` is what
@@ -201,7 +204,7 @@ def to_html(columns: Sequence[Column], template: Template | None = None, **more:
 
 
 def render(
-    columns: Sequence[Column],
+    columns: Sequence[ShownColumn],
     shown: Sequence[PageColumn],
     template: Template | None = None,
     home: str = "",
@@ -232,7 +235,7 @@ def render(
     )
 
 
-def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn]:
+def laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageColumn]:
     """Each of ``columns`` with its place on the page.
 
     With a ``folder``, each witness that can be read has a page of its own in there, CONFIGURATION/PROPERTY.html.
@@ -242,7 +245,7 @@ def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn
         found, run = column.configuration, column.run
         anchor, files = anchors.new(column.label), _Anchors()
         below = folder and f"{folder}/{anchor}"
-        witness = found.unmountable.witness
+        witness = found.unmountable.witness if found.unmountable else None
         unmountable = _story(run, witness, below and f"{below}/{files.new('unmountable')}.html")
         known = {
             name: PageCell(
@@ -260,11 +263,11 @@ def laid_out(columns: Sequence[Column], folder: str = "") -> Iterator[PageColumn
         on_page = [_grid(grid, known) for grid in grids(found)]
         explored = looked_at(found).explored
         troubles = []
-        for trouble in found.troubles:
+        for kind, trouble in found.troubles():
             told = witness_command(run, trouble.witness) if trouble.witness else None
-            name = files.new(Path(trouble.witness or trouble.kind.value).stem)
+            name = files.new(Path(trouble.witness or kind.value).stem)
             story = _story(run, trouble.witness, below and f"{below}/{name}.html")
-            troubles.append(PageTrouble(anchors.new(column.label, trouble.kind.value), trouble, told, story))
+            troubles.append(PageTrouble(anchors.new(column.label, kind.value), kind, trouble, told, story))
         yield PageColumn(anchor, column, known, families, on_page, explored, place, command, unmountable, troubles)
 
 

@@ -13,18 +13,17 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from bob.answer.answer import Answer
+from bob.answer.result import Result, Run, SubjectResult
 from bob.claim.verdict import Verdict
-from bob.judge.answers import Answer
-from bob.judge.program_result import ModelResult, ProgramResult, Programs, Safety
-from bob.judge.tried import Tried
 from bob.report.answers import held
 from bob.report.comparison.compare import Cell, Comparison, Kind
 from bob.report.comparison.sides import Said, answer_of
 from bob.report.comparison.words import BETTER, WORSE, command, evidence, says
 from bob.report.counts import explored, of_model
 from bob.report.nearby import witness_command
+from bob.report.programs import seen
 from bob.report.rows import cells
-from bob.result import ConfigurationResult, PropertyResult, Result, Run
 from bob.text import plural
 
 
@@ -77,19 +76,20 @@ _OUTCOMES = {
     Verdict.UNKNOWN: Outcome.UNKNOWN,
     Verdict.SKIPPED: Outcome.SKIPPED,
 }
-_SAFETY = {
-    Safety.SAFE: Outcome.PASSED,
-    Safety.VULNERABLE: Outcome.FAILED,
-    Safety.UNKNOWN: Outcome.UNKNOWN,
-}
 _NO_REASON = "no reason was kept"
 
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
-    """A suite for each configuration of ``result``, whose files are in ``folder``: one point for each property.
+    """Return the suites of ``result``, whose files are in ``folder``.
 
-    ``within`` stands before the configurations' names, where results of several kernels go into one file.
+    Of a table they are one for each configuration, with a point for each property; ``within`` stands before their
+    names, where results of several kernels go into one file. A question has a point for each expectation, and for each
+    finish at which the kernel fell. A program has one for each file system that it was tried on, and for each model.
     """
+    if result.workload is not None:
+        return _of_question(result, folder)
+    if result.program is not None:
+        return _of_program(result, folder)
     return tuple(
         Suite(
             name=f"{within}{column.name}",
@@ -99,34 +99,27 @@ def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ..
             about=_about(result, column),
             notes=tuple(_notes(column, folder)),
         )
-        for column in result.configurations
+        for column in result.subjects
     )
 
 
-def suites_of_tried(tried: Tried, folder: Path) -> tuple[Suite, ...]:
-    """A suite for a quick question: one point for each expectation, and for each finish at which the kernel fell."""
-    points = tuple(
-        _expectation(tried, answer, witnesses, folder)
-        for answer, witnesses in zip(tried.answers, tried.witnesses, strict=True)
-    )
-    points += tuple(
-        Point(f"kernel, finish {part.finish.name}", Outcome.FAILED, part.refused or "", part.fall.lines)
-        for part in tried.falls
-        if part.fall is not None
-    )
-    about = (("kernel", tried.environment.kernel), ("mounted", tried.mount), ("device", tried.model.words))
-    started, seconds = tried.run.started, _seconds(tried.run)
-    return (Suite(tried.configuration.name, points, started, seconds, about, tried.notes),)
+def _of_question(result: Result, folder: Path) -> tuple[Suite, ...]:
+    [subject] = result.subjects
+    points = [_expectation(answer, folder) for answer in subject.answers]
+    for part in subject.falls:
+        assert part.fall is not None
+        points.append(Point(f"kernel, finish {part.finish}", Outcome.FAILED, part.reason or "", part.fall.lines))
+    mounted = subject.effective_mount_options
+    about = (("kernel", result.environment.kernel), ("mounted", mounted), ("device", result.model.words))
+    started, seconds = result.run.started, _seconds(result.run)
+    return (Suite(subject.name, tuple(points), started, seconds, about, subject.notes),)
 
 
-def suites_of_programs(found: Programs, folder: Path) -> tuple[Suite, ...]:
-    """A suite for a program: one point for each configuration that it was tried on, and for each model."""
-    points = tuple([_program(result, folder) for result in found.results] + [_model(one) for one in found.models])
-    told = [(one.configuration, one.notes) for one in found.results]
-    told += [(f"model {one.model}", one.notes) for one in found.models]
-    notes = tuple(f"{name}: {note}" for name, notes in told for note in notes)
-    about = (("kernel", found.kernel),) if found.kernel else ()
-    return (Suite(found.program, points, about=about, notes=notes),)
+def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
+    points = tuple(_program(subject, folder) for subject in result.subjects)
+    notes = tuple(f"{_named(subject)}: {note}" for subject in result.subjects for note in subject.notes)
+    kernel = result.environment.kernel
+    return (Suite(result.program_name, points, about=(("kernel", kernel),) if kernel else (), notes=notes),)
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
@@ -138,11 +131,11 @@ def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suit
     if result is None:
         return ()
     suites = suites_of(result, comparison.b.folder, within)
-    points = (tuple(_points_of(comparison, column)) for column in result.configurations)
+    points = (tuple(_points_of(comparison, column)) for column in result.subjects)
     return tuple(replace(suite, points=compared) for suite, compared in zip(suites, points, strict=True))
 
 
-def _point(cell: PropertyResult, folder: Path) -> Point:
+def _point(cell: Answer, folder: Path) -> Point:
     said = says(answer_of(cell))
     match cell.verdict:
         case Verdict.FAILS:
@@ -155,7 +148,7 @@ def _point(cell: PropertyResult, folder: Path) -> Point:
     return Point(cell.name, _OUTCOMES[cell.verdict], message, _lines(details))
 
 
-def _points_of(comparison: Comparison, column: ConfigurationResult) -> Iterator[Point]:
+def _points_of(comparison: Comparison, column: SubjectResult) -> Iterator[Point]:
     if column.name not in comparison.configurations:
         yield from map(_not_expected, cells(column).values())
     for cell in comparison.cells:
@@ -189,73 +182,76 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
     return Point(cell.name, outcome, now if outcome is Outcome.SKIPPED else "", details)
 
 
-def _not_expected(cell: PropertyResult) -> Point:
+def _not_expected(cell: Answer) -> Point:
     said = says(answer_of(cell))
     if cell.verdict is Verdict.UNKNOWN:
         return Point(cell.name, Outcome.UNKNOWN, cell.reason or _NO_REASON, (said,))
     return Point(cell.name, Outcome.SKIPPED, f"nothing is expected of it; found: {said}", (said,))
 
 
-def _expectation(tried: Tried, answer: Answer, witnesses: Sequence[str], folder: Path) -> Point:
-    name = answer.expectation.text
+def _expectation(answer: Answer, folder: Path) -> Point:
+    name = answer.name
     match answer.verdict:
         case Verdict.FAILS:
             first = answer.ways[0].evidence if answer.ways else "it can break"
-            details = [f"breaks in {plural(answer.states, 'crash state')}"]
-            for number, way in enumerate(answer.ways):
+            details = [f"breaks in {plural(answer.violations, 'crash state')}"]
+            for way in answer.ways:
                 details.append(f"{way.evidence}, in {plural(way.states, 'crash state')}")
-                details.append(_command(folder, witnesses[number]) if number < len(witnesses) else "")
+                details.append(_command(folder, way.witness))
             return Point(name, Outcome.FAILED, first, _lines(details))
         case Verdict.HOLDS:
-            unmountable = 0 if answer.expectation.asks_of_mounts else tried.unmountable.states
-            return Point(name, Outcome.PASSED, "", (held(tried.states, unmountable),))
+            return Point(name, Outcome.PASSED, "", (held(answer),))
     return Point(name, _OUTCOMES[answer.verdict], answer.reason or _NO_REASON)
 
 
-def _program(result: ProgramResult, folder: Path) -> Point:
-    seen = f"{explored(result.states)}; {plural(result.trees, 'outcome')}, {plural(result.checks, 'check')}"
-    details = [seen]
-    for one in result.vulnerabilities:
-        details.append(f"{one.evidence}, in {plural(one.states, 'crash state')}")
-        details.append(_command(folder, one.witness))
-    return Point(result.configuration, _SAFETY[result.safety], _said(result), _lines(details))
+def _program(subject: SubjectResult, folder: Path) -> Point:
+    """Return the point of a program on a file system, or by a model; one that is wrong has failed."""
+    answer, model = subject.answer, subject.model
+    outcome, said = _OUTCOMES[answer.verdict], _reason(answer)
+    if model is None:
+        details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}"]
+        for way in answer.ways:
+            details += [f"{way.evidence}, in {plural(way.states, 'crash state')}", _command(folder, way.witness)]
+        return Point(_named(subject), outcome, said, _lines(details))
+    trees = 0 if subject.checks is None else subject.checks.trees
+    details = [f"{plural(model.tried, 'state')}, {of_model(model)}; {plural(trees, 'tree')}"]
+    details += [f"{way.evidence}, in {plural(way.trees, 'tree')}" for way in answer.ways]
+    details += [missed.words for missed in model.missed]
+    if wrong := [missed.words for missed in model.missed if missed.is_wrong]:
+        outcome, said = Outcome.FAILED, wrong[0]
+    return Point(_named(subject), outcome, said, _lines(details))
 
 
-def _model(result: ModelResult) -> Point:
-    details = [f"{plural(result.tried, 'state')}, {of_model(result)}; {plural(result.trees, 'tree')}"]
-    details += [f"{one.evidence}, in {plural(one.trees, 'tree')}" for one in result.vulnerabilities]
-    details += [missed.words for missed in result.missed]
-    if wrong := [missed.words for missed in result.missed if missed.is_wrong]:
-        return Point(f"model {result.model}", Outcome.FAILED, wrong[0], _lines(details))
-    return Point(f"model {result.model}", _SAFETY[result.safety], _said(result), _lines(details))
+def _named(subject: SubjectResult) -> str:
+    return subject.name if subject.model is None else f"model {subject.name}"
 
 
-def _said(result: ProgramResult | ModelResult) -> str:
-    """The first thing that is wrong; empty where nothing is."""
-    match _SAFETY[result.safety]:
-        case Outcome.FAILED:
-            return result.vulnerabilities[0].evidence if result.vulnerabilities else "it is vulnerable"
-        case Outcome.PASSED:
+def _reason(answer: Answer) -> str:
+    """Return the first thing that is wrong; nothing if all is well."""
+    match answer.verdict:
+        case Verdict.FAILS:
+            return answer.evidence or "it is vulnerable"
+        case Verdict.HOLDS:
             return ""
-    return result.reason or _NO_REASON
+    return answer.reason or _NO_REASON
 
 
-def _notes(column: ConfigurationResult, folder: Path) -> Iterator[str]:
+def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:
     """What belongs to no cell: findings, states that do not mount, what is wrong with some that do."""
     for finding in column.findings:
         yield f"{finding.words}: {finding.evidence} (the smallest: {finding.workload})"
         yield from filter(None, [_command(folder, finding.witness)])
-    if column.unmountable.states:
-        why = f": {column.unmountable.error}" if column.unmountable.error else ""
-        yield f"{plural(column.unmountable.states, 'crash state')} could not be mounted{why}"
-        yield from filter(None, [_command(folder, column.unmountable.witness)])
-    for trouble in column.troubles:
-        yield f"{plural(trouble.states, 'crash state')} {trouble.kind.said}: {trouble.words}"
+    if (refused := column.unmountable) is not None:
+        why = f": {refused.evidence}" if refused.evidence else ""
+        yield f"{plural(refused.states, 'crash state')} could not be mounted{why}"
+        yield from filter(None, [_command(folder, refused.witness)])
+    for kind, trouble in column.troubles():
+        yield f"{plural(trouble.states, 'crash state')} {kind.said}: {trouble.evidence}"
         yield from filter(None, [_command(folder, trouble.witness)])
     yield from column.notes
 
 
-def _about(result: Result, column: ConfigurationResult) -> tuple[tuple[str, str], ...]:
+def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]:
     on = result.environment
     told = {
         "kernel": on.kernel,

@@ -8,96 +8,109 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from bob.answer.answer import Cross, Way
+from bob.answer.result import Allowed, Result, SubjectResult
+from bob.claim.verdict import Verdict
 from bob.judge.modelled import Change
-from bob.judge.program_result import Cross, ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.judge.reliance import told_once
+from bob.judge.statics import told_once
 from bob.report.counts import explored, of_model
 from bob.report.lines import Trimmed, broken, print_indented
 from bob.report.nearby import nearby, witness_command
+from bob.report.rows import style
 from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
 MOST_RELIED_ON = 3
 """Of what a program relies on, so much is told for each vulnerability; result.json has all."""
-_STYLES = {Safety.SAFE: "bob.holds", Safety.VULNERABLE: "bob.fails", Safety.UNKNOWN: "bob.unknown"}
 
 
-def print_programs(console: Console, answers: Programs, run: Path) -> None:
-    """Print the ``answers`` for a program, whose witnesses are in the folder ``run``."""
-    print_indented(console, Text.assemble((answers.program, "bob.title"), (f"   {answers.about}", "bob.dim")), 0)
-    for result in answers.results:
+def print_programs(console: Console, result: Result, run: Path) -> None:
+    """Print the answers for a program, whose witnesses are in the folder ``run``."""
+    assert result.program is not None
+    title = Text.assemble((result.program.name, "bob.title"), (f"   {result.program.about}", "bob.dim"))
+    print_indented(console, title, 0)
+    for subject in result.subjects:
         console.print()
-        _print_result(console, result, run)
-    for model in answers.models:
-        console.print()
-        _print_model(console, model)
+        if subject.model is None:
+            _print_file_system(console, subject, run)
+        else:
+            _print_model(console, subject, subject.model)
     console.print()
-    if Safety.SAFE in answers.safeties:
+    if Verdict.HOLDS in result.verdicts:
         print_indented(console, Text(SAFE_MEANS, "bob.dim"), 0)
     console.print(Text(f"run {nearby(run)}", "bob.dim"), soft_wrap=True)
 
 
-def _print_result(console: Console, result: ProgramResult, run: Path) -> None:
-    title = Text.assemble((result.configuration, "bob.title"), (f"   mounted {result.mount}", "bob.dim"))
-    console.print(Trimmed(broken(title, console.width)))
-    _print_safety(console, result)
-    for one in result.vulnerabilities:
-        _print_vulnerability(console, one, run)
-    seen = f"{plural(result.trees, 'outcome')}, {plural(result.checks, 'check')}"
-    mounts = plural(result.states.mounted, "mount")
-    print_indented(console, Text(f"{explored(result.states)}; {mounts}, {seen}", "bob.dim"), 2)
-    for note in result.notes:
+def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> None:
+    mounted = f"   mounted {subject.effective_mount_options}"
+    console.print(Trimmed(broken(Text.assemble((subject.name, "bob.title"), (mounted, "bob.dim")), console.width)))
+    _print_verdict(console, subject)
+    answer = subject.answer
+    for way in answer.ways:
+        where = f"   in {plural(way.states, 'crash state')}, {plural(way.trees, 'outcome')}"
+        print_indented(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
+        _print_why(console, way)
+        if way.witness:
+            console.print(Text(" " * 6 + witness_command(run, way.witness), "bob.command"), soft_wrap=True)
+    mounts = plural(answer.states.mounted, "mount")
+    print_indented(console, Text(f"{explored(answer.states)}; {mounts}, {seen(subject, 'outcome')}", "bob.dim"), 2)
+    for note in subject.notes:
         print_indented(console, Text(f"note: {note}", "bob.dim"), 2)
 
 
-def _print_safety(console: Console, result: ProgramResult | ModelResult) -> None:
-    match result.safety:
-        case Safety.SAFE:
+def seen(subject: SubjectResult, what: str) -> str:
+    """Return how many trees the checker saw, each of which is a ``what``, and how often it ran."""
+    assert subject.checks is not None
+    return f"{plural(subject.checks.trees, what)}, {plural(subject.checks.runs, 'check')}"
+
+
+def _print_verdict(console: Console, subject: SubjectResult) -> None:
+    answer = subject.answer
+    match answer.verdict:
+        case Verdict.HOLDS:
             said = "safe as far as explored"
-        case Safety.VULNERABLE:
-            said = f"× {_counted(len(result.vulnerabilities), '').strip()}"
-        case Safety.UNKNOWN:
-            said = f"? {result.reason}"
-    print_indented(console, Text(said, _STYLES[result.safety]), 2)
+        case Verdict.FAILS:
+            said = f"× {_counted(len(answer.ways), '').strip()}"
+        case _:
+            said = f"? {answer.reason}"
+    print_indented(console, Text(said, style(answer.verdict)), 2)
 
 
-def _print_model(console: Console, model: ModelResult) -> None:
-    title = Text.assemble(("model ", "bob.dim"), (model.model, "bob.title"), (f"   {model.about}", "bob.dim"))
+def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> None:
+    title = Text.assemble(("model ", "bob.dim"), (subject.name, "bob.title"), (f"   {model.about}", "bob.dim"))
     console.print(Trimmed(broken(title, console.width)))
-    _print_safety(console, model)
-    for one in model.vulnerabilities:
-        print_indented(console, Text.assemble(one.evidence, (f"   in {plural(one.trees, 'tree')}", "bob.dim")), 4)
-        _print_why(console, one)
-        if one.crossed:
-            said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in _by_answer(one.crossed).items())
+    _print_verdict(console, subject)
+    for way in subject.answer.ways:
+        print_indented(console, Text.assemble(way.evidence, (f"   in {plural(way.trees, 'tree')}", "bob.dim")), 4)
+        _print_why(console, way)
+        if way.crossed:
+            said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in _by_answer(way.crossed).items())
             print_indented(console, Text(said, "bob.dim"), 6)
     if model.tried:
         tried = f"{plural(model.tried, 'crash state')} of the model tried ({of_model(model)})"
-        print_indented(
-            console, Text(f"{tried}, {plural(model.trees, 'tree')}, {plural(model.checks, 'check')}", "bob.dim"), 2
-        )
+        print_indented(console, Text(f"{tried}, {seen(subject, 'tree')}", "bob.dim"), 2)
         of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
         print_indented(console, Text(f"the program's calls are {of}", "bob.dim"), 2)
     for missed in model.missed:
         print_indented(console, Text(missed.words, "bob.fails" if missed.is_wrong else "bob.dim"), 2)
-    for note in model.notes:
+    for note in subject.notes:
         print_indented(console, Text(f"note: {note}", "bob.dim"), 2)
 
 
 def print_change(console: Console, found: Change) -> None:
-    """What a model that was changed changes for a program."""
+    """Print what a changed model changes for a program."""
     models = (found.before, found.after)
-    counts = (_counted(len(model.vulnerabilities), f"by {model.model}") for model in models)
+    counts = (_counted(len(model.answer.ways), f"by {model.name}") for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {', '.join(counts)}"), 0)
     for model in models:
-        if model.reason:
-            print_indented(console, Text(f"? {model.model}: {model.reason}", "bob.unknown"), 2)
-        elif not model.is_all:
-            tried = f"{plural(model.tried, 'crash state')} tried, {of_model(model)}"
-            print_indented(console, Text(f"{model.model}: {tried}", "bob.dim"), 2)
-    for said, some, style in (("added", found.added, "bob.fails"), ("mended", found.mended, "bob.holds")):
+        if model.answer.reason:
+            print_indented(console, Text(f"? {model.name}: {model.answer.reason}", "bob.unknown"), 2)
+        elif model.model is not None and not model.model.is_all:
+            tried = f"{plural(model.model.tried, 'crash state')} tried, {of_model(model.model)}"
+            print_indented(console, Text(f"{model.name}: {tried}", "bob.dim"), 2)
+    for said, some, tone in (("added", found.added, "bob.fails"), ("mended", found.mended, "bob.holds")):
         for one in some:
-            print_indented(console, Text(f"{said}: {one.evidence}", style), 2)
+            print_indented(console, Text(f"{said}: {one.evidence}", tone), 2)
             _print_why(console, one)
     if found.kept:
         print_indented(console, Text(_counted(len(found.kept), "in both"), "bob.dim"), 2)
@@ -113,20 +126,11 @@ def _counted(count: int, where: str) -> str:
     return f"{count} {'vulnerability' if count == 1 else 'vulnerabilities'} {where}"
 
 
-def _print_vulnerability(console: Console, one: Vulnerability, run: Path) -> None:
-    where = f"   in {plural(one.states, 'crash state')}, {plural(one.trees, 'outcome')}"
-    print_indented(console, Text.assemble(one.evidence, (where, "bob.dim")), 4)
-    _print_why(console, one)
-    if one.witness:
-        console.print(Text(" " * 6 + witness_command(run, one.witness), "bob.command"), soft_wrap=True)
-
-
-def _print_why(console: Console, one: Vulnerability | Predicted) -> None:
-    told = one.told.decode(errors="replace").split("\n")
-    lines = [line for line in told if line.strip()]
-    said = f"the program had told: {lines[-1].strip()}" if lines else "the program had told nothing"
+def _print_why(console: Console, way: Way) -> None:
+    output = way.last_output
+    said = f"the program had told: {output}" if output else "the program had told nothing"
     print_indented(console, Text(said, "bob.dim"), 6)
-    reasons = told_once(one.relied_on)
+    reasons = told_once(way.relied_on)
     for relied, times in reasons[:MOST_RELIED_ON]:
         kind = f"   {relied.kind}" if relied.kind else ""
         several = f"   for each of {times} such calls" if times > 1 else ""

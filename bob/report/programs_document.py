@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from bob.judge.program_result import ProgramResult, Programs, Safety
-from bob.judge.reliance import told_once
+from bob.answer.answer import Answer
+from bob.answer.result import Result, SubjectResult
+from bob.claim.verdict import Verdict
+from bob.judge.statics import told_once
 from bob.program.answer import Consequence
 from bob.program.pace import Pace
 from bob.report.escape import markdown
 from bob.report.programs import MOST_RELIED_ON
 from bob.text import compact, plural
 
-_MARKS = {Safety.SAFE: "safe", Safety.VULNERABLE: "×", Safety.UNKNOWN: "?"}
+_MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
-def page(programs: Sequence[Programs], configurations: Sequence[str], folder: str) -> str:
+def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
     """Return the page about ``programs``, each named once, with these ``configurations`` as columns.
 
     An answer at a pace other than undisturbed is named ``CONFIGURATION-PACE``. The witnesses are in ``folder``, where
@@ -26,27 +28,29 @@ def page(programs: Sequence[Programs], configurations: Sequence[str], folder: st
         "| program | " + " | ".join(configurations) + " |",
         "|---" * (len(configurations) + 1) + "|",
     ]
-    by_column = [(one, [_by_pace(one, name) for name in configurations]) for one in programs]
-    for one, columns in by_column:
-        lines.append(f"| [{one.program}](#{one.program}) | " + " | ".join(map(_cell, columns)) + " |")
-    for one, columns in by_column:
-        lines += ["", f"## {one.program}", "", f"{markdown(one.about)}.", ""]
+    by_column = [
+        (one.program, [_by_pace(one, name) for name in configurations]) for one in programs if one.program is not None
+    ]
+    for program, columns in by_column:
+        lines.append(f"| [{program.name}](#{program.name}) | " + " | ".join(map(_cell, columns)) + " |")
+    for program, columns in by_column:
+        lines += ["", f"## {program.name}", "", f"{markdown(program.about)}.", ""]
         for answers in columns:
-            known: set[tuple[Consequence, str]] = set()
-            for result in answers.values():
-                lines += _entry(result, folder, known)
-                known |= {(each.consequence, each.evidence) for each in result.vulnerabilities}
+            known: set[tuple[Consequence | None, str]] = set()
+            for subject in answers.values():
+                lines += _entry(subject, folder, known)
+                known |= {(way.consequence, way.evidence) for way in subject.answer.ways}
     return "\n".join(lines) + "\n"
 
 
-def _by_pace(program: Programs, configuration: str) -> dict[Pace, ProgramResult]:
+def _by_pace(program: Result, configuration: str) -> dict[Pace, SubjectResult]:
     """Return the answers of one configuration, in the order of the paces."""
-    results = {result.configuration: result for result in program.results}
-    return {pace: results[name] for pace in Pace if (name := pace.of(configuration)) in results}
+    subjects = {subject.name: subject for subject in program.file_systems}
+    return {pace: subjects[name] for pace in Pace if (name := pace.of(configuration)) in subjects}
 
 
-def _head(programs: Sequence[Programs]) -> list[str]:
-    kernels = dict.fromkeys(one.kernel for one in programs)
+def _head(programs: Sequence[Result]) -> list[str]:
+    kernels = dict.fromkeys(one.environment.kernel for one in programs)
     return [
         f"# Programs after a crash, on Linux {', '.join(kernels)}",
         "",
@@ -59,42 +63,43 @@ def _head(programs: Sequence[Programs]) -> list[str]:
     ]
 
 
-def _cell(answers: Mapping[Pace, ProgramResult]) -> str:
+def _cell(answers: Mapping[Pace, SubjectResult]) -> str:
     """Return what a cell says; the paces that agree are named together, and all of them need no name."""
     paces: dict[str, list[Pace]] = {}
-    for pace, result in answers.items():
-        paces.setdefault(_verdict(result), []).append(pace)
+    for pace, subject in answers.items():
+        paces.setdefault(_verdict(subject.answer), []).append(pace)
     if len(paces) < 2:
         return next(iter(paces), "–")
     return "; ".join(f"{verdict} ({', '.join(alike)})" for verdict, alike in paces.items())
 
 
-def _verdict(result: ProgramResult) -> str:
-    if result.safety is not Safety.VULNERABLE:
-        return _MARKS[result.safety]
-    return f"× {', '.join(sorted({one.consequence.words for one in result.vulnerabilities}))}"
+def _verdict(answer: Answer) -> str:
+    if answer.verdict is not Verdict.FAILS:
+        return _MARKS[answer.verdict]
+    return f"× {', '.join(sorted({way.consequence.words for way in answer.ways if way.consequence is not None}))}"
 
 
-def _entry(result: ProgramResult, folder: str, known: Set[tuple[Consequence, str]]) -> list[str]:
+def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
     """Return the lines about one answer; of what is ``known`` from an earlier pace, only how many it has."""
-    states = result.states
-    explored = f"{compact(states.explored)} of {compact(states.legal_sectors)} crash states"
-    seen = f"{explored}, {result.trees} outcomes, {result.checks} checks"
-    if result.safety is not Safety.VULNERABLE:
-        reason = f": {markdown(result.reason)}" if result.reason else " as far as explored"
-        return [f"- **{result.configuration}**: {_MARKS[result.safety]}{reason} ({seen})"]
-    new = [one for one in result.vulnerabilities if (one.consequence, one.evidence) not in known]
-    again = len(result.vulnerabilities) - len(new)
+    answer, checks = subject.answer, subject.checks
+    assert checks is not None
+    explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"
+    seen = f"{explored}, {checks.trees} outcomes, {checks.runs} checks"
+    if answer.verdict is not Verdict.FAILS:
+        reason = f": {markdown(answer.reason)}" if answer.reason else " as far as explored"
+        return [f"- **{subject.name}**: {_MARKS[answer.verdict]}{reason} ({seen})"]
+    new = [way for way in answer.ways if (way.consequence, way.evidence) not in known]
+    again = len(answer.ways) - len(new)
     as_above = f", {again if new else 'all'} of them as above" if again else ""
-    lines = [f"- **{result.configuration}**: × {len(result.vulnerabilities)}{as_above} ({seen})"]
-    for one in new:
-        lines.append(f"  - {markdown(one.evidence)}, in {compact(one.states)} crash states")
-        reasons = told_once(one.relied_on)
+    lines = [f"- **{subject.name}**: × {len(answer.ways)}{as_above} ({seen})"]
+    for way in new:
+        lines.append(f"  - {markdown(way.evidence)}, in {compact(way.states)} crash states")
+        reasons = told_once(way.relied_on)
         for relied, times in reasons[:MOST_RELIED_ON]:
             several = f", for each of {times} such calls" if times > 1 else ""
             lines.append(f"    - {markdown(relied.sentence)}{several}")
         if (more := len(reasons) - MOST_RELIED_ON) > 0:
             lines.append(f"    - and {plural(more, 'other reason')}: apps.json.xz has them")
-        if one.witness:
-            lines.append(f"    - `bob replay {folder}/{one.witness}`")
+        if way.witness:
+            lines.append(f"    - `bob replay {folder}/{way.witness}`")
     return lines

@@ -11,145 +11,119 @@ from pathlib import Path, PurePosixPath
 
 from markupsafe import Markup
 
-from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.judge.reliance import told_once
+from bob.answer.answer import Answer, Way
+from bob.answer.result import Allowed, Result, SubjectResult
+from bob.claim.verdict import Verdict
+from bob.judge.statics import told_once
 from bob.protocol.diagram import Protocol
 from bob.report.counts import of_model
-from bob.report.nearby import nearby, witness_command
-from bob.report.page import Story
 from bob.report.protocol_drawing import drawn, svg
-from bob.report.site import INDEX, WITNESSES
+from bob.report.shown_way import ShownWay, shown_way, witness_pages
+from bob.report.site import INDEX
 from bob.report.templating import html
-from bob.report.witness_page import to_html as witness_page
-from bob.report.witness_page import witness_text
 from bob.version import __version__
-from bob.witness import bundle
-from bob.witness.document import read
 
-_TONES = {Safety.SAFE: "holds", Safety.VULNERABLE: "fails", Safety.UNKNOWN: "unknown"}
-_MARKS = {Safety.SAFE: "·", Safety.VULNERABLE: "×", Safety.UNKNOWN: "?"}
-_SAYS = {Safety.SAFE: "safe as far as explored", Safety.VULNERABLE: "vulnerable", Safety.UNKNOWN: "not known"}
-
-
-@dataclass(frozen=True, slots=True)
-class ShownVulnerability:
-    """A vulnerability with its place on the page, the ``story`` of its witness (None where there is no such file), and
-    the ``command`` that shows it again."""
-
-    anchor: str
-    found: Vulnerability
-    story: Story | None
-    command: str
-
-    @property
-    def told(self) -> str:
-        """What the program had told last before the crash that is easiest to explain."""
-        lines = [line.strip() for line in self.found.told.decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1] if lines else ""
+_MARKS = {Verdict.HOLDS: "·", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
+_SAYS = {Verdict.HOLDS: "safe as far as explored", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "not known"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """An answer with its place on the page: the class of its colours, what stands in the table, and in words; and the
-    update protocol with what the program relies on there, as a picture (empty where it is not known)."""
+    """An answer with its place on the page, and the update protocol with what the program relies on there, as a picture
+    (empty where it is not known)."""
 
     anchor: str
-    tone: str
-    mark: str
-    says: str
+    subject: SubjectResult
     protocol: str
+
+    @property
+    def answer(self) -> Answer:
+        """The answer."""
+        return self.subject.answer
+
+    @property
+    def tone(self) -> str:
+        """The class of its colours."""
+        return self.answer.verdict.value
+
+    @property
+    def mark(self) -> str:
+        """What stands in the table."""
+        return _MARKS[self.answer.verdict]
+
+    @property
+    def says(self) -> str:
+        """The answer in words."""
+        return _SAYS[self.answer.verdict]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownAnswer(_Shown):
-    """The answer on one configuration."""
+class ShownFileSystem(_Shown):
+    """The answer on one file system."""
 
-    result: ProgramResult
-    vulnerabilities: tuple[ShownVulnerability, ...]
+    ways: tuple[ShownWay, ...]
 
     @property
     def has_pictures(self) -> bool:
         """Whether time lines are drawn on this page."""
-        return any(one.story is not None and not one.story.page for one in self.vulnerabilities)
+        return any(way.is_drawn_here for way in self.ways)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownModel(_Shown):
     """The answer of one model."""
 
-    found: ModelResult
+    model: Allowed
     share: str
 
 
-def to_html(found: Programs, run: Path) -> str:
-    """The page about ``found``, whose witnesses are in the folder ``run``."""
-    return _render(found, _laid_out(found, run))
+def to_html(result: Result, run: Path) -> str:
+    """Return the page about ``result``, whose witnesses are in the folder ``run``."""
+    return _render(result, _laid_out(result, run))
 
 
-def pages(found: Programs, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """The pages about ``found``, each with its place in their folder: one for each witness, with its file beside; and
-    last the answer, which links to them. All link to ``home``, if any, which is as it is seen from the answer."""
-    shown = [
-        replace(answer, vulnerabilities=tuple(map(_apart, answer.vulnerabilities))) for answer in _laid_out(found, run)
-    ]
-    for one in (one for answer in shown for one in answer.vulnerabilities):
-        if one.story is not None:
-            above = home and f"../{home}"
-            page = PurePosixPath(one.story.page)
-            file, path = page.with_suffix(".json"), one.story.path
-            yield page, witness_page(one.story.witness, nearby(path), f"../{INDEX}", one.anchor, above, file.name)
-            yield file, witness_text(path)
-    yield INDEX, _render(found, shown, home)
+def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
+    """Yield the pages about ``result``, each with its place in their folder: those of the witnesses, and last the
+    answers, which link to them. All link to ``home``, if any, as it is seen from the answers."""
+    shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
+    yield from witness_pages((way for one in shown for way in one.ways), home)
+    yield INDEX, _render(result, shown, home)
 
 
-def _apart(shown: ShownVulnerability) -> ShownVulnerability:
-    """The same with a page of its own for its witness."""
-    page = f"{WITNESSES}/{shown.anchor}.html"
-    return shown if shown.story is None else replace(shown, story=replace(shown.story, page=page))
-
-
-def _laid_out(found: Programs, run: Path) -> list[ShownAnswer]:
-    protocols = {protocol.configuration: protocol for protocol in found.protocols}
+def _laid_out(result: Result, run: Path) -> list[ShownFileSystem]:
+    protocols = {protocol.configuration: protocol for protocol in result.protocols}
     return [
-        _laid_out_answer(number, result, run, protocols.get(result.configuration))
-        for number, result in enumerate(found.results, start=1)
+        _laid_out_one(f"answer-{number}", subject, run, protocols.get(subject.name))
+        for number, subject in enumerate(result.file_systems, start=1)
     ]
 
 
-def _laid_out_answer(number: int, result: ProgramResult, run: Path, protocol: Protocol | None) -> ShownAnswer:
-    shown = []
-    for place, one in enumerate(result.vulnerabilities, start=1):
-        path = None if one.witness is None else run / one.witness
-        story = Story(read(path), path, "") if path is not None and bundle.is_there(path) else None
-        command = "" if one.witness is None else witness_command(run, one.witness)
-        shown.append(ShownVulnerability(f"answer-{number}-{place}", one, story, command))
-    picture = _picture(protocol, result.vulnerabilities, result.configuration)
-    return ShownAnswer(f"answer-{number}", *_said(result.safety), picture, result, tuple(shown))
+def _laid_out_one(anchor: str, subject: SubjectResult, run: Path, protocol: Protocol | None) -> ShownFileSystem:
+    ways = subject.answer.ways
+    shown = tuple(shown_way(f"{anchor}-{place}", way, run) for place, way in enumerate(ways, start=1))
+    return ShownFileSystem(anchor, subject, _picture(protocol, ways, subject.name), shown)
 
 
-def _picture(protocol: Protocol | None, vulnerabilities: Sequence[Vulnerability | Predicted], where: str) -> str:
+def _picture(protocol: Protocol | None, ways: Sequence[Way], where: str) -> str:
     if protocol is None:
         return ""
-    return Markup(svg(drawn(protocol, vulnerabilities), f"The update protocol, and what it relies on, on {where}"))
+    return Markup(svg(drawn(protocol, ways), f"The update protocol, and what it relies on, on {where}"))
 
 
-def _said(safety: Safety) -> tuple[str, str, str]:
-    return _TONES[safety], _MARKS[safety], _SAYS[safety]
-
-
-def _render(found: Programs, answers: list[ShownAnswer], home: str = "") -> str:
-    kernels = f" on Linux {found.kernel}" if found.kernel else ""
-    first = found.protocols[0] if found.protocols else None
+def _render(result: Result, file_systems: list[ShownFileSystem], home: str = "") -> str:
+    kernel = result.environment.kernel
+    first = result.protocols[0] if result.protocols else None
     models = [
         ShownModel(
             f"model-{number}",
-            *_said(one.safety),
-            _picture(first, one.vulnerabilities, f"model {one.model}"),
             one,
-            of_model(one),
+            _picture(first, one.answer.ways, f"model {one.name}"),
+            one.model,
+            of_model(one.model),
         )
-        for number, one in enumerate(found.models, start=1)
+        for number, one in enumerate(result.models, start=1)
+        if one.model is not None
     ]
     page = html().get_template("programs.html.j2")
-    shown = {"where": kernels, "answers": answers, "models": models}
-    return page.render(bob=__version__, home=home, found=found, told_once=told_once, **shown)
+    shown = {"where": f" on Linux {kernel}" if kernel else "", "file_systems": file_systems, "models": models}
+    return page.render(bob=__version__, home=home, program=result.program, told_once=told_once, **shown)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
+from bob.answer.answer import Way
+from bob.answer.result import Result
 from bob.errors import UsageError
-from bob.judge.program_result import Predicted, Programs, Vulnerability
 from bob.protocol.contrast import Reliance
 from bob.protocol.diagram import Diagram, DiagramRow, Need, Protocol, StepKind, diagram, need_of
 from bob.report.drawing import COLOURS, LETTER, put_rule, put_text
@@ -39,7 +40,7 @@ STYLE = """
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Lane:
     """A line beside the modules, in lane ``lane`` (from 0, the next one first)."""
 
     lane: int
@@ -47,33 +48,32 @@ class _Place:
     bottom: int
 
 
-def drawn(protocol: Protocol, vulnerabilities: Iterable[Vulnerability | Predicted]) -> Diagram:
-    """The diagram of a recording, with what these ``vulnerabilities`` say that the program relies on: of each first the
+def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
+    """The diagram of a recording, with what these ``ways`` say that the program relies on: of each first the
     shortest reason of its kind, then, as far as there is room, the others."""
     shortest, others = list[Need | None](), list[Need | None]()
-    for one in vulnerabilities:
+    for one in ways:
         seen: set[Reliance] = set()
         for relied in sorted(one.relied_on, key=lambda relied: len(relied.calls)):
-            need = need_of(relied.explanation, relied.sentence, one.told, protocol.steps)
+            need = need_of(relied.explanation, relied.sentence, one.output, protocol.steps)
             (others if relied.explanation.reliance in seen else shortest).append(need)
             seen.add(relied.explanation.reliance)
     return diagram(protocol.steps, (need for need in (*shortest, *others) if need is not None))
 
 
-def picture(found: Programs, *, is_dot: bool = False) -> str:
+def picture(result: Result, *, is_dot: bool = False) -> str:
     """The update protocol of a run, with all that it relies on by the answers about its first recording: SVG, or DOT.
 
     Raises UsageError where none is known.
     """
-    if not found.protocols:
+    if not result.protocols:
         hint = "runs of before have none, and none is made where the calls of the program are not known"
-        raise UsageError(f"this run of {found.program} has no update protocol", hint=hint)
-    first = found.protocols[0]
-    real = [answer for answer in found.results if answer.configuration == first.configuration]
-    vulnerabilities: list[Vulnerability | Predicted] = [one for answer in real for one in answer.vulnerabilities]
-    vulnerabilities += [one for model in found.models for one in model.vulnerabilities]
-    title = f"The update protocol of {found.program}, recorded on {first.configuration}"
-    return (dot if is_dot else svg)(drawn(first, vulnerabilities), title)
+        raise UsageError(f"this run of {result.program_name} has no update protocol", hint=hint)
+    first = result.protocols[0]
+    asked = [one for one in result.subjects if one.model is not None or one.name == first.configuration]
+    ways = [way for subject in asked for way in subject.answer.ways]
+    title = f"The update protocol of {result.program_name}, recorded on {first.configuration}"
+    return (dot if is_dot else svg)(drawn(first, ways), title)
 
 
 def svg(made: Diagram, title: str) -> str:
@@ -289,10 +289,10 @@ def _span(need: Need) -> tuple[int, int]:
     return min(ends), max(ends)
 
 
-def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Place]:
+def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Lane]:
     """A lane for each span, so that none of one lane touch; the shortest are next to the modules."""
     asked = list(spans)
-    found: dict[int, _Place] = {}
+    found: dict[int, _Lane] = {}
     taken: list[list[tuple[int, int]]] = []
     for number in sorted(range(len(asked)), key=lambda one: (asked[one][1] - asked[one][0], asked[one])):
         top, bottom = asked[number]
@@ -303,7 +303,7 @@ def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Place]:
             lane = len(taken)
             taken.append([])
         taken[lane].append((top, bottom))
-        found[number] = _Place(lane, top, bottom)
+        found[number] = _Lane(lane, top, bottom)
     return [found[number] for number in range(len(asked))]
 
 

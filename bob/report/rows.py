@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bob.answer.answer import Answer
+from bob.answer.result import SubjectResult
 from bob.claim.verdict import Verdict
-from bob.result import ConfigurationResult, PropertyResult
 
 FAMILIES = {
     "atomicity": (
@@ -51,11 +52,11 @@ MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verd
 _ORDER = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
 
 
-def by_family(columns: Iterable[ConfigurationResult]) -> dict[str, list[str]]:
+def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
     """The properties in ``columns``, family by family: those of Table 1 in its order, then others as they come."""
     found: dict[str, dict[str, None]] = {family: {} for family in FAMILIES}
     for column in columns:
-        for cell in column.properties:
+        for cell in column.answers:
             found.setdefault(cell.family, {})[cell.name] = None
     last = len(_ORDER)
     rows = {family: sorted(names, key=lambda name: _ORDER.get(name, last)) for family, names in found.items()}
@@ -67,9 +68,9 @@ def style(verdict: Verdict) -> str:
     return f"bob.{verdict.value}"
 
 
-def cells(column: ConfigurationResult) -> dict[str, PropertyResult]:
+def cells(column: SubjectResult) -> dict[str, Answer]:
     """The cells of a column by the property's name, in the order of the rows."""
-    known = {cell.name: cell for cell in column.properties}
+    known = {cell.name: cell for cell in column.answers}
     return {name: known[name] for names in by_family([column]).values() for name in names}
 
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import lzma
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from bob import documents, fields
-from bob.claim.property.vocabulary import row_of_today
+from bob.answer.answer import Answer
+from bob.answer.document import results_in
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError
-from bob.judge.program_result import SCHEMA as PROGRAM_SCHEMA
-from bob.judge.program_result import Programs
-from bob.judge.program_result import from_json as programs_from_json
-from bob.judge.tried import SCHEMA, Tried
-from bob.judge.tried import from_json as tried_from_json
-from bob.report.columns import Column, columns_of
-from bob.result import Result, from_json
+from bob.report.columns import ShownColumn, columns_of
 from bob.store.run_directory import RunDirectory, cannot_be_resumed, instead_of_resuming
 from bob.text import plural
 
@@ -27,27 +23,33 @@ if TYPE_CHECKING:
     import pandas as pd  # takes a while to load
 
 
-T = TypeVar("T")
 STOPPED = "the run was stopped before its end: file systems and paces that come later are not here"
 """What is noted of each answer of such a run of bob app."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder that its files are in. Everything here is made anew when it is asked for."""
+    """A result and the folder that its files are in; ``path`` is what was named to read it (None: nothing was read).
+    Everything here is made anew when it is asked for."""
 
     result: Result
     folder: Path
+    path: Path | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         """One line: what is in it may be megabytes."""
-        verdicts = Counter(cell.verdict for column in self.result.configurations for cell in column.properties)
+        verdicts = Counter(cell.verdict for column in self.result.subjects for cell in column.answers)
         told = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict])
-        return f"<{plural(len(self.result.configurations), 'configuration')} in {self.folder}: {told or 'no cells'}>"
+        return f"<{plural(len(self.result.subjects), 'configuration')} in {self.folder}: {told or 'no cells'}>"
 
     def _repr_html_(self) -> str:
         """The table, which a notebook shows of a cell's last value."""
         return str(self.matrix().to_html())
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """All answers."""
+        return self.result.answers
 
     def matrix(self) -> pd.DataFrame:
         """The table: properties under their family in rows, configurations in columns, the marks of the verdicts.
@@ -70,45 +72,38 @@ class Saved:
 
         return workload_frame(self._columns())
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> list[ShownColumn]:
         return columns_of([(self.result, self.folder)])
 
 
-PROGRAMS_SCHEMA = "bob.apps/1"
-
-
 def load(path: Path) -> Saved:
-    """The result in ``path``: a run directory, or a result document.
+    """Return the result in ``path``: a run directory, or a result document.
 
-    Raises StoreError where there is none or it cannot be read, MalformedError where it is damaged.
+    Raise StoreError if there is none or it cannot be read, MalformedError if it is damaged, or has several results.
     """
-    return Saved(read_result(path), path if path.is_dir() else path.parent)
+    every = load_every(path)
+    if len(every) != 1:
+        raise MalformedError(f"{result_file(path)} has {len(every)} results", hint="bob show PATH")
+    return every[0]
 
 
-def tried(path: Path) -> Tried | None:
-    """The answers in ``path``, a run directory or a file; None where it is no quick question's, or cannot be read.
-
-    Raises MalformedError where they are damaged.
-    """
-    return _of_schema(path, SCHEMA, tried_from_json)
-
-
-def programs(path: Path) -> Programs | None:
-    """The answers for a program in ``path``, as :func:`tried` has those to a quick question."""
-    found = _of_schema(path, PROGRAM_SCHEMA, programs_from_json)
-    about = _about(path)
-    if found is None or "program" not in about or "finished" in about:
-        return found
-    return replace(found, results=tuple(replace(one, notes=(*one.notes, STOPPED)) for one in found.results))
+def load_every(path: Path) -> list[Saved]:
+    """Return the result in ``path``, or all of a file that has several (reports/make-apps writes such). Raise as
+    :func:`load` does."""
+    folder = path if path.is_dir() else path.parent
+    return [Saved(result, folder, path) for result in read_results(path)]
 
 
-def several_programs(path: Path) -> list[Programs] | None:
-    """The answers for one program or several in ``path``: a run directory, its result, or a file of reports/make-apps,
-    which may be compressed (.xz); None and MalformedError as in :func:`tried`."""
-    one = programs(path)
-    if one is not None:
-        return [one]
-    return _of_schema(path, PROGRAMS_SCHEMA, lambda document: list(map(programs_from_json, document["programs"])))
+def load_table(path: Path) -> Saved:
+    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for the answers to a question, or of
+    a program."""
+    saved = load(path)
+    if not saved.result.is_table:
+        verb = "try" if saved.result.workload is not None else "app"
+        raise MalformedError(
+            f"{result_file(path)} is the result of bob {verb}, which has no table", hint="bob show PATH"
+        )
+    return saved
 
 
 def result_file(path: Path) -> Path:
@@ -125,21 +120,6 @@ def document_of(file: Path) -> dict[str, Any]:
     none."""
     data = file.read_bytes()
     return documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
-
-
-def _of_schema(path: Path, schema: str, from_document: Callable[[dict[str, Any]], T]) -> T | None:
-    file = result_file(path)
-    try:
-        document = document_of(file)
-    except fields.UNREADABLE:  # read_result says why
-        return None
-    if document.get("schema") != schema:
-        return None
-    _check_run(file, document)
-    try:
-        return from_document(document)
-    except MalformedError as error:
-        raise MalformedError(f"{file}: {error.message}", hint=error.hint) from error
 
 
 def _about(path: Path) -> Mapping[str, Any]:
@@ -175,10 +155,10 @@ def _instead(path: Path) -> str:
     return "name a run directory, or a result that --json wrote"
 
 
-def read_result(path: Path) -> Result:
-    """Return the result in ``path``, a run directory or a file.
+def read_results(path: Path) -> list[Result]:
+    """Return the results in ``path``, a run directory or a file.
 
-    Raises StoreError or MalformedError where there is none, or that cannot be read.
+    Raise StoreError or MalformedError if there is none, or one cannot be read.
     """
     file = result_file(path)
     if not file.exists():
@@ -196,11 +176,20 @@ def read_result(path: Path) -> Result:
         raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
     _check_run(file, document)
     try:
-        result = _in_words_of_today(from_json(document))
+        results = results_in(document)
     except MalformedError as error:
         hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
         raise MalformedError(f"{file}: {error.message}", hint=hint) from error
-    return result
+    about = _about(path)
+    if "program" in about and "finished" not in about:
+        return [_noted(result, STOPPED) for result in results]
+    return results
+
+
+def _noted(result: Result, note: str) -> Result:
+    """Return ``result`` with ``note`` at each of its file systems."""
+    subjects = (replace(one, notes=(*one.notes, note)) if one.model is None else one for one in result.subjects)
+    return replace(result, subjects=tuple(subjects))
 
 
 _SHOWN_BY = {
@@ -209,12 +198,3 @@ _SHOWN_BY = {
     "bob.witnesses/1": "`bob witness show` shows one of them, by the path that it has in the bundle",
 }
 """By schema: what shows a document that is no result."""
-
-
-def _in_words_of_today(result: Result) -> Result:
-    """``result`` with the names that its rows have today (:mod:`bob.claim.property.vocabulary`)."""
-    columns = (
-        replace(column, properties=tuple(replace(cell, name=row_of_today(cell.name)) for cell in column.properties))
-        for column in result.configurations
-    )
-    return replace(result, configurations=tuple(columns))

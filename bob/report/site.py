@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from bob.report.columns import Column
+from bob.report.columns import ShownColumn
 from bob.report.nearby import nearby
 from bob.report.page import PageColumn, laid_out, render
 from bob.report.witness_page import to_html, witness_text
@@ -15,7 +15,7 @@ WITNESSES = "witnesses"
 
 
 def pages(
-    columns: Sequence[Column], shown: Sequence[PageColumn] | None = None, home: str = ""
+    columns: Sequence[ShownColumn], shown: Sequence[PageColumn] | None = None, home: str = ""
 ) -> Iterator[tuple[PurePosixPath, str]]:
     """The pages about ``columns``, each with its place in their folder: the witnesses, each with its file beside; and
     last the table, which links to them.
@@ -39,6 +39,6 @@ def pages(
     yield INDEX, render(columns, shown, home=home)
 
 
-def shown_apart(columns: Sequence[Column]) -> list[PageColumn]:
+def shown_apart(columns: Sequence[ShownColumn]) -> list[PageColumn]:
     """``columns`` with a page for each witness."""
     return list(laid_out(columns, WITNESSES))

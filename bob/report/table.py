@@ -15,6 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bob.answer.answer import Answer, Way
+from bob.answer.result import Finding, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observations import TroubleKind
@@ -23,7 +25,6 @@ from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.rows import MARKS, by_family, cells, style
-from bob.result import ConfigurationResult, Finding, PropertyResult, Result, Trouble
 from bob.text import compact, plural
 
 HOLDS_MEANS = "holds: no explored crash state of these workloads violates it. It is no proof."
@@ -38,9 +39,9 @@ _INDENT = 4
 def print_result(console: Console, result: Result, run: Path) -> None:
     """Print ``result``, whose files (the witnesses) are in the folder ``run``: of one configuration, everything; of
     several, the table, and below it what is not in a cell."""
-    if len(result.configurations) > 1:
+    if len(result.subjects) > 1:
         _print_several(console, result, run)
-    for column in result.configurations[: len(result.configurations) == 1]:
+    for column in result.subjects[: len(result.subjects) == 1]:
         print_configuration(console, column, run)
         console.print()
     _print_foot(console, result, run)
@@ -49,30 +50,30 @@ def print_result(console: Console, result: Result, run: Path) -> None:
 def _print_several(console: Console, result: Result, run: Path) -> None:
     from bob.report.overview import print_overview  # pandas takes a while to load
 
-    for column in result.configurations:
+    for column in result.subjects:
         if _print_grids(console, column, run):
             console.print()
-    flat = replace(result, configurations=tuple(map(listed, result.configurations)))
-    if any(column.properties for column in flat.configurations):
+    flat = replace(result, subjects=tuple(map(listed, result.subjects)))
+    if any(column.answers for column in flat.subjects):
         print_overview(console, [flat])
         console.print()
-    for column in result.configurations:
-        unsaid = [cell for cell in column.properties if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED)]
+    for column in result.subjects:
+        unsaid = [cell for cell in column.answers if cell.verdict in (Verdict.UNKNOWN, Verdict.SKIPPED)]
         for (verdict, reason), names in _by_reason(unsaid).items():
-            what = column.name if len(names) == len(column.properties) else f"{column.name}, {', '.join(names)}"
+            what = column.name if len(names) == len(column.answers) else f"{column.name}, {', '.join(names)}"
             _print_hanging(console, MARKS[verdict], f"{what}: {reason}", style(verdict))
-    for column in result.configurations:
-        if column.unmountable.states:
+    for column in result.subjects:
+        if column.unmountable is not None:
             states = plural(column.unmountable.states, "crash state")
             _print_hanging(console, "!", f"{column.name}: {states} could not be mounted", "bob.unmountable")
         for kind in TroubleKind:
-            if found := [trouble.states for trouble in column.troubles if trouble.kind is kind]:
+            if found := [trouble.states for other, trouble in column.troubles() if other is kind]:
                 said = f"{column.name}: {_several_findings(found)} {kind.said}"
                 _print_hanging(console, "!", said, "bob.unmountable")
-    for note in dict.fromkeys(note for column in result.configurations for note in column.notes):
-        names = [column.name for column in result.configurations if note in column.notes]
+    for note in dict.fromkeys(note for column in result.subjects for note in column.notes):
+        names = [column.name for column in result.subjects if note in column.notes]
         _print_hanging(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
-    first = result.configurations[0].name
+    first = result.subjects[0].name
     if (run / first).is_dir():
         console.print()
         command = Text(f"bob show {nearby(run / first)}", "bob.command")
@@ -89,7 +90,7 @@ def _several_findings(states: Sequence[int]) -> str:
     return f"{len(states):,} findings of {each} each:"
 
 
-def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], list[str]]:
+def _by_reason(found: Iterable[Answer]) -> dict[tuple[Verdict, str], list[str]]:
     """The names of cells by why they are what they are."""
     names: dict[tuple[Verdict, str], list[str]] = {}
     for cell in found:
@@ -97,12 +98,12 @@ def _by_reason(found: Iterable[PropertyResult]) -> dict[tuple[Verdict, str], lis
     return names
 
 
-def print_configuration(console: Console, column: ConfigurationResult, run: Path) -> None:
+def print_configuration(console: Console, column: SubjectResult, run: Path) -> None:
     """Print one configuration: its table, the evidence for each ×, the reason for each ? and –, and the notes."""
     flat = listed(column)
-    if _print_grids(console, column, run) and flat.properties:
+    if _print_grids(console, column, run) and flat.answers:
         console.print()
-    if flat.properties:
+    if flat.answers:
         console.print(Trimmed(broken(_title(column), console.width)))
         console.print()
         console.print(Trimmed(_table(flat)))
@@ -122,12 +123,12 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
         console.print()
     for (verdict, reason), names in _by_reason(unsaid).items():
         _print_hanging(console, MARKS[verdict], f"{', '.join(names)}: {reason}", style(verdict))
-    if column.unmountable.states:
+    if column.unmountable is not None:
         console.print()
-        _print_unmountable(console, column, run)
-    for trouble in column.troubles:
+        _print_beside(console, "could not be mounted", column.unmountable, run)
+    for kind, trouble in column.troubles():
         console.print()
-        _print_trouble(console, trouble, run)
+        _print_beside(console, kind.said, trouble, run)
     if column.examinable:
         console.print()
         console.print(Trimmed(Text(examined(column), "bob.dim")))
@@ -137,7 +138,7 @@ def print_configuration(console: Console, column: ConfigurationResult, run: Path
         _print_hanging(console, "note:", note, "bob.dim")
 
 
-def _print_grids(console: Console, column: ConfigurationResult, run: Path) -> bool:
+def _print_grids(console: Console, column: SubjectResult, run: Path) -> bool:
     """Print the grids of a configuration; whether it has any."""
     from bob.report.grid_table import print_grids  # pandas takes a while to load
 
@@ -148,14 +149,14 @@ def _print_grids(console: Console, column: ConfigurationResult, run: Path) -> bo
     return bool(found)
 
 
-def _title(column: ConfigurationResult) -> Text:
+def _title(column: SubjectResult) -> Text:
     options = [f"mkfs {column.mkfs_options}"] if column.mkfs_options else []
     mounted = column.effective_mount_options or column.mount_options
     options += [f"mounted {mounted}"] if mounted else []
     return Text.assemble((column.name, "bob.title"), (f"   {', '.join((column.fs, *options))}", "bob.dim"))
 
 
-def _table(column: ConfigurationResult) -> Table:
+def _table(column: SubjectResult) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("property", "verdict", "whole states", "torn", "workloads"):
         table.add_column(Text(heading, "bob.dim"), no_wrap=heading in ("property", "verdict", "torn"))
@@ -169,10 +170,10 @@ def _table(column: ConfigurationResult) -> Table:
     return table
 
 
-def tally(cell: PropertyResult) -> str:
+def tally(cell: Answer) -> str:
     """How many workloads asked, and how many of them gave the cell its verdict where not all did."""
-    asked = len(cell.workloads)
-    same = sum(workload.verdict is cell.verdict for workload in cell.workloads)
+    asked = len(cell.recordings)
+    same = sum(workload.verdict is cell.verdict for workload in cell.recordings)
     match cell.verdict:
         case Verdict.FAILS:
             return f"{same} of {asked} fail" if asked else ""
@@ -183,8 +184,8 @@ def tally(cell: PropertyResult) -> str:
     return ""
 
 
-def _print_violation(console: Console, cell: PropertyResult, run: Path) -> None:
-    states = sum(workload.violations for workload in cell.workloads)
+def _print_violation(console: Console, cell: Answer, run: Path) -> None:
+    states = sum(workload.violations for workload in cell.recordings)
     head = Text.assemble((f"{MARKS[cell.verdict]} {cell.name}", style(cell.verdict)))
     if states:
         head.append(f"   in {plural(states, 'crash state')}", "bob.dim")
@@ -206,19 +207,11 @@ def _print_finding(console: Console, number: int, finding: Finding, run: Path) -
     _print_command(console, run, finding.witness)
 
 
-def _print_unmountable(console: Console, column: ConfigurationResult, run: Path) -> None:
-    found = column.unmountable
-    what = f"{plural(found.states, 'crash state')} could not be mounted"
-    console.print(Trimmed(Text(f"! {what}", "bob.unmountable")))
-    if found.error:
-        _print_indented(console, found.error)
-    _print_command(console, run, found.witness)
-
-
-def _print_trouble(console: Console, trouble: Trouble, run: Path) -> None:
-    console.print(Trimmed(Text(f"! {plural(trouble.states, 'crash state')} {trouble.kind.said}", "bob.unmountable")))
-    _print_indented(console, trouble.words)
-    _print_command(console, run, trouble.witness)
+def _print_beside(console: Console, what: str, way: Way, run: Path) -> None:
+    console.print(Trimmed(Text(f"! {plural(way.states, 'crash state')} {what}", "bob.unmountable")))
+    if way.evidence:
+        _print_indented(console, way.evidence)
+    _print_command(console, run, way.witness)
 
 
 def _print_command(console: Console, run: Path, witness: str | None) -> None:
@@ -244,7 +237,7 @@ def _print_foot(console: Console, result: Result, run: Path) -> None:
     console.print(Trimmed(grid))
     console.print(Text.assemble(("run       ", "bob.dim"), str(nearby(run))), soft_wrap=True)
     console.print(Trimmed(Text(HOLDS_MEANS, "bob.dim")))
-    if any(cell.states.legal_sectors for column in result.configurations for cell in column.properties):
+    if any(cell.states.legal_sectors for column in result.subjects for cell in column.answers):
         console.print(Trimmed(Text(STATES_MEAN, "bob.dim")))
 
 
@@ -264,7 +257,7 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
 
 def _mounted(result: Result) -> str:
     """How many states were explored by how many mounts, where these are fewer."""
-    states = total([looked_at(column) for column in result.configurations])
+    states = total([looked_at(column) for column in result.subjects])
     if not 0 < states.mounted < states.explored:
         return ""
     return f"; {plural(states.explored, 'crash state')} by {plural(states.mounted, 'mount')}"
@@ -272,7 +265,7 @@ def _mounted(result: Result) -> str:
 
 def _exhausted(result: Result) -> str:
     """How many of the cells that hold do so in every legal state of whole writes of their workloads."""
-    cells = [cell for column in result.configurations for cell in column.properties if cell.verdict is Verdict.HOLDS]
+    cells = [cell for column in result.subjects for cell in column.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in cells)
     return f"; of {len(cells)} holds, {whole} cover{'s' if whole == 1 else ''} every whole state" if whole else ""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
-from bob.result import Result
 from bob.run.matrix_parts import spread
 from bob.run.prober import Prober, prober, skipped, start, unfinished
 from bob.store.lock import writing

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bob.answer.document import from_json
+from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.progress import Progress
 from bob.record.base import base_name
-from bob.result import Result, from_json
 from bob.run.cluster import workers
 from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import skipped, unfinished

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bob.answer.result import Result
 from bob.apm.model import Model, told_apart
 from bob.judge.modelled import Change, change
-from bob.judge.program_result import Programs
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.progress import Progress
@@ -24,7 +24,7 @@ def answers_by_models(
     guests: GuestOptions,
     progress: Progress,
     out: Path | None = None,
-) -> Programs:
+) -> Result:
     """Record ``program`` once, and return its answers by ``models`` alone. The run is kept in ``out``."""
     requests = program_requests(
         program,

@@ -21,13 +21,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
+from bob.answer.answer import Answer
+from bob.answer.result import Environment
 from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.image import check_file_system, check_kernel
 from bob.memory import give_back_what_is_freed
 from bob.progress import Earlier
-from bob.result import Environment, PropertyResult
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
 from bob.run.parcels import Parcel, ParcelResult, unpack
@@ -76,7 +77,7 @@ class ParcelProgress:
         """Less is to be done than was planned."""
         self._tell("skipped", workloads, states)
 
-    def judged(self, cell: PropertyResult) -> None:
+    def judged(self, cell: Answer) -> None:
         """Nothing: a cell is told when the whole of it is known."""
 
 

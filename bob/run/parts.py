@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from bob.answer.result import Result
 from bob.catalogue.request import Host
 from bob.errors import GuestError
 from bob.judge.again import judge_run
 from bob.progress import Progress
-from bob.result import Result
 from bob.run import prober
 from bob.store.run_directory import RunDirectory, now
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bob.answer.answer import Answer
+from bob.answer.document import from_json
+from bob.answer.result import Environment, Result, SubjectResult
 from bob.catalogue.request import Host, ProbeRequest, request_to_json
 from bob.catalogue.workloads import asked_workloads
 from bob.claim.verdict import Verdict
@@ -17,23 +20,16 @@ from bob.guest.given_machine import NO_ACCELERATOR, GivenMachine
 from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel
 from bob.judge.again import add_kept, column_of, keep_result
-from bob.judge.column import Column
+from bob.judge.column import Column, claim_words
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
 from bob.progress import Progress
-from bob.result import (
-    ConfigurationResult,
-    Environment,
-    PropertyResult,
-    Result,
-    environment_from_json,
-    from_json,
-)
 from bob.run.agents import GuestSource, check_image, guests_of, image_called, jobs_for
 from bob.run.pipeline import LARGE_LOG_BYTES, Pipeline
 from bob.run.recoveries import crash_recoveries
 from bob.run.tasks import ExploredCase, Task
 from bob.run.timings import TimedProgress, TimedWork, timed
+from bob.schema import decode
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
@@ -206,20 +202,9 @@ class Prober:
 
 def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
     """Return the result of a column that could not be tested, for this ``reason``; ``run`` keeps it."""
-    made, environment = request.configuration, environment_from_json(run.about()["environment"])
-    cells = [
-        PropertyResult(one.name, one.family, Verdict.SKIPPED, NOTHING, reason=reason, meaning=one.meaning)
-        for one in (probe.property for probe in request.asked)
-    ]
-    column = ConfigurationResult(
-        name=made.name,
-        fs=made.fs.name,
-        mkfs_options=made.mkfs_options,
-        mount_options=made.mount_options,
-        effective_mount_options="",
-        properties=tuple(cells),
-        mkfs_version=environment.mkfs_version,
-    )
+    made, environment = request.configuration, decode(Environment, run.about()["environment"])
+    cells = [Answer(claim_words(probe.property), Verdict.SKIPPED, NOTHING, reason=reason) for probe in request.asked]
+    column = replace(SubjectResult.of(made, mkfs_version=environment.mkfs_version), answers=tuple(cells))
     run.note(skipped=reason)
     result = keep_result(run, request, environment, column, finished := now())
     run.note(finished=finished)

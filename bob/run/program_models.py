@@ -9,6 +9,7 @@ from functools import partial
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
+from bob.answer.result import SubjectResult
 from bob.apm.allowed import TreeOracle
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.counting import StateCount, count
@@ -26,7 +27,6 @@ from bob.image import Image, ensure_world
 from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
-from bob.judge.program_result import ModelResult
 from bob.observe.observation import Node, Observation
 from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.answer import CheckerAnswer
@@ -90,7 +90,7 @@ class ModelAnswer:
     """The answer of a ``model``, and what it ``allows``."""
 
     model: Model
-    result: ModelResult
+    result: SubjectResult
     allows: Allows
 
 

@@ -6,24 +6,24 @@ The first part has the answers of the models. Each part asks whether the models 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
+from bob.answer.document import from_json, to_json
+from bob.answer.merge import merged
+from bob.answer.result import Result, SubjectResult
 from bob.apm.model import Model
 from bob.apm.model import from_json as model_from_json
 from bob.apm.model import to_json as model_to_json
 from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
-from bob.crash.device import DeviceModelDocument
 from bob.errors import GuestError, UsageError
 from bob.judge.modelled import crossed
-from bob.judge.program_result import ProgramResult, Programs, from_json, to_json
 from bob.program.program import Program
 from bob.progress import Progress
 from bob.run.cluster import workers
 from bob.run.parts import Doer, PartEnd, RunPart
-from bob.schema import encode
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, now
 
@@ -36,7 +36,7 @@ def spread(
     progress: Progress,
     *,
     explores: bool,
-) -> Programs:
+) -> Result:
     """Try ``program`` as each of ``requests`` asks, by the workers of a cluster. Return the answers; ``run`` keeps all.
 
     Raises UsageError if the program cannot be run, or its checker cannot be trusted; GuestError if no worker could do a
@@ -90,8 +90,8 @@ class _ProgramParts:
     ) -> None:
         self._program, self._run, self._models, self._explores = program, run, models, explores
         self._waiting, self._first = dict(requests), min(requests)
-        self._model, self._scratch = requests[self._first].model, scratch
-        self._found: dict[int, Programs] = {}
+        self._scratch = scratch
+        self._found: dict[int, Result] = {}
 
     def ready(self, _doer: Doer) -> Iterator[RunPart]:
         """Yield all parts."""
@@ -126,24 +126,25 @@ class _ProgramParts:
         copytree(part.run.path, self._run.path, dirs_exist_ok=True, ignore=not_copied)
         [number] = about["numbers"]
         self._found[number] = from_json(part.run.result())
-        found, about = self.together(), self._run.about()
-        times = {"id": about["id"], "started": about["started"], "finished": now()}
-        document = to_json(self._program, found.results, times, found.models, found.protocols)
-        self._run.save_result(
-            {**document, "environment": about["environment"], **encode(DeviceModelDocument.of(self._model))}
-        )
+        self._run.save_result(to_json(self.together()))
 
-    def together(self) -> Programs:
+    def together(self) -> Result:
         """Return the answers so far as one, those of the models beside those of all file systems."""
-        results: list[ProgramResult] = []
-        answers = list(self._found[self._first].models) if self._first in self._found else []
-        for number, found in sorted(self._found.items()):
-            results += found.results
-            for place, seen in enumerate(found.models if answers and number != self._first else ()):
-                answer = answers[place]
-                for result in found.results:
-                    answer = crossed(answer, result, {})
-                missed, notes = (*answer.missed, *seen.missed), (*answer.notes, *seen.notes)
-                answers[place] = replace(answer, missed=missed, notes=notes)
-        protocols = tuple(one for _number, found in sorted(self._found.items()) for one in found.protocols)
-        return Programs(self._program.name, self._program.about, tuple(results), "", tuple(answers), protocols)
+        parts = [found for _number, found in sorted(self._found.items())]
+        run = replace(parts[0].run, finished=now())
+        answers = {one.name: one for one in self._found[self._first].models} if self._first in self._found else {}
+        for part in parts[1:] if answers else ():
+            for seen in part.models:
+                answers[seen.name] = _beside(answers[seen.name], seen, part.file_systems)
+        of_disks = [replace(part, subjects=part.file_systems) for part in parts]
+        whole = merged(of_disks, run)
+        return replace(whole, subjects=(*whole.subjects, *answers.values()))
+
+
+def _beside(answer: SubjectResult, seen: SubjectResult, file_systems: Iterable[SubjectResult]) -> SubjectResult:
+    """Return the ``answer`` of a model beside ``file_systems`` of another part, where it has ``seen`` trees."""
+    for one in file_systems:
+        answer = crossed(answer, one, {})
+    assert answer.model is not None and seen.model is not None
+    missed = (*answer.model.missed, *seen.model.missed)
+    return replace(answer, model=replace(answer.model, missed=missed), notes=(*answer.notes, *seen.notes))

@@ -15,9 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from bob.agent.shared import ROOT
+from bob.answer.answer import Answer
+from bob.answer.document import to_json
+from bob.answer.result import AskedProgram, Checks, Environment, Result, Run, SubjectResult
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.catalogue.request import Host, ProbeRequest
+from bob.claim.checking import CheckerClaim
+from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
 from bob.crash.device import DeviceModelDocument
@@ -29,8 +34,7 @@ from bob.judge.explaining import Explaining
 from bob.judge.hanging import causes_of, with_its_write
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.program_result import EasiestState, ModelResult, ProgramResult, Programs, Safety, to_json
-from bob.judge.programs import claim_of, judge
+from bob.judge.programs import CHECKER, EasiestCrash, judge
 from bob.judge.reliance import Reliances
 from bob.program.case import ProgramCase
 from bob.program.pace import Pace
@@ -41,7 +45,6 @@ from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
-from bob.result import Environment
 from bob.run.agents import KeptGuests
 from bob.run.prober import environment_of
 from bob.run.program_models import UNKNOWN, Allows, allowed_by_models, hold_against, unasked, unpredicted
@@ -70,10 +73,12 @@ def try_program(
     explores: bool = True,
     numbers: Sequence[int] | None = None,
     answers: bool = True,
-) -> tuple[Programs, Path]:
-    """The answers for ``program`` on each requested configuration, and by each of ``models``; and the run directory
-    with everything behind them. Models are held against the calls that were recorded on the first configuration. Where
-    bob does not explore (``explores``), only they have an answer. ``numbers`` are those of the configurations among all
+) -> tuple[Result, Path]:
+    """Return the answers for ``program`` on each requested configuration, and by each of ``models``; and the run
+    directory with everything behind them.
+
+    Models are held against the calls that were recorded on the first configuration. Where bob does not explore
+    (``explores``), only they have an answer. ``numbers`` are those of the configurations among all
     that are asked about, where these are some of them, by which what is kept is named. Where models have their answer
     elsewhere (``answers`` is False), only what the file systems leave is held against them.
 
@@ -105,9 +110,9 @@ def _tried(
     explores: bool,
     numbers: Sequence[int],
     has_answers: bool,
-) -> Programs:
-    """The answers as :func:`try_program` has them, by the guests of this machine."""
-    first, identity, started = requests[0], run.about()["id"], run.about()["started"]
+) -> Result:
+    """Return the answers as :func:`try_program` has them, by the guests of this machine."""
+    first = requests[0]
     with (
         writing([run.path]),
         Hypervisor.open(first.host.connect, progress.step) as hypervisor,
@@ -116,7 +121,7 @@ def _tried(
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
-        results: dict[int, ProgramResult] = {}
+        results: dict[int, SubjectResult] = {}
         every: dict[int, ProgramCase] = {}
         steps: dict[int, tuple[DiagramStep, ...]] = {}
         frames: Sequence[SystemCall] | None = None
@@ -140,23 +145,22 @@ def _tried(
         if held is not None:
             by = partial(_explaining, run, program)
             modelled, steps[held] = hold_against(guests, image, every[held], first, models, jobs, progress, by)
-        answers = [one.result for one in modelled]
+        by_models = [one.result for one in modelled]
         for refused_at_pace in results.values() if explores else ():  # what is predicted is open there
-            answers = [crossed(answer, refused_at_pace, {}) for answer in answers]
+            by_models = [crossed(answer, refused_at_pace, {}) for answer in by_models]
         explored = every if explores else {}
         asked = dict(zip(numbers, requests, strict=True))
         work = [_work(case, asked[number], jobs) for number, case in explored.items()]
         if explored:
             progress.planned(sum(one.workloads for one in work), sum(one.workloads * one.budget for one in work))
 
-        def save() -> None:
-            about = {"id": identity, "started": started, "finished": now()}
-            document = to_json(program, _in_order(results), about, answers, _protocols(every, steps))
-            run.save_result(
-                {**document, "environment": asdict(environment), **encode(DeviceModelDocument.of(first.model))}
-            )
+        def save(finished: str = "") -> Result:
+            subjects = (*_in_order(results), *by_models)
+            result = result_of(run, program, environment, first, subjects, _protocols(every, steps), finished)
+            run.save_result(to_json(result))
+            return result
 
-        if answers:
+        if by_models:
             save()
         with timed(work, progress) as watcher:
             for number, case in explored.items():
@@ -166,41 +170,59 @@ def _tried(
                 said = case.transcript
                 reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
                 steps[number] = reliances.steps() or steps.get(number, ())
-                mount = case.recording.effective_options
+                subject = SubjectResult.of(case.subject, case.recording.effective_options, environment.mkfs_version)
                 notes = explaining.made(partial(_notes, case), ())
-                result = judge(case.name, mount, looked, notes, reliances, _doubts(case))
-                result = _with_witnesses(result, case, looked, reliances, run, environment, number)
-                results[number] = replace(result, notes=(*result.notes, *explaining.notes))
+                subject, easiest = judge(replace(subject, name=case.name), looked, notes, reliances, _doubts(case))
+                subject = _with_witnesses(subject, easiest, case, looked, reliances, run, environment, number)
+                results[number] = subject = replace(subject, notes=(*subject.notes, *explaining.notes))
                 save()
                 beside = _explaining(run, program, f"{case.name} by models")
                 allows = [one.allows for one in modelled]
-                if models and number != held and result.vulnerabilities:
+                if models and number != held and subject.answer.ways:
                     foreseen = partial(allowed_by_models, guests, image, case, models, watcher)
                     allows = beside.made(foreseen, [UNKNOWN] * len(models))
                 held_each = [
-                    beside.made(partial(_held, answer, model, each, result, looked, case, environment.kernel), answer)
-                    for answer, model, each in zip(answers, models if answers else (), allows, strict=True)
+                    beside.made(partial(_held, answer, model, each, subject, looked, case, environment.kernel), answer)
+                    for answer, model, each in zip(by_models, models if by_models else (), allows, strict=True)
                 ]
-                answers = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held_each]
+                by_models = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held_each]
                 save()
-        run.note(finished=now())
-        if not explored and not answers:
-            save()
-    protocols = _protocols(every, steps)
-    return Programs(program.name, program.about, _in_order(results), "", tuple(answers), protocols)
+        run.note(finished=(finished := now()))
+        return save(finished)
+
+
+def result_of(
+    run: RunDirectory,
+    program: Program,
+    environment: Environment,
+    request: ProbeRequest,
+    subjects: Sequence[SubjectResult],
+    protocols: Sequence[Protocol],
+    finished: str,
+) -> Result:
+    """Return what is known by now of ``program``, which ``run`` is about; ``finished`` is empty if it goes on."""
+    about = run.about()
+    return Result(
+        Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
+        environment,
+        DeviceModelDocument.of(request.model),
+        tuple(subjects),
+        AskedProgram(program.name, program.about, program.digest, program.must_fail),
+        protocols=tuple(protocols),
+    )
 
 
 def _held(
-    answer: ModelResult,
+    answer: SubjectResult,
     model: Model,
     allows: Allows,
-    result: ProgramResult,
+    result: SubjectResult,
     looked: Sequence[Looked],
     case: ProgramCase,
     kernel: str,
-) -> ModelResult:
-    """The answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of which
-    ``looked`` was seen."""
+) -> SubjectResult:
+    """Return the answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of
+    which ``looked`` was seen."""
     missing, undecided = unpredicted(allows, looked)
     if undecided:
         words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
@@ -213,7 +235,7 @@ def _held(
     return crossed(answer, result, missing, is_its_own=is_its_own)
 
 
-def _in_order(results: Mapping[int, ProgramResult]) -> tuple[ProgramResult, ...]:
+def _in_order(results: Mapping[int, SubjectResult]) -> tuple[SubjectResult, ...]:
     return tuple(result for _number, result in sorted(results.items()))
 
 
@@ -261,11 +283,12 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
     return image
 
 
-def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> ProgramResult:
-    """The answer where the program can be run, and not at this pace: it may give up waiting."""
-    name = request.pace.of(request.configuration.name)
+def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
+    """Return the answer of a program that can be run, but not at this pace: it may give up waiting."""
     reason = f"cannot be explored at this pace: {refused.message}"
-    return ProgramResult(name, "", Safety.UNKNOWN, NOTHING, 0, 0, 0, reason=reason)
+    answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
+    made = SubjectResult.of(request.configuration)
+    return replace(made, name=request.pace.of(made.name), answers=(answer,), checks=Checks(0, 0, 0))
 
 
 def _protocols(every: Mapping[int, ProgramCase], steps: Mapping[int, tuple[DiagramStep, ...]]) -> tuple[Protocol, ...]:
@@ -302,37 +325,38 @@ def _doubts(case: ProgramCase) -> tuple[str, ...]:
 
 
 def _with_witnesses(
-    result: ProgramResult,
+    subject: SubjectResult,
+    easiest: Sequence[EasiestCrash],
     taken: ProgramCase,
     looked: Sequence[Looked],
     reliances: Reliances,
     run: RunDirectory,
     environment: Environment,
     number: int,
-) -> ProgramResult:
-    """The same with a witness of each vulnerability, kept in ``run``, and with the write that it hangs on where no call
-    tells why."""
+) -> SubjectResult:
+    """Return ``subject`` with a witness of each way, by its ``easiest`` crash, kept in ``run``, and with the write that
+    it hangs on if no call tells why."""
     shown = []
-    writes = witness.named(looked[0].case) if result.vulnerabilities else ()
-    for place, one in enumerate(result.vulnerabilities, start=1):
-        assert one.easiest is not None
-        window, state = looked[one.easiest.place], one.easiest.state
-        case, causes = window.case, causes_of(window, state)
-        showing = ShownState(case, state, claim_of(taken.work, one), one.evidence, causes)
+    writes = witness.named(looked[0].case) if easiest else ()
+    for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
+        assert way.consequence is not None
+        window = looked[crash.place]
+        case, causes = window.case, causes_of(window, crash.state)
+        showing = ShownState(case, crash.state, CheckerClaim(taken.work, crash.told), way.evidence, causes)
         document: Mapping[str, Any] = witness.write(
             showing,
             environment=asdict(environment),
-            calls=_calls(taken.transcript, case, reliances, one.easiest),
+            calls=_calls(taken.transcript, case, reliances, crash),
             writes=writes,
         )
-        path = run.save_witness(f"{number:02d}-{place}-{one.consequence.value}", document)
-        told = with_its_write(one, witness.timeline_of(case, state, causes, writes))
+        path = run.save_witness(f"{number:02d}-{place}-{way.consequence.value}", document)
+        told = with_its_write(way, witness.timeline_of(case, crash.state, causes, writes))
         shown.append(replace(told, witness=path))
-    return replace(result, vulnerabilities=tuple(shown))
+    return replace(subject, answers=(replace(subject.answer, ways=tuple(shown)),))
 
 
-def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestState) -> list[ProgramCallEvent]:
-    """What the program did, and told, on the clock of the time line of ``case``."""
+def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:
+    """Return what the program did, and told, on the clock of the time line of ``case``."""
     if said.offset is None:
         return []
     start = case.plan.trace.start.seconds

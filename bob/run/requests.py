@@ -14,7 +14,7 @@ from bob.claim.expectation.language import parse as parse_expectation
 from bob.claim.expectation.syntax import Expectation
 from bob.errors import PointedError, UsageError, meant
 from bob.guest.capacity import check_device, check_jobs
-from bob.judge.tried import Trial
+from bob.judge.question import Trial
 from bob.program.pace import Pace
 from bob.program.program import Program
 from bob.run.guest_images import asked_images

@@ -8,6 +8,9 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+from bob.answer.answer import Answer
+from bob.answer.document import from_json
+from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
@@ -15,7 +18,6 @@ from bob.guest.capacity import check_jobs
 from bob.guest.given_machine import is_machine
 from bob.judge.again import told
 from bob.progress import Progress
-from bob.result import PropertyResult, Result, from_json
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
 from bob.run.parts import Here
@@ -136,7 +138,7 @@ class _SearchRun:
         elif self._asked.is_drawn:
             told_how = f"`bob witness shrink --in-place {self._directory.path}` makes the witnesses smaller"
             self._progress.step(told_how)
-        for cell in result.configurations[0].properties:
+        for cell in result.subjects[0].answers:
             self._progress.judged(cell)
         return result
 
@@ -194,8 +196,8 @@ class _SearchRun:
         """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs.
 
         Where properties are to be broken, only their witnesses are: all findings would take as long as the search."""
-        [column] = result.configurations
-        named = [cell.witness for cell in column.properties]
+        [column] = result.subjects
+        named = [cell.witness for cell in column.answers]
         if not self._asked.props:
             named += [finding.witness for finding in column.findings]
         alike = _alike([self._directory.path / path for path in named if path])
@@ -249,7 +251,7 @@ class _SearchRun:
         folders = {folder for folder, _result in done}
         tried = sum(count for folder, count in self._directory.lots() if folder in folders)
         rate = self._places * self._tried / self._busy
-        causes = {one.cause for _folder, result in done for one in result.configurations[0].findings}
+        causes = {one.cause for _folder, result in done for one in result.subjects[0].findings}
         found = f"{plural(len(_broken(done)), 'row')} broken so far, by {plural(len(causes), 'cause')}"
         words = [f"{tried:,} workloads tried", f"{60 * rate:.0f} a minute", found]
         if self._planned.together is not None:
@@ -265,7 +267,7 @@ class _SearchRun:
 
 def _broken(done: Sequence[FinishedLot]) -> set[str]:
     """The names of the rows that are broken so far."""
-    cells = chain.from_iterable(result.configurations[0].properties for _folder, result in done)
+    cells = chain.from_iterable(result.subjects[0].answers for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}
 
 
@@ -278,7 +280,7 @@ class _OfALot:
         self.expected = progress.expected
         self.observed, self.finished, self.skipped = progress.observed, progress.finished, progress.skipped
 
-    def judged(self, cell: PropertyResult) -> None:
+    def judged(self, cell: Answer) -> None:
         """Nothing."""
 
 

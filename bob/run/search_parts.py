@@ -12,10 +12,11 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Protocol
 
+from bob.answer.document import from_json
+from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
 from bob.progress import Progress
-from bob.result import Result, from_json
 from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
 from bob.run.prober import start, unfinished
 from bob.store.run_directory import RunDirectory

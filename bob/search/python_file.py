@@ -59,7 +59,7 @@ class Ran:
     refused: str = ""
 
 
-class _Told(UsageError):
+class _FileRefusal(UsageError):
     """A mistake in a file, with the line that it is in."""
 
 
@@ -210,11 +210,11 @@ class PythonFile:
         before = len(fs.performing.done)
         value = self._call(signature, fs)
         if len(fs.performing.done) != before:
-            raise _Told(f"{self.name}: signature(fs) calls {fs.done()[before]!r}", hint="it may only look at fs")
+            raise _FileRefusal(f"{self.name}: signature(fs) calls {fs.done()[before]!r}", hint="it may only look at fs")
         try:
             return value_of(value)
         except TypeError as error:
-            raise _Told(
+            raise _FileRefusal(
                 f"{self.name}: signature(fs) returned a {error}",
                 hint="bob can compare numbers and texts, and lists, tuples, dictionaries and sets of these",
             ) from None
@@ -230,19 +230,21 @@ class PythonFile:
             raise self._told(fs.stopped.error, (), fs.stopped)
         return value
 
-    def _told(self, mistake: BaseException, places: Sequence[Place] = (), raised: BaseException | None = None) -> _Told:
+    def _told(
+        self, mistake: BaseException, places: Sequence[Place] = (), raised: BaseException | None = None
+    ) -> _FileRefusal:
         """``mistake`` in one line, with the line of the file from which it was ``raised``."""
-        if isinstance(mistake, _Told):
+        if isinstance(mistake, _FileRefusal):
             return mistake
         trace = walk_tb((raised or mistake).__traceback__)
         lines = [line for frame, line in trace if frame.f_code.co_filename == self._known_as]
         place = f"{self.name}, line {lines[-1]}" if lines else self.name
         if isinstance(mistake, UsageError):
-            return _Told(f"{place}: {mistake.message}", hint=mistake.hint)
+            return _FileRefusal(f"{place}: {mistake.message}", hint=mistake.hint)
         words = str(mistake) if isinstance(mistake, RefusedCall) else f"{type(mistake).__name__}: {mistake}"
         taken = ", ".join(str(one.taken) for one in places)
         hint = f"it was run with the choices {taken} (0 is the first option)" if taken else _FORM
-        return _Told(f"{place}: {' '.join(words.split()).removesuffix(':')}", hint=hint)
+        return _FileRefusal(f"{place}: {' '.join(words.split()).removesuffix(':')}", hint=hint)
 
 
 class Choosing:

@@ -21,6 +21,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 
 from bob import documents
+from bob.answer.document import to_json
 from bob.apm.export.claims import GROUPS
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
@@ -28,7 +29,6 @@ from bob.report.comparison.compare import Kind
 from bob.report.comparison.html_page import html_page
 from bob.report.documents import to_csv, to_latex
 from bob.report.templating import SAYS, html
-from bob.result import condensed, to_json
 from bob.site import sources
 from bob.site.links import PageFault, faults
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
@@ -122,7 +122,7 @@ def _write_results(results: Results, docs: Path) -> None:
         _write(docs / RESULTS / reference.name, reference.pages(_HOME))
         downloads = docs / _DOWNLOADS
         downloads.mkdir(exist_ok=True)
-        document = documents.text(condensed(to_json(reference.saved.result)))
+        document = documents.text(to_json(reference.saved.result))
         (downloads / f"{reference.name}.json").write_bytes(documents.sealed(document))
         (downloads / f"{reference.name}.csv").write_text(to_csv(reference.columns))
         (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
@@ -132,7 +132,7 @@ def _write_results(results: Results, docs: Path) -> None:
     _write(docs, pages)
     saved = [reference.saved for reference in results.references]
     every = columns_of((one.result, one.folder) for one in saved)
-    together = [condensed(to_json(one.result)) for one in saved]
+    together = [to_json(one.result) for one in saved]
     (docs / _DOWNLOADS / "all.json").write_text(documents.text(together))
     (docs / _DOWNLOADS / "all.csv").write_text(to_csv(every))
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from bob.answer.result import SubjectResult
 from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.claims import Idiom
 from bob.apm.export.standing import ClauseReader, Standing, standing
 from bob.apm.model import ClauseFinding, Model
 from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
-from bob.judge.program_result import ProgramResult, Safety
 from bob.report.counts import explored
 from bob.report.page import PageColumn
 from bob.report.site import INDEX
@@ -184,18 +184,18 @@ def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> I
 def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
     """What the test of a program said, of each configuration."""
     for tested in results.programs:
-        if tested.found.program == name:
-            for number, result in enumerate(tested.found.results, start=1):
-                yield _of_answer(tested, number, result)
+        if tested.result.program_name == name:
+            for number, subject in enumerate(tested.result.file_systems, start=1):
+                yield _of_answer(tested, number, subject)
 
 
-def _of_answer(tested: TestedProgram, number: int, result: ProgramResult) -> IdiomAnswer:
-    harms = (f"{one.consequence.value}: {one.evidence}" for one in result.vulnerabilities)
-    evidence = (*harms, result.reason or "", f"explored: {explored(result.states)}" if explored(result.states) else "")
-    label = f"{result.configuration}, Linux {short(tested.found.kernel)}"
+def _of_answer(tested: TestedProgram, number: int, subject: SubjectResult) -> IdiomAnswer:
+    answer = subject.answer
+    harms = (f"{way.consequence.value}: {way.evidence}" for way in answer.ways if way.consequence is not None)
+    evidence = (*harms, answer.reason or "", f"explored: {explored(answer.states)}" if explored(answer.states) else "")
+    label = f"{subject.name}, Linux {short(tested.result.environment.kernel)}"
     link = f"{RESULTS}/{tested.name}/{INDEX}#answer-{number}"
-    fs = result.configuration.partition("-")[0]
-    return IdiomAnswer(fs, label, _SAFETY[result.safety], tuple(filter(None, evidence)), link)
+    return IdiomAnswer(subject.fs, label, _VERDICTS[answer.verdict], tuple(filter(None, evidence)), link)
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
@@ -237,7 +237,6 @@ _VERDICTS = {
     Verdict.UNKNOWN: Grade.UNKNOWN,
     Verdict.SKIPPED: Grade.UNMEASURED,
 }
-_SAFETY = {Safety.SAFE: Grade.YES, Safety.VULNERABLE: Grade.NO, Safety.UNKNOWN: Grade.UNKNOWN}
 _STANDINGS = {
     Standing.HELD: Grade.YES,
     Standing.SAMPLED: Grade.YES,

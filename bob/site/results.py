@@ -9,19 +9,16 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from bob import fields
+from bob.answer.result import Result
 from bob.apm.model import Model
 from bob.apm.model import load as load_model
-from bob.errors import MalformedError
-from bob.judge.program_result import Programs
-from bob.judge.program_result import from_json as programs_from_json
 from bob.report import programs_page
-from bob.report.columns import Column, columns_of
+from bob.report.columns import ShownColumn, columns_of
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.page import PageCell, PageColumn
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
-from bob.report.saved import Saved, document_of, load, result_file
+from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.site import INDEX, pages, shown_apart
 
 RESULTS = "results"
@@ -45,7 +42,7 @@ class Reference:
         return self.saved.result.environment.kernel
 
     @cached_property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ShownColumn]:
         """Its configurations."""
         return columns_of([(self.saved.result, self.saved.folder)])
 
@@ -93,12 +90,12 @@ class TestedProgram:
     """The answers for one program, and the folder that its witnesses are in; ``name`` is its folder on the site."""
 
     name: str
-    found: Programs
+    result: Result
     folder: Path
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
         """Its pages, which link to ``home``."""
-        return programs_page.pages(self.found, self.folder, home)
+        return programs_page.pages(self.result, self.folder, home)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +133,8 @@ def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
     Raises StoreError or MalformedError where a result cannot be read.
     """
     folders = sorted(reports.glob("reference/*"), key=_by_version)
-    references = [Reference(folder.name, load(folder)) for folder in folders if result_file(folder).is_file()]
-    references += [Reference(name, load(run)) for name, run in _named(runs, {one.name for one in references})]
+    references = [Reference(folder.name, load_table(folder)) for folder in folders if result_file(folder).is_file()]
+    references += [Reference(name, load_table(run)) for name, run in _named(runs, {one.name for one in references})]
     programs = [one for folder in folders if (folder / _APPS).is_file() for one in _tested(folder)]
     found = [load_model(path) for path in sorted(reports.glob(f"models/{models}/*.json"))]
     return Results(tuple(references), tuple(programs), tuple(found))
@@ -171,13 +168,5 @@ def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
 
 
 def _tested(folder: Path) -> Iterator[TestedProgram]:
-    file = folder / _APPS
-    try:
-        programs = document_of(file)["programs"]
-    except fields.MISSHAPEN as error:
-        raise MalformedError(
-            f"{file} is no list of answers for programs: {fields.said(error)}", hint="was it truncated?"
-        ) from None
-    for document in programs:
-        found = programs_from_json(document)
-        yield TestedProgram(f"{folder.name}/{_ADDRESS.sub('-', found.program)}", found, folder)
+    for saved in load_every(folder / _APPS):
+        yield TestedProgram(f"{folder.name}/{_ADDRESS.sub('-', saved.result.program_name)}", saved.result, folder)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from shutil import rmtree
 from typing import Any
 
 from bob import documents
-from bob.errors import StoreError
+from bob.answer.document import from_json
+from bob.errors import MalformedError, StoreError
 from bob.store.files import read_document
 from bob.store.lock import LOCK, writing
 
@@ -210,15 +212,10 @@ def _is_finished(path: Path) -> bool:
 
 
 def _verdicts(path: Path) -> dict[str, int]:
-    """How often each verdict is in the result: of a table's cells, a question's expectations, a program's answers."""
-    document = _result(path)
+    """Return how often each verdict is in the result; nothing if it is damaged, or not there: bob show says how."""
     try:
-        columns = document.get("configurations", ())
-        said = [cell["verdict"] for column in columns for cell in column.get("properties", ())]
-        said += [column["safety"] for column in columns if "safety" in column]
-        said += [one["verdict"] for one in document.get("expectations", ())]
-        return {verdict: said.count(verdict) for verdict in dict.fromkeys(map(str, said))}
-    except (LookupError, TypeError, AttributeError):  # it is damaged; bob show says how
+        return dict(Counter(answer.verdict.value for answer in from_json(_result(path)).answers))
+    except MalformedError:
         return {}
 
 

@@ -3,7 +3,7 @@
 ::
 
     RUN/run.json            the set's name, and the folders of its columns
-    RUN/result.json         bob.result/1, all columns that are done
+    RUN/result.json         bob.result/2, all columns that are done
     RUN/ext4-ordered/       a run directory like that of a probe (bob/store/run_directory.py)
 
 So a matrix that was stopped goes on where it was, and a column is shown, judged and replayed like any probe.
@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bob.answer.document import to_json
+from bob.answer.merge import merged, within
+from bob.answer.result import Result, Run
 from bob.errors import StoreError
-from bob.result import Result, Run, to_json
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory, empty_folder
 
@@ -65,22 +66,9 @@ class MatrixDirectory:
         """Keep and return the results of columns (by their folders) as one. It is finished when all of them are."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
-        columns = [result.configurations[0].within(folder.name) for folder, result in results]
-        first = results[0][1]
-        tools = dict.fromkeys(result.environment.mkfs_version for _folder, result in results)
-        combined = replace(
-            first,
-            run=Run(
-                self.about["id"],
-                self.about["started"],
-                finished,
-                self.about["bob"],
-                first.run.seed,
-                first.run.budget,
-            ),
-            environment=replace(first.environment, mkfs_version=", ".join(tools)),
-            configurations=tuple(columns),
-        )
+        about, first = self.about, results[0][1].run
+        run = Run(about["id"], about["started"], finished, about["bob"], first.seed, first.budget)
+        combined = merged([within(result, folder.name) for folder, result in results], run)
         write_document(self.path / "result.json", to_json(combined))
         return combined
 

@@ -9,7 +9,7 @@
                           /timeline    the bios, as the kernel's tracepoints told them
                           /recorded.json, /observed.json; /refused.json, /lost.json
     RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
-    RUN/result.json                    bob.result/1
+    RUN/result.json                    bob.result/2
     RUN/witnesses/*.json               bob.witness/1
 
 Each JSON file has its checksum in it, and those of the files that it speaks of: recorded.json of the logs, the timeline

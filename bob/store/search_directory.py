@@ -3,7 +3,7 @@
 ::
 
     RUN/run.json            what was asked (bob/search/spaces.py, bob/catalogue/request.py), and which lots there are
-    RUN/result.json         bob.result/1, all lots that are done as one column
+    RUN/result.json         bob.result/2, all lots that are done as one column
     RUN/lot-001/            a run directory like that of a probe (bob/store/run_directory.py)
     RUN/lot-001/result.json
 
@@ -18,8 +18,9 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Result
 from bob.errors import StoreError
-from bob.result import Result, from_json, to_json
 from bob.store.files import read_document, rewrite_document, write_document
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, empty_folder

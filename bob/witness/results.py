@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import lzma
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bob import documents
+from bob.answer.answer import Answer
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Finding, Result
 from bob.store.files import read_document, reading, rewrite_document, write_whole
 from bob.witness import document as witness
 from bob.workload.language import write_one
@@ -15,27 +19,57 @@ RESULT = "result.json"
 
 
 def tell_results(run: Path) -> None:
-    """Have the results in ``run``, a run directory or a reference, say of each ×, and of each finding, what its witness
-    says.
+    """Have the results in ``run``, a run directory or a reference, say of each way, and of each finding, what its
+    witness says.
 
     Raises StoreError for a result that cannot be read, MalformedError for a witness that is none.
     """
     for file in result_files(run):
-        result = _read(file)
-        # The result of a quick question has none; that of a program has vulnerabilities, and no properties.
-        for column in result.get("configurations", ()):
-            for cell in column.get("properties", column.get("vulnerabilities", ())):
-                if cell.get("witness"):
-                    cell["evidence"] = witness.read(file.parent / cell["witness"]).evidence
-            for finding in column.get("findings", ()):
-                found = witness.read(file.parent / finding["witness"])
-                operations = found.workload.operations
-                text = "; ".join(map(write_one, operations))
-                finding.update(evidence=found.evidence, workload=text, operations=len(operations))
-        if file.suffix == ".xz":
-            write_whole(file, lzma.compress(documents.sealed(documents.text(result)), preset=9))
+        document = _read(file)
+        if document.get("schema") == "bob.app/1":
+            _tell_program(document, file.parent)
         else:
-            rewrite_document(file, result)
+            document = to_json(_told(from_json(document), file.parent))
+        if file.suffix == ".xz":
+            write_whole(file, lzma.compress(documents.sealed(documents.text(document)), preset=9))
+        else:
+            rewrite_document(file, document)
+
+
+def _tell_program(document: Any, folder: Path) -> None:
+    for column in document["configurations"]:
+        for one in column["vulnerabilities"]:
+            if one.get("witness"):
+                one["evidence"] = witness.read(folder / one["witness"]).evidence
+
+
+def _told(result: Result, folder: Path) -> Result:
+    """Return ``result`` with the evidence of its witnesses, which are named from ``folder`` on."""
+
+    def evident(answer: Answer) -> Answer:
+        ways = (
+            replace(way, evidence=witness.read(folder / way.witness).evidence) if way.witness else way
+            for way in answer.ways
+        )
+        return replace(answer, ways=tuple(ways))
+
+    def smaller(finding: Finding) -> Finding:
+        if finding.witness is None:
+            return finding
+        found = witness.read(folder / finding.witness)
+        operations = found.workload.operations
+        text = "; ".join(map(write_one, operations))
+        return replace(finding, evidence=found.evidence, workload=text, operations=len(operations))
+
+    subjects = (
+        replace(
+            subject,
+            answers=tuple(map(evident, subject.answers)),
+            findings=tuple(map(smaller, subject.findings)),
+        )
+        for subject in result.subjects
+    )
+    return replace(result, subjects=tuple(subjects))
 
 
 def result_files(run: Path) -> list[Path]:

@@ -12,7 +12,7 @@ import pytest
 PROLOGUE = """
 import json, os, subprocess, sys
 from bob.agent.inside import let_go
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 
 root, elsewhere = sys.argv[1], sys.argv[2]
 let_go.ROOT, let_go.ROOTS = root, (root,)
@@ -30,7 +30,7 @@ EPILOGUE = """
 try:
     let_go.unmount_after_scripts(before)
     said = [None, None]
-except Refused as refused:
+except Denial as refused:
     said = [str(refused), refused.hint]
 print(json.dumps([said, let_go.mounts() == clean]))
 """

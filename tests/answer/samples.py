@@ -125,9 +125,10 @@ _MODELS = st.builds(
 )
 SUBJECTS = st.builds(
     SubjectResult,
-    *[TEXT] * 6,
+    *[TEXT] * 5,
     st.lists(ANSWERS, max_size=3).map(tuple),
     st.lists(_BESIDE, max_size=1).map(tuple),
+    TEXT,
     st.lists(_FINDINGS, max_size=1).map(tuple),
     COUNT,
     COUNT,

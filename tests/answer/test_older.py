@@ -16,10 +16,11 @@ from bob.answer.result import Result, SubjectResult
 from bob.claim.property.vocabulary import row_of_today
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
+from bob.schema import encode
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reports" / "reference"
 TABLES = sorted(REFERENCE.glob("*/result.json*"))
-PROGRAMS = sorted((*REFERENCE.glob("*/apps.json.xz"), *REFERENCE.glob("*/results.json.xz")))
+PROGRAMS = [Path(__file__).with_name("apps-1.json.xz"), REFERENCE / "models-of-apps-linux-6.1" / "results.json.xz"]
 
 
 def read(path: Path) -> Any:
@@ -110,7 +111,7 @@ def check_ways(old: Mapping[str, Any], subject: SubjectResult, states: str) -> N
             assert calls == [(one.number, one.words, one.stack) for one in need.calls]
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", PROGRAMS, ids=["file systems", "models"])
 def test_a_program_has_the_answers_that_it_had(path: Path) -> None:
     for old, result in every(path):
         assert result.program is not None and result.program.name == old["program"]["name"]
@@ -136,6 +137,58 @@ def test_a_program_has_the_answers_that_it_had(path: Path) -> None:
             assert [missed.evidence for missed in model.missed] == [missed["evidence"] for missed in one["missed"]]
         steps = [len(protocol["steps"]) for protocol in old.get("protocols", ())]
         assert steps == [len(protocol.steps) for protocol in result.protocols]
+
+
+QUESTIONS: Mapping[str, Any] = json.loads(Path(__file__).with_name("try-1.json").read_text())
+"""Documents that an older version wrote."""
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_has_the_answers_that_it_had(name: str) -> None:
+    old = QUESTIONS[name]
+    result = from_json(old)
+    [subject] = result.subjects
+    assert result.workload is not None
+    assert result.workload.operations == tuple(old["workload"]["operations"])
+    assert (result.workload.at.value, subject.notes) == (old["at"], tuple(old["notes"]))
+    assert (subject.name, subject.effective_mount_options) == (
+        old["configuration"]["name"],
+        old["effective_mount_options"],
+    )
+    for one, answer in zip(old["expectations"], subject.answers, strict=True):
+        told = (answer.name, answer.verdict, answer.violations, answer.reason, answer.needs_no_crash)
+        assert told == tuple(one[key] for key in ("expectation", "verdict", "violations", "reason", "needs_no_crash"))
+        assert states_of(answer.states) == whole(old["states"])
+        ways = [(way.evidence, way.states, way.witness, way.place, list(way.by_recording)) for way in answer.ways]
+        assert ways == [
+            tuple(way[key] for key in ("evidence", "violations", "witness", "finish", "by_finish"))
+            for way in one["ways"]
+        ]
+        each = [(by.verdict, by.violations, by.reason, by.needs_no_crash) for by in answer.recordings]
+        assert each == [
+            tuple(by[key] for key in ("verdict", "violations", "reason", "needs_no_crash")) for by in one["by_finish"]
+        ]
+    refused = subject.unmountable
+    assert (0 if refused is None else refused.states) == old["unmountable"]["states"]
+    unmountable = next((answer.ways for answer in subject.beside), ())
+    shown = {way.place: (way.states, way.evidence, way.witness) for way in unmountable}
+    for place, finish in enumerate(old["finishes"]):
+        recording = subject.answers[0].recordings[place]
+        assert (recording.finish, states_of(recording.states)) == (finish["name"], whole(finish["states"]))
+        assert recording.is_recorded == (finish["refused"] is None)
+        assert (None if recording.fall is None else encode(recording.fall)) == finish["fall"]
+        one = finish["unmountable"]
+        assert shown.get(place, (0, None, None)) == (one["states"], one["error"], one["witness"])
+
+
+def test_a_question_that_was_asked_after_one_finish_has_that_of_its_workload() -> None:
+    old = json.loads(json.dumps(QUESTIONS["one finish"]))
+    del old["finishes"]
+    for one in old["expectations"]:
+        del one["by_finish"]
+        for way in one["ways"]:
+            del way["finish"], way["by_finish"]
+    assert from_json(old) == from_json(QUESTIONS["one finish"])
 
 
 @pytest.mark.parametrize("path", [*TABLES, *PROGRAMS], ids=lambda path: path.parent.name)

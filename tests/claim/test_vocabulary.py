@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.document import to_json
 from bob.apm.clauses import every_clause
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
@@ -28,8 +29,7 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.errors import MalformedError
 from bob.observe.observations import ExploredState, TroubleKind
-from bob.report.saved import read_result
-from bob.result import to_json
+from bob.report.saved import load
 from bob.schema import encode
 from bob.witness import document as witness
 from bob.workload.operations import At, Workload
@@ -72,12 +72,19 @@ def test_calls_of_before_are_translated_in_clauses_of_durability(was: str, now: 
 
 
 def test_a_result_of_before_has_the_rows_of_today(tmp_path: Path) -> None:
-    found = finer(RowSet.DURABILITY)
-    [column] = found.configurations
-    older = tuple(replace(cell, name=was) for cell, was in zip(column.properties, OLD_ROWS, strict=True))
-    written = to_json(replace(found, configurations=(replace(column, properties=older),)))
-    (tmp_path / "result.json").write_text(json.dumps(written))
-    assert read_result(tmp_path) == found
+    found = to_json(finer(RowSet.DURABILITY))
+    [subject] = found["subjects"]
+    rows = [
+        {**answer["claim"], "name": was, "verdict": answer["verdict"], "states": answer["states"], "workloads": [],
+         "witness": None, "evidence": None, "reason": None}
+        for answer, was in zip(subject["answers"], OLD_ROWS, strict=True)
+    ]  # fmt: skip
+    refused = {"states": 0, "witness": None, "error": None}
+    column = {"name": "ext4", "fs": "ext4", "properties": rows, "unmountable": refused}
+    older = {**found, "schema": "bob.result/1", "configurations": [column]}
+    (tmp_path / "result.json").write_text(json.dumps(older))
+    [read] = load(tmp_path).result.subjects
+    assert [answer.name for answer in read.answers] == [answer["claim"]["name"] for answer in subject["answers"]]
 
 
 def test_a_request_of_before_asks_for_the_rows_of_today() -> None:

@@ -7,40 +7,39 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
+from bob.answer.result import UNMOUNTABLE, Allowed, Checks, Environment, Result, Run, SubjectResult, beside
 from bob.catalogue.request import Host
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
-from bob.crash.device import DeviceModel
-from bob.crash.state import CrashState
-from bob.judge.answers import Answer, Way
-from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
-from bob.judge.tried import Finished, Trial, Tried
+from bob.crash.device import DeviceModel, DeviceModelDocument
+from bob.judge.question import Trial
 from bob.program.answer import Consequence
 from bob.progress import Progress
-from bob.result import ConfigurationResult, Environment, PropertyResult, Result, Run, Unmountable
+from bob.workload.plain import WorkloadDocument
+from samples_of_programs import by_model, file_system, of_program, way
 
 
 def result(name: str = "ext4-ordered", *, unknown: bool = True) -> Result:
     """A small run: a cell that fails, one that holds, and perhaps one that is unknown."""
     states = States(812, 4096, 2**88, None)
     cells = [
-        PropertyResult(
-            "append-any",
-            "ordering",
+        Answer(
+            ClaimWords("property", "append-any", "ordering"),
             Verdict.FAILS,
             states,
-            witness="witnesses/append-any.json",
-            evidence="operation 3 (mkdir /d) is there, operation 2 (append /a) is not",
+            (Way("operation 3 (mkdir /d) is there, operation 2 (append /a) is not", 0, "witnesses/append-any.json"),),
         ),
-        PropertyResult("overwrite-any", "ordering", Verdict.HOLDS, states),
+        Answer(ClaimWords("property", "overwrite-any", "ordering"), Verdict.HOLDS, states),
     ]
     if unknown:
-        cells.append(PropertyResult("directory-op", "atomicity", Verdict.UNKNOWN, states, reason="the guest was lost"))
+        claim = ClaimWords("property", "directory-op", "atomicity")
+        cells.append(Answer(claim, Verdict.UNKNOWN, states, reason="the guest was lost"))
     return Result(
         run=Run("made-up", "2026-11-21T23:00:21Z", "2026-11-21T23:04:33Z", "0.1.0", 1, 200),
         environment=Environment("6.1.0-31-amd64", "debian-bookworm", "tcg", "virtual", "7.2.0", "9.0.0", "1.47.0"),
-        model=DeviceModel(),
-        configurations=(ConfigurationResult(name, "ext4", "", "", "rw,relatime", tuple(cells)),),
+        device_model=DeviceModelDocument.of(DeviceModel()),
+        subjects=(SubjectResult(name, "ext4", "", "", "rw,relatime", tuple(cells)),),
     )
 
 
@@ -100,11 +99,11 @@ class Work:
         progress.planned(1, 200)
         if self.raises:
             raise self.raises
-        for cell in self.result.configurations[0].properties:
+        for cell in self.result.subjects[0].answers:
             progress.judged(cell)
         return self.result, folder
 
-    def try_out(self, trial: Trial, out: Path | None, progress: Progress) -> tuple[Tried, Path]:
+    def try_out(self, trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
         self._ask((trial, out))
         progress.planned(1, trial.request.budget)
         if self.raises:
@@ -121,75 +120,76 @@ class Work:
         *,
         explores: bool,
         numbers: Any = None,
-    ) -> tuple[Programs, Path]:
+    ) -> tuple[Result, Path]:
         self._ask((program, requests, out))
         states = States(812, 4096, 2**88, None, 17)
-        lost = Vulnerability(
-            Consequence.LOST, "acknowledged data is lost", 5, 2, b"", witness="witnesses/00-1-lost.json"
-        )
-        safeties = (Safety.VULNERABLE, Safety.SAFE, Safety.UNKNOWN)
-        results = tuple(
-            ProgramResult(
-                request.configuration.name, "rw", safety, states, 1, 10, 12,
-                (lost,) if safety is Safety.VULNERABLE else (),
-                "a guest was lost" if safety is Safety.UNKNOWN else None,
+        lost = way(Consequence.LOST, "acknowledged data is lost", 5, 2, witness="witnesses/00-1-lost.json")
+        verdicts = (Verdict.FAILS, Verdict.HOLDS, Verdict.UNKNOWN)
+        subjects = [
+            file_system(
+                request.configuration.name, verdict, (lost,) if verdict is Verdict.FAILS else (), states,
+                Checks(1, 10, 12), "a guest was lost" if verdict is Verdict.UNKNOWN else None,
             )
-            for request, safety in zip(requests, safeties, strict=False)
-        )  # fmt: skip
-        gone = Predicted(Consequence.CORRUPT, "a file is gone", 2, b"", "prefix")
-        by_models = tuple(
-            ModelResult(
-                model.name, model.about, Safety.VULNERABLE if "what-if" in model.name else Safety.SAFE,
-                4, 9, 30, True, 10, 10, (gone,) if "what-if" in model.name else (),
+            for request, verdict in zip(requests, verdicts, strict=False)
+        ]  # fmt: skip
+        gone = way(Consequence.CORRUPT, "a file is gone", 2, 2, step="prefix")
+        subjects += [
+            by_model(
+                model.name, Verdict.FAILS if "what-if" in model.name else Verdict.HOLDS,
+                (gone,) if "what-if" in model.name else (),
+                Allowed(model.about, 4, 9, 30, is_all=True), Checks(0, 10, 10),
             )
             for model in models
-        )  # fmt: skip
-        return Programs(program.name, program.about, results, models=by_models), out or Path("bob-runs/made-up")
+        ]  # fmt: skip
+        return of_program(program.name, program.about, *subjects), out or Path("bob-runs/made-up")
 
     def preflight(self, program: Any, requests: Any, progress: Progress) -> list[Ready]:
         self._ask((program, requests))
         return [Ready(request.configuration.name) for request in requests]
 
-    def tried(self, trial: Trial) -> Tried:
+    def tried(self, trial: Trial) -> Result:
         """Of the expectations the first breaks, the next ones hold, and one with ``zeros`` in it is unknown."""
-        ways = tuple(Way(f"/a is wrong in way {number}", 2**number, CrashState(0)) for number in range(3))
-        answers = [
-            Answer(expectation, Verdict.UNKNOWN, reason="the guest was lost: it hung")
-            if "zeros" in expectation.text
-            else Answer(expectation, Verdict.HOLDS)
-            if place or not self.breaks
-            else Answer(expectation, Verdict.FAILS, ways[: self.breaks], needs_no_crash=self.needs_no_crash)
-            for place, expectation in enumerate(trial.expectations)
+        answers = [self._answer(trial, place, expectation.text) for place, expectation in enumerate(trial.expectations)]
+        made = trial.request.configuration
+        refused = [
+            Way("Structure needs cleaning", 3, "witnesses/unmountable.json", place)
+            for place in range(len(trial.workloads))
         ]
-        states, unmountable = (
-            States(812, 4096, 2**88, None, 17),
-            Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning"),
+        subject = SubjectResult(
+            made.name, made.fs.name, made.mkfs_options, made.mount_options, "rw,relatime", tuple(answers),
+            (beside(UNMOUNTABLE, UNMOUNTABLE, refused[:1]),), notes=("a note",),
+        )  # fmt: skip
+        return replace(
+            self.result,
+            device_model=DeviceModelDocument.of(trial.request.model),
+            subjects=(subject,),
+            workload=WorkloadDocument.of(trial.workloads[0]),
         )
-        finishes = tuple(Finished(workload.finish, states, unmountable) for workload in trial.workloads)
-        if len(finishes) > 1:  # what the first recording shows; in the others everything holds
-            others = [Answer(answer.expectation, Verdict.HOLDS) for answer in answers]
-            answers = [
-                replace(answer, each=(answer, *[other] * (len(finishes) - 1)))
-                for answer, other in zip(answers, others, strict=True)
-            ]
-        return Tried(
-            run=self.result.run,
-            environment=self.result.environment,
-            model=trial.request.model,
-            configuration=trial.request.configuration,
-            mount="rw,relatime",
-            workload=trial.workloads[0],
-            at=trial.at,
-            states=states,
-            unmountable=unmountable,
-            finishes=finishes,
-            answers=tuple(answers),
-            witnesses=tuple(
-                tuple(f"witnesses/expectation-{place}-{number}.json" for number, _way in enumerate(answer.ways[:2], 1))
-                for place, answer in enumerate(answers, 1)
-            ),
-            notes=("a note",),
+
+    def _answer(self, trial: Trial, place: int, text: str) -> Answer:
+        verdict = Verdict.HOLDS if place or not self.breaks else Verdict.FAILS
+        verdict = Verdict.UNKNOWN if "zeros" in text else verdict
+        reason = "the guest was lost: it hung" if verdict is Verdict.UNKNOWN else None
+        states = States(812, 4096, 2**88, None, 17, unmountable=3)
+        ways = tuple(
+            Way(
+                f"/a is wrong in way {number}",
+                2**number,
+                f"witnesses/expectation-{place + 1}-{number + 1}.json" if number < 2 else None,
+                by_recording=(2**number, *[0] * (len(trial.workloads) - 1)),
+            )
+            for number in range(self.breaks if verdict is Verdict.FAILS else 0)
         )
+        violations = sum(way.states for way in ways)
+        recordings = [
+            ByRecording(
+                "try", one.finish.name, Verdict.HOLDS if number else verdict, states,
+                0 if number else violations, None if number else reason,
+                self.needs_no_crash and verdict is Verdict.FAILS and not number,
+            )
+            for number, one in enumerate(trial.workloads)  # what the first recording shows; in the others all holds
+        ]  # fmt: skip
+        return Answer(ClaimWords("expectation", text), verdict, states, ways, tuple(recordings), reason)
 
     def judge_again(self, folder: Path, step: Callable[[str], None]) -> Result:
         self._ask(folder)

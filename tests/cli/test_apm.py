@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
 
+from bob.answer.document import to_json as result_to_json
+from bob.answer.result import Allowed, AskedProgram, Checks, Result
 from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
 from bob.apm.named import named_model, named_models
 from bob.catalogue.request import ProbeRequest, request_to_json
+from bob.claim.verdict import Verdict
 from bob.cli.main import run as run_bob
 from bob.errors import Exit, RecordingError, UsageError
-from bob.judge.program_result import ModelResult, Predicted, Programs, Safety
-from bob.judge.program_result import to_json as program_to_json
 from bob.program.answer import Consequence
 from bob.program.folder import shipped_programs
 from bob.program.program import ProgramDocument
@@ -27,6 +29,7 @@ from bob.schema import encode
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory
 from bob.subject import configuration
+from samples_of_programs import by_model, of_program, way
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work
@@ -290,23 +293,30 @@ added: a file is gone\
     ]  # fmt: skip
 
 
-def answered(program: Any, out: Path, models: Sequence[Model], lost: Sequence[str] = ()) -> Programs:
+def answered(program: Any, out: Path, models: Sequence[Model], lost: Sequence[str] = ()) -> Result:
     """A finished run in ``out`` by ``models``, one of which finds a vulnerability."""
-    gone = Predicted(Consequence.CORRUPT, "a file is gone", 2, b"", "prefix")
-    results = tuple(
-        ModelResult(
-            model.name, model.about, Safety.VULNERABLE if model.name == "ext4-writeback" else Safety.SAFE,
-            4, 9, 30, model.name == "ccfs", 10, 10, (gone,) if model.name == "ext4-writeback" else (),
+    gone = way(Consequence.CORRUPT, "a file is gone", 2, 2, step="prefix")
+    subjects = [
+        by_model(
+            model.name, Verdict.FAILS if model.name == "ext4-writeback" else Verdict.HOLDS,
+            (gone,) if model.name == "ext4-writeback" else (),
+            Allowed(model.about, 4, 9, 30, is_all=model.name == "ccfs"), Checks(0, 10, 10),
         )
         for model in models
-    )  # fmt: skip
+    ]  # fmt: skip
+    result = of_program(program.name, program.about, *subjects)
+    result = replace(
+        result,
+        run=replace(result.run, id="x"),
+        program=AskedProgram(program.name, program.about, program.digest, program.must_fail),
+    )
     run = RunDirectory.create(
         out, {"id": "x", "bob": "0", "started": "2026", "program": encode(ProgramDocument.of(program))}
     )
-    run.save_result(program_to_json(program, (), {}, results))
+    run.save_result(result_to_json(result))
     if program.name not in lost:
         run.note(finished="2026")
-    return Programs(program.name, program.about, (), models=results)
+    return result
 
 
 def test_an_experiment_stands_beside_what_was_published_and_is_not_done_twice(

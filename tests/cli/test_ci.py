@@ -17,10 +17,12 @@ import pytest
 from inline_snapshot import snapshot
 from packaging.specifiers import SpecifierSet
 
+from bob.answer.answer import Way
+from bob.answer.document import to_json
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.documents import opened
 from bob.errors import GuestError
-from bob.result import Result, to_json
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -157,9 +159,9 @@ def test_exit_codes(
 
 def with_verdicts(**verdicts: Verdict) -> Result:
     made = result(unknown=False)
-    [column] = made.configurations
-    cells = (replace(one, verdict=verdicts.get(one.name.replace("-", "_"), one.verdict)) for one in column.properties)
-    return replace(made, configurations=(replace(column, properties=tuple(cells)),))
+    [column] = made.subjects
+    cells = (replace(one, verdict=verdicts.get(one.name.replace("-", "_"), one.verdict)) for one in column.answers)
+    return replace(made, subjects=(replace(column, answers=tuple(cells)),))
 
 
 def test_it_says_which_cell_and_how(bob: Bob, work: Work) -> None:
@@ -175,9 +177,9 @@ def test_it_says_which_cell_and_how(bob: Bob, work: Work) -> None:
 def test_how_much_was_explored_makes_no_difference(bob: Bob, work: Work) -> None:
     put_with("table")
     made = result(unknown=False)
-    [column] = made.configurations
-    fewer = tuple(replace(one, states=replace(one.states, explored=3)) for one in column.properties)
-    work.result = replace(made, configurations=(replace(column, properties=fewer),))
+    [column] = made.subjects
+    fewer = tuple(replace(one, states=replace(one.states, explored=3)) for one in column.answers)
+    work.result = replace(made, subjects=(replace(column, answers=fewer),))
     ended = bob(*PROBE, "--expect", "table")
     assert (ended.code, ended.out.splitlines()[-1]) == (0, snapshot("2 cells expected by table: 2 as expected"))
     assert bob("compare", "--strict", "table", "table").code == 0
@@ -227,11 +229,11 @@ hint: was it truncated?
 """),
         ),
         (
-            '{"schema": "bob.result/2"}',
+            '{"schema": "bob.result/3"}',
             PROBE,
             8,
             snapshot("""\
-bob: table.json: schema 'bob.result/2' is not 'bob.result/1'
+bob: table.json: schema 'bob.result/3' is not 'bob.result/2'
 hint: is it a result document?
 """),
         ),
@@ -240,17 +242,17 @@ hint: is it a result document?
             PROBE,
             8,
             snapshot("""\
-bob: table.json: schema 'bob.apm/1' is not 'bob.result/1'
+bob: table.json: schema 'bob.apm/1' is not 'bob.result/2'
 hint: `bob apm show FILE` shows a model
 """),
         ),
         (
-            '{"schema": "bob.try/1"}',
+            json.dumps(json.loads((ROOT / "tests" / "answer" / "try-1.json").read_text())["one finish"]),
             MATRIX,
             8,
             snapshot("""\
-bob: table.json: schema 'bob.try/1' is not 'bob.result/1'
-hint: is it a result document?
+bob: table.json is the result of bob try, which has no table
+hint: bob show PATH
 """),
         ),
         (
@@ -399,9 +401,9 @@ def test_what_stopped_bob_is_an_error_on_one_line(bob: Bob, work: Work) -> None:
 @pytest.mark.usefixtures("github")
 def test_letters_that_mean_something_to_github(bob: Bob, work: Work) -> None:
     made = result("a, b: 5%", unknown=False)
-    [column] = made.configurations
-    cells = (replace(column.properties[0], evidence="50 %\r\n::error::no"),)
-    work.result = replace(made, configurations=(replace(column, properties=cells),))
+    [column] = made.subjects
+    cells = (replace(column.answers[0], ways=(Way("50 %\r\n::error::no", 1),)),)
+    work.result = replace(made, subjects=(replace(column, answers=cells),))
     [line] = annotations(bob(*PROBE).err)
     assert line.startswith("::warning title=a%2C b%3A 5%25%3A append-any::50 %25%0D%0A::error::no")
 

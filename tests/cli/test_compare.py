@@ -16,10 +16,11 @@ from xml.etree import ElementTree as Xml
 import pytest
 from inline_snapshot import snapshot
 
+from bob.answer.document import to_json
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.progress import Progress
-from bob.result import PropertyResult, Result, to_json
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
@@ -30,11 +31,11 @@ def put_with(folder: str, **verdicts: Verdict) -> None:
     """A run in ``folder`` with these verdicts (``append_any=Verdict.HOLDS``), else as the stand-in has them."""
     put(Path(folder))
     made = result(unknown=False)
-    (column,) = made.configurations
+    (column,) = made.subjects
     cells = tuple(
-        replace(cell, verdict=verdicts.get(cell.name.replace("-", "_"), cell.verdict)) for cell in column.properties
+        replace(cell, verdict=verdicts.get(cell.name.replace("-", "_"), cell.verdict)) for cell in column.answers
     )
-    changed = replace(made, configurations=(replace(column, properties=cells),))
+    changed = replace(made, subjects=(replace(column, answers=cells),))
     (Path(folder) / "result.json").write_text(json.dumps(to_json(changed)))
 
 
@@ -67,7 +68,7 @@ def test_two_configurations_of_other_names(bob: Bob) -> None:
     put_with("a")
     put_with("b", overwrite_any=FAILS)
     document = json.loads(Path("b/result.json").read_text())
-    document["configurations"][0]["name"] = "ext4 -O quota data=journal"
+    document["subjects"][0]["name"] = "ext4 -O quota data=journal"
     Path("b/result.json").write_text(json.dumps(document))
     refused = bob("compare", "a", "b")
     assert refused.code == 2 and "with --as 'ext4-ordered=ext4 -O quota data=journal'" in refused.err
@@ -144,9 +145,9 @@ hint: A has ext4-ordered; B has btrfs; compare two of them with --as ext4-ordere
 
 def test_other_properties(bob: Bob) -> None:
     made = result()
-    (column,) = made.configurations
-    for name, cells in (("a", column.properties[:1]), ("b", column.properties[1:])):
-        changed = replace(made, configurations=(replace(column, properties=cells),))
+    (column,) = made.subjects
+    for name, cells in (("a", column.answers[:1]), ("b", column.answers[1:])):
+        changed = replace(made, subjects=(replace(column, answers=cells),))
         Path(f"{name}.json").write_text(json.dumps(to_json(changed)))
     ended = bob("compare", "a.json", "b.json")
     assert ended.code == 2
@@ -179,7 +180,7 @@ hint: was it truncated?
             '{"schema": "bob.comparison/1"}',
             8,
             snapshot("""\
-bob: b.json: schema 'bob.comparison/1' is not 'bob.result/1'
+bob: b.json: schema 'bob.comparison/1' is not 'bob.result/2'
 hint: is it a result document?
 """),
         ),
@@ -212,7 +213,7 @@ hint: was it stopped? bob judge stopped judges what is finished
 
 def test_a_configuration_that_is_there_twice(bob: Bob) -> None:
     made = result()
-    twice = replace(made, configurations=made.configurations * 2)
+    twice = replace(made, subjects=made.subjects * 2)
     Path("twice.json").write_text(json.dumps(to_json(twice)))
     ended = bob("compare", "twice.json", "osdi14")
     assert (ended.code, ended.out) == (8, "")
@@ -317,14 +318,9 @@ class Tree:
 
     def _result(self, verdict: Verdict) -> None:
         made = result(unknown=False)
-        (column,) = made.configurations
-        asked = column.properties[0]
-        cell = PropertyResult(asked.name, asked.family, verdict, asked.states)
-        document = to_json(made)
-        document["configurations"][0]["properties"] = [
-            found for found in document["configurations"][0]["properties"] if found["name"] == asked.name
-        ]
-        document["configurations"][0]["properties"][0] |= {"verdict": cell.verdict.value, "witness": None}
+        (column,) = made.subjects
+        cell = replace(column.answers[0], verdict=verdict, ways=())
+        document = to_json(replace(made, subjects=(replace(column, answers=(cell,)),)))
         (self.results / f"{verdict.value}.json").write_text(json.dumps(document))
 
     def git(self, *arguments: str, code: int | None = 0) -> str:
@@ -413,19 +409,20 @@ def of_kernel(image: str) -> Result:
     made = result(unknown=False)
     if image == "debian-bookworm":
         return made
-    column = made.configurations[0]
-    cells = tuple(replace(cell, verdict=Verdict.HOLDS, evidence=None, witness=None) for cell in column.properties)
+    column = made.subjects[0]
+    cells = tuple(replace(cell, verdict=Verdict.HOLDS, ways=()) for cell in column.answers)
     environment = replace(made.environment, kernel="6.12.1-amd64", image=f"{image} (0123456789abcdef)")
-    return replace(made, environment=environment, configurations=(replace(column, properties=cells),))
+    return replace(made, environment=environment, subjects=(replace(column, answers=cells),))
 
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch, work: Work) -> Work:
     import bob.run.prober
+    import bob.store.run_directory
 
     kernels = Kernels()
     monkeypatch.setattr(bob.run.prober, "probe", kernels.probe)
-    monkeypatch.setattr(bob.run.prober, "new_identity", lambda: "new", raising=False)
+    monkeypatch.setattr(bob.store.run_directory, "new_identity", lambda: "new")
     monkeypatch.setattr("bob.image.ensure", lambda name, _step: name)
     monkeypatch.setattr("bob.image.check_kernel", lambda _image: None)
     monkeypatch.setattr("bob.image.check_file_system", lambda *_: None)

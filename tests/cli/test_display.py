@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.answer.answer import Answer, ClaimWords
 from bob.claim.verdict import Verdict
 from bob.cli.display import Bar, LineDisplay, verdict_line, watching
 from bob.cli.output import THEME, Screen, console, deliver, write_json
@@ -22,7 +23,6 @@ from bob.cli.tally import Tally, duration
 from bob.crash.coverage import States
 from bob.errors import UsageError
 from bob.progress import Earlier, EarlierPart, Silent
-from bob.result import PropertyResult
 from bob.run import timings
 from bob.run.option_values import read_size
 from bob.run.timings import (
@@ -59,8 +59,8 @@ def screen(*, terminal: bool = False) -> tuple[Screen, io.StringIO]:
     return Screen(file=file, force_terminal=terminal, width=80, theme=THEME, highlight=False, markup=False), file
 
 
-def cell(verdict: Verdict, **more: str) -> PropertyResult:
-    return PropertyResult("append-any", "ordering", verdict, States(812, 4096, 2**88), **more)
+def cell(verdict: Verdict, reason: str | None = None) -> Answer:
+    return Answer(ClaimWords("property", "append-any", "ordering"), verdict, States(812, 4096, 2**88), reason=reason)
 
 
 def test_tally() -> None:
@@ -475,7 +475,7 @@ def test_duration(seconds: float, text: str) -> None:
         (cell(Verdict.SKIPPED), "–     append-any"),
     ],
 )
-def test_a_verdict_in_a_line(result: PropertyResult, text: str) -> None:
+def test_a_verdict_in_a_line(result: Answer, text: str) -> None:
     assert verdict_line(result).plain == text
 
 

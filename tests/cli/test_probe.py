@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
+from bob.answer.document import from_json
 from bob.catalogue.probe_files import load, probe_names
 from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.errors import GuestError, MissingProgramError, UsageError
-from bob.result import from_json
 from bob.subject import configuration
 from bob.trace.recording import Completion
 from wording import text_with
@@ -121,7 +121,7 @@ def test_json_goes_where_a_link_points_and_to_what_is_no_file(bob: Bob, tmp_path
     assert bob(*PROBE, "--out", "b", "--json", "/dev/null").code == 3
 
     assert (tmp_path / "link").is_symlink()
-    assert json.loads((tmp_path / "target").read_text())["schema"] == "bob.result/1"
+    assert json.loads((tmp_path / "target").read_text())["schema"] == "bob.result/2"
 
 
 def test_quiet(bob: Bob) -> None:

@@ -14,9 +14,9 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.document import from_json, to_json
 from bob.catalogue.probe_files import load
 from bob.catalogue.request import Host, ProbeRequest
-from bob.result import from_json, to_json
 from bob.store.run_directory import no_probe
 from bob.subject import load_set
 from bob.trace.replay_log import steps
@@ -118,7 +118,7 @@ hint: was it truncated?
             "{}",
             8,
             snapshot("""\
-bob: here/result.json: schema None is not 'bob.result/1'
+bob: here/result.json: schema None is not 'bob.result/2'
 hint: is it a result document?
 """),
         ),
@@ -318,8 +318,8 @@ def test_a_set_of_ones_own(bob: Bob, work: Work) -> None:
 
 
 def test_of_several_configurations_the_table(bob: Bob, work: Work) -> None:
-    column = work.result.configurations[0]
-    work.result = replace(work.result, configurations=(column, replace(column, name="btrfs")))
+    column = work.result.subjects[0]
+    work.result = replace(work.result, subjects=(column, replace(column, name="btrfs")))
 
     ended = bob(*MATRIX, "--quiet")
 

@@ -82,9 +82,9 @@ def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
 
 @pytest.mark.parametrize(("verdict", "code"), [(Verdict.FAILS, 1), (Verdict.HOLDS, 0), (Verdict.UNKNOWN, 3)])
 def test_exit_codes(bob: Bob, work: Work, verdict: Verdict, code: int) -> None:
-    [column] = result().configurations
-    cells = tuple(replace(cell, verdict=verdict) for cell in column.properties)
-    work.result = replace(result(), configurations=(replace(column, properties=cells),))
+    [column] = result().subjects
+    cells = tuple(replace(cell, verdict=verdict) for cell in column.answers)
+    work.result = replace(result(), subjects=(replace(column, answers=cells),))
     assert bob("search", "--fs", "ext4").code == code
 
 

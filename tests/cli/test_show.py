@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from inline_snapshot import snapshot
 
-from bob.cli.show import ENDINGS
+from bob.answer.document import to_json
+from bob.cli.formats import ENDINGS
 from bob.documents import opened
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
@@ -19,7 +20,6 @@ from bob.report.page import to_html
 from bob.report.programs_page import pages as programs_pages
 from bob.report.programs_page import to_html as programs_to_html
 from bob.report.site import pages
-from bob.result import to_json
 from bob.schema import encode
 from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found
@@ -281,7 +281,7 @@ def test_answers_for_a_program(bob: Bob) -> None:
     """As text, as a page, and as several; 1 since the program is vulnerable on one of them."""
     answers, run = programs_found(Path.cwd()), "result.json"
     shown = bob("show", run)
-    assert (shown.code, shown.err) == (1, "") and answers.results[0].vulnerabilities[0].evidence in shown.out
+    assert (shown.code, shown.err) == (1, "") and answers.answers[0].ways[0].evidence in shown.out
     assert bob("show", run, "--output", "answers.txt") == Ended(1, "", "")
     assert Path("answers.txt").read_text().split() == shown.out.split()
     assert bob("show", run, "--output", "answers.html") == Ended(1, "", "")
@@ -297,10 +297,9 @@ def test_answers_for_a_program(bob: Bob) -> None:
         ended = bob("show", run, "--format", made_of, "--json", "-")
         assert (ended.code, ended.out) == (2, "")
     ended = bob("show", run, "--format", "json")
-    said = "bob: result.json is a run of bob app, whose answers are not made json"
-    assert (ended.code, ended.err.splitlines()[0]) == (2, said)
+    assert (ended.code, opened(ended.out.encode())) == (1, document)
     assert bob("show", run, "--format", "csv").out.startswith("program,kind,name,safety,type,consequences,place\n")
-    assert f"| {answers.program} | " in bob("show", run, "--format", "markdown").out
+    assert f"| {answers.program_name} | " in bob("show", run, "--format", "markdown").out
 
 
 def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> None:
@@ -324,8 +323,8 @@ hint: runs of before have none, and none is made where the calls of the program 
 
 
 def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> None:
-    document = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))
-    for one in document["programs"]:
+    programs = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))["results"]
+    for one in programs:
         if one["program"]["name"] in ("gdbm", "lmdb"):
             Path(f"{one['program']['name']}.json").write_text(json.dumps(one))
     shown = bob("show", "gdbm.json", "lmdb.json")
@@ -339,9 +338,9 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
     assert json.loads(bob("show", "gdbm.json", "lmdb.json", "--json", "-").out)["schema"] == "bob.vulnerabilities/1"
     Path("begun").mkdir()
     begun, both = bob("show", "gdbm.json", "begun", "lmdb.json"), bob("show", "gdbm.json", "lmdb.json")
-    assert (begun.code, begun.out, begun.err) == (both.code, both.out, snapshot("left out: begun has no result\n"))
+    assert (begun.code, begun.out, begun.err) == (both.code, both.out, snapshot("left out: begun has no result.json\n"))
     assert bob("show", "begun", "begun").code == 9
     ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
     assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: of several runs of bob app no junit is made"))
     whole = bob("show", str(KEPT / "apps.json.xz"))
-    assert whole.code == 1 and len(whole.out.splitlines()) > len(document["programs"]) * 3
+    assert whole.code == 1 and len(whole.out.splitlines()) > len(programs) * 3

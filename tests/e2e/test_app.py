@@ -14,17 +14,19 @@ from inline_snapshot import snapshot
 
 from bob import documents
 from bob.agent.client import Agent
+from bob.answer.answer import Cross, Way
+from bob.answer.result import Allowed, Checks, Result, SubjectResult
 from bob.apm.builtin import builtin
 from bob.apm.clauses import every_clause
 from bob.apm.model import Model, load
 from bob.apm.named import named_model
 from bob.apm.what_if import what_if
 from bob.catalogue.request import Host, ProbeRequest
-from bob.cli.ci import programs_exit
+from bob.claim.verdict import Verdict
+from bob.cli.ci import exit_of
 from bob.errors import Exit, UsageError
 from bob.image import Image
 from bob.judge.modelled import change
-from bob.judge.program_result import Cross, ModelResult, ProgramResult, Programs, Safety
 from bob.observe import explore
 from bob.observe.observations import without_numbers
 from bob.program.answer import Consequence
@@ -32,10 +34,12 @@ from bob.program.pace import Pace
 from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
+from bob.protocol.diagram import StepKind
 from bob.record import recorder
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
+from bob.report.saved import load as load_result
 from bob.resources import shipped
 from bob.run import program_recording, program_shrinker, programs
 from bob.run.agents import AnyGuests
@@ -63,11 +67,28 @@ def request(fs: str = "ext4", options: str = "") -> ProbeRequest:
     return ProbeRequest(configuration(fs, "", options), budget=60)
 
 
-def ask(program: Program, out: Path, asked: ProbeRequest | None = None) -> ProgramResult:
+def ask(program: Program, out: Path, asked: ProbeRequest | None = None) -> SubjectResult:
     answers, path = try_program(program, [asked or request()], out, Silent())
     assert path == out
-    [result] = answers.results
-    return result
+    [subject] = answers.file_systems
+    return subject
+
+
+def checks(found: SubjectResult) -> Checks:
+    """How the checker looked."""
+    assert found.checks is not None
+    return found.checks
+
+
+def allowed(found: SubjectResult) -> Allowed:
+    """How much was tried of a model."""
+    assert found.model is not None
+    return found.model
+
+
+def by_consequence(found: SubjectResult) -> dict[Consequence | None, Way]:
+    """The ways to break a program, by what they do to it."""
+    return {way.consequence: way for way in found.answer.ways}
 
 
 def scripts(workload: str, check: str = 'test -e "$1/f"', setup: str = "touch f") -> Program:
@@ -80,8 +101,8 @@ def scripts(workload: str, check: str = 'test -e "$1/f"', setup: str = "touch f"
 @pytest.mark.parametrize("name", ["rename-before-fsync", "acknowledged-before-fsync"])
 def test_a_planted_bug_is_found_and_its_witness_replays(tmp_path: Path, name: str) -> None:
     found = ask(BY_NAME[name].program(mended=False), tmp_path)
-    assert found.safety is Safety.VULNERABLE
-    for one in found.vulnerabilities:
+    assert found.answer.verdict is Verdict.FAILS
+    for one in found.answer.ways:
         assert one.witness is not None
         [shown] = replay([tmp_path / one.witness], image=None, connect=None, times=2, progress=Silent())
         assert (shown.confirmed, shown.times) == (2, 2)
@@ -106,7 +127,7 @@ def test_a_planted_bug_is_explained_by_its_calls(
     tmp_path: Path, name: str, reliance: Reliance, first: str, then: str
 ) -> None:
     found = ask(BY_NAME[name].program(mended=False), tmp_path)
-    said = {(one.explanation.reliance, one.sentence) for each in found.vulnerabilities for one in each.relied_on}
+    said = {(one.explanation.reliance, one.sentence) for each in found.answer.ways for one in each.relied_on}
     assert any(one is reliance and first in sentence and then in sentence for one, sentence in said), said
 
 
@@ -126,13 +147,13 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
     requests = [replace(request(), pace=pace) for pace in (Pace.UNDISTURBED, Pace.SLOW, Pace.BUSY)]
     models = [model(every_clause(), "too-strong"), named_model("ext4-ordered")]
     answers, _path = try_program(program, requests, tmp_path, Silent(), models)
-    assert [result.configuration for result in answers.results] == ["ext4", "ext4-slow", "ext4-busy"]
-    too_strong, derived = ({one.configuration for one in found.missed} for found in answers.models)
+    assert [subject.name for subject in answers.file_systems] == ["ext4", "ext4-slow", "ext4-busy"]
+    too_strong, derived = ({one.configuration for one in allowed(found).missed} for found in answers.models)
     assert (too_strong, derived) == ({"ext4-busy"}, set()), "what the slow pace leaves is a beginning of the program"
-    assert all(one.clauses for found in answers.models for one in found.missed)
+    assert all(one.clauses for found in answers.models for one in allowed(found).missed)
     assert not any("it is not known whether" in note for found in answers.models for note in found.notes)
-    undisturbed, slow, busy = ({one.consequence: one for one in result.vulnerabilities} for result in answers.results)
-    assert answers.results[0].safety is Safety.SAFE, undisturbed
+    undisturbed, slow, busy = map(by_consequence, answers.file_systems)
+    assert answers.file_systems[0].answer.verdict is Verdict.HOLDS, undisturbed
     assert Consequence.OTHER in slow
     assert Consequence.CORRUPT in busy
     # Since a commit comes after the file was made, too, what is there with the rename is a part of the append: zeros.
@@ -163,8 +184,8 @@ def test_something_comes_between_an_empty_mark_and_what_it_marks(tmp_path: Path)
     )
     requests = [replace(request(), pace=pace) for pace in (Pace.SLOW, Pace.BUSY)]
     answers, _path = try_program(program, requests, tmp_path, Silent())
-    for result in answers.results:
-        assert {one.consequence for one in result.vulnerabilities} == {Consequence.CORRUPT}, result.reason
+    for subject in answers.file_systems:
+        assert set(by_consequence(subject)) == {Consequence.CORRUPT}, subject.answer.reason
 
 
 @pytest.mark.long
@@ -178,9 +199,9 @@ def test_what_btrfs_commits_by_itself_every_thirty_seconds_is_waited_for(tmp_pat
     )
     requests = [replace(request("btrfs"), pace=pace) for pace in (Pace.SLOW, Pace.SLOWER)]
     answers, _path = try_program(program, requests, tmp_path, Silent())
-    slow, slower = answers.results
-    assert (slow.safety, slower.safety) == (Safety.SAFE, Safety.VULNERABLE)
-    assert {one.consequence for one in slower.vulnerabilities} == {Consequence.CORRUPT}
+    slow, slower = answers.file_systems
+    assert (slow.answer.verdict, slower.answer.verdict) == (Verdict.HOLDS, Verdict.FAILS)
+    assert set(by_consequence(slower)) == {Consequence.CORRUPT}
 
 
 @pytest.mark.parametrize("fs", ["btrfs", pytest.param("reiserfs", marks=pytest.mark.long)])
@@ -194,9 +215,9 @@ def test_on_a_busy_machine_what_a_call_did_is_committed_before_the_next(tmp_path
         "true",
     )
     answers, _path = try_program(program, [replace(request(fs), pace=Pace.BUSY)], tmp_path, Silent())
-    [busy] = answers.results
-    assert {one.consequence for one in busy.vulnerabilities} == {Consequence.CORRUPT}, busy
-    assert busy.windows == 4 and busy.checks > 4
+    [busy] = answers.file_systems
+    assert set(by_consequence(busy)) == {Consequence.CORRUPT}, busy
+    assert checks(busy).windows == 4 and checks(busy).runs > 4
 
 
 def test_the_model_of_btrfs_allows_a_rename_over_a_file_before_its_data(tmp_path: Path) -> None:
@@ -209,16 +230,16 @@ def test_the_model_of_btrfs_allows_a_rename_over_a_file_before_its_data(tmp_path
     derived = load(shipped("reports/models") / "osdi14-linux-6.1" / "btrfs.json")
     requests = [replace(request("btrfs"), pace=Pace.BUSY)]
     answers, _path = try_program(program, requests, tmp_path, Silent(), [derived])
-    [busy], [model_of_btrfs] = answers.results, answers.models
-    assert {one.consequence for one in busy.vulnerabilities} == {Consequence.CORRUPT}
-    assert not model_of_btrfs.missed
-    assert [one.cross for one in model_of_btrfs.vulnerabilities] == [Cross.CONFIRMED]
+    [busy], [model_of_btrfs] = answers.file_systems, answers.models
+    assert set(by_consequence(busy)) == {Consequence.CORRUPT}
+    assert not allowed(model_of_btrfs).missed
+    assert [one.cross for one in model_of_btrfs.answer.ways] == [Cross.CONFIRMED]
 
 
 def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
     """What it says stays, no more writes are off a clean prefix, and the story has the decisive write and the calls."""
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
-    for one in found.vulnerabilities:
+    for one in found.answer.ways:
         path = tmp_path / (one.witness or "")
         before = witness.read(path)
         [smaller] = shrink([path], image=None, connect=None, budget=30, progress=Silent())
@@ -236,7 +257,7 @@ def test_a_witness_of_a_program_is_shrunk_and_replays(tmp_path: Path) -> None:
 
 def test_a_witness_whose_program_was_mended_does_not_show_again(tmp_path: Path) -> None:
     planted = BY_NAME["acknowledged-before-fsync"]
-    [one, *_] = ask(planted.program(mended=False), tmp_path).vulnerabilities
+    [one, *_] = ask(planted.program(mended=False), tmp_path).answer.ways
     path = tmp_path / (one.witness or "")
     document = documents.opened(path.read_bytes())
     mended = encode(ProgramDocument.of(planted.program(mended=True)))
@@ -248,8 +269,8 @@ def test_a_witness_whose_program_was_mended_does_not_show_again(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["rename-before-fsync"])
 def test_its_mended_twin_is_not_accused(tmp_path: Path, name: str) -> None:
     found = ask(BY_NAME[name].program(mended=True), tmp_path)
-    assert found.safety is Safety.SAFE
-    assert found.states.explored > 1 and found.windows == 2 and found.trees > 2
+    assert found.answer.verdict is Verdict.HOLDS
+    assert found.answer.states.explored > 1 and checks(found).windows == 2 and checks(found).trees > 2
 
 
 def test_a_window_at_which_the_agent_failed_is_explored_by_another_guest(
@@ -267,15 +288,15 @@ def test_a_window_at_which_the_agent_failed_is_explored_by_another_guest(
 
     monkeypatch.setattr(explore, "_explore", fail_once)
     found = ask(BY_NAME["rename-before-fsync"].program(mended=True), tmp_path, replace(request(), host=Host(None, 1)))
-    assert (found.safety, found.reason, found.windows) == (Safety.SAFE, None, 2)
+    assert (found.answer.verdict, found.answer.reason, checks(found).windows) == (Verdict.HOLDS, None, 2)
     assert len(agents) == 3 and agents[0] is not agents[1] and agents[1] is agents[2]
 
 
 def test_an_output_counts_from_when_it_was_told(tmp_path: Path) -> None:
     """Told, then synced: the loss shows only to the checker that is told of the output before the sync."""
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
-    lost = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
-    assert [one.told for one in lost] == [b"saved\n"]
+    lost = [one for one in found.answer.ways if one.consequence is Consequence.LOST]
+    assert [one.output for one in lost] == [b"saved\n"]
 
 
 def test_a_server_that_the_checker_starts_is_gone_before_the_next_state(tmp_path: Path) -> None:
@@ -288,7 +309,7 @@ sleep 1000 & echo $! > /root/alive
 """
     )
     found = ask(scripts("touch g; sync .", check), tmp_path)
-    assert found.safety is Safety.SAFE and found.checks > 1
+    assert found.answer.verdict is Verdict.HOLDS and checks(found).runs > 1
 
 
 def test_a_program_may_run_as_another_user(tmp_path: Path) -> None:
@@ -297,14 +318,14 @@ def test_a_program_may_run_as_another_user(tmp_path: Path) -> None:
     check = LIBRARY + f"[ -e f ] || exit 1\n{nobody} cat mine/data > /dev/null || corrupt 'it cannot be read'"
     setup = "touch f; mkdir mine; echo old > mine/data; chown -R 65534 mine"
     found = ask(scripts(f"{nobody} sh -c 'echo new > mine/new; mv mine/new mine/data; sync'", check, setup), tmp_path)
-    assert found.safety is Safety.SAFE and found.checks > 1
+    assert found.answer.verdict is Verdict.HOLDS and checks(found).runs > 1
 
 
 def test_a_checker_does_not_see_what_another_one_left_in_tmp(tmp_path: Path) -> None:
     check = LIBRARY + "[ -e f ] || exit 1\nfor name in /tmp/left /dev/shm/left; do\n"
     check += '[ ! -e $name ] || corrupt "$name is left"\ntouch $name\ndone'
     found = ask(scripts("touch /tmp/left g; sync .", check), tmp_path)
-    assert found.safety is Safety.SAFE and found.checks > 1
+    assert found.answer.verdict is Verdict.HOLDS and checks(found).runs > 1
 
 
 @pytest.mark.parametrize(
@@ -348,8 +369,8 @@ def test_a_checker_that_answers_by_chance_is_not_believed(tmp_path: Path) -> Non
     check = LIBRARY + "[ -e f ] || exit 1\nn=$(cat /root/n 2>/dev/null || echo 0)\necho $((n + 1)) > /root/n\n"
     check += 'case $2 in *) [ "$n" -lt 3 ] || [ $((n % 2)) = 0 ] || lost "by chance" ;; esac'
     found = ask(scripts("for n in 1 2 3 4; do touch g$n; sync .; done", check), tmp_path)
-    assert found.safety is Safety.UNKNOWN
-    assert "contradicts itself" in (found.reason or "")
+    assert found.answer.verdict is Verdict.UNKNOWN
+    assert "contradicts itself" in (found.answer.reason or "")
 
 
 def test_trees_that_differ_in_what_no_property_asks_about_are_two(tmp_path: Path) -> None:
@@ -361,7 +382,7 @@ def test_trees_that_differ_in_what_no_property_asks_about_are_two(tmp_path: Path
         scripts("rm n; mkfifo n; sync; chmod 700 .; sync; rm n; mknod n c 1 3; sync; chmod 755 .; sync", check, MADE),
         tmp_path,
     )
-    assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
+    assert set(by_consequence(found)) == {Consequence.CORRUPT, Consequence.LOST}
 
 
 def test_what_is_far_in_a_file_and_flags_and_times_to_come_make_trees_of_their_own(tmp_path: Path) -> None:
@@ -379,7 +400,7 @@ def test_what_is_far_in_a_file_and_flags_and_times_to_come_make_trees_of_their_o
         '[ "$there" = o ] || [ "$there" = n ] || corrupt "$there is far in the file"'
     )
     found = ask(scripts(workload, check, f"touch f; write() {{ {write}; }}; write o; truncate -s 6G far"), tmp_path)
-    assert {one.consequence for one in found.vulnerabilities} == {Consequence.CORRUPT, Consequence.LOST}
+    assert set(by_consequence(found)) == {Consequence.CORRUPT, Consequence.LOST}
     assert not found.notes or not any("contradicts" in note for note in found.notes)
 
 
@@ -395,15 +416,15 @@ def test_what_scripts_leave_mounted_is_taken_away(tmp_path: Path) -> None:
         '! mountpoint -q m || corrupt mounted\n[ -z "$(losetup -a | grep /image)" ] || corrupt loop\n'
     )
     found = ask(scripts(leave + "mount --bind . .; touch g; sync", check + leave + "exit 0", setup), tmp_path)
-    assert (found.safety, found.reason) == (Safety.SAFE, None)
-    assert found.checks > 1
+    assert (found.answer.verdict, found.answer.reason) == (Verdict.HOLDS, None)
+    assert checks(found).runs > 1
 
 
 def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> None:
     edits = "printf '%s\\n' a hello . 'w g' q | ed -s > /dev/null; sync .; echo saved"
     program = scripts(edits, setup="ed --version && touch f")
     found = ask(replace(program, packages=("ed",)), tmp_path)
-    assert found.safety is Safety.SAFE
+    assert found.answer.verdict is Verdict.HOLDS
     assert "changed, and not synced when the program last told something: /g" in found.notes
 
 
@@ -416,14 +437,14 @@ def test_a_package_that_is_not_there_is_named() -> None:
 POSIX = model(LETTER_OF_POSIX, "letter-of-posix")
 
 
-def by_models(program: Program, out: Path, *models: Model, explores: bool = False) -> Programs:
+def by_models(program: Program, out: Path, *models: Model, explores: bool = False) -> Result:
     answers, _path = try_program(program, [request()], out, Silent(), models, explores=explores)
-    assert [one.model for one in answers.models] == [one.name for one in models]
+    assert [one.name for one in answers.models] == [one.name for one in models]
     return answers
 
 
-def kinds(found: ModelResult) -> set[str]:
-    return {relied.kind for one in found.vulnerabilities for relied in one.relied_on}
+def kinds(found: SubjectResult) -> set[str]:
+    return {relied.kind for one in found.answer.ways for relied in one.relied_on}
 
 
 def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is_safe(tmp_path: Path) -> None:
@@ -432,16 +453,19 @@ def test_a_model_finds_a_planted_bug_unless_it_forbids_it_and_the_mended_twin_is
     unsafe = what_if(builtin("ext4-o"), ["-safe rename"], "no-safe-rename").after
     models = (POSIX, builtin("ext4-o"), unsafe)
     weak, safe_rename, changed = by_models(planted.program(mended=False), tmp_path / "1", *models).models
-    assert (weak.safety, safe_rename.safety) == (Safety.VULNERABLE, Safety.SAFE)
+    assert (weak.answer.verdict, safe_rename.answer.verdict) == (Verdict.FAILS, Verdict.HOLDS)
     asked = change(planted.name, safe_rename, changed)
     assert asked.added and not asked.mended and kinds(changed) == {"ordering: safe rename"}
     assert "ordering: safe rename" in kinds(weak)
-    [one] = [one for one in weak.vulnerabilities if "f is there, and is not new" in one.evidence and not one.told]
+    [one] = [one for one in weak.answer.ways if "f is there, and is not new" in one.evidence and not one.told]
     assert any("workload: append 4 bytes at 0 of /tmp" in relied.sentence for relied in one.relied_on)
-    assert weak.is_all and safe_rename.is_all and weak.trees > safe_rename.trees > 3
-    assert safe_rename.checks < safe_rename.trees, "what the checker said of a tree is known to the next model"
+    assert allowed(weak).is_all and allowed(safe_rename).is_all
+    assert checks(weak).trees > checks(safe_rename).trees > 3
+    assert checks(safe_rename).runs < checks(safe_rename).trees, (
+        "what the checker said of a tree is known to the next model"
+    )
     for found in by_models(planted.program(mended=True), tmp_path / "2", POSIX, builtin("ext4-o")).models:
-        assert (found.safety, found.is_all, found.vulnerabilities) == (Safety.SAFE, True, ())
+        assert (found.answer.verdict, allowed(found).is_all, found.answer.ways) == (Verdict.HOLDS, True, ())
 
 
 @pytest.mark.parametrize(
@@ -458,7 +482,7 @@ def test_a_flaw_is_named_by_its_type_its_calls_and_their_lines_and_the_twin_is_n
     """bench/planted.py --models asks it of all pairs."""
     pair = IN_C[name]
     [found] = by_models(pair.program(mended=mended), tmp_path, model_of(pair)).models
-    assert fault(pair, found, mended=mended) == "" and found.is_all
+    assert fault(pair, found, mended=mended) == "" and allowed(found).is_all
 
 
 def stripped(packages: tuple[str, ...] = ()) -> Program:
@@ -480,7 +504,7 @@ def stripped(packages: tuple[str, ...] = ()) -> Program:
 def appends_of(program: Program, out: Path) -> set[str]:
     """What is said of the program's append, with the function that made it."""
     [found] = by_models(program, out, POSIX).models
-    said = {relied.sentence for one in found.vulnerabilities for relied in one.relied_on}
+    said = {relied.sentence for one in found.answer.ways for relied in one.relied_on}
     return {words for sentence in said for words in sentence.split("‘") if words.startswith("workload: append 4 bytes")}
 
 
@@ -531,7 +555,7 @@ def test_without_frames_a_witness_is_shrunk_as_well(tmp_path: Path, monkeypatch:
     fail_to_look(how, monkeypatch)
     found = ask(BY_NAME["acknowledged-before-fsync"].program(mended=False), tmp_path)
     assert "the frames of the calls are not known: no function is named" in found.notes
-    path = tmp_path / (found.vulnerabilities[0].witness or "")
+    path = tmp_path / (found.answer.ways[0].witness or "")
     [smaller] = shrink([path], image=None, connect=None, budget=10, progress=Silent())
     assert smaller.document is not None
 
@@ -550,21 +574,21 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(
     program = BY_NAME["acknowledged-before-fsync"].program(mended=False)
     requests = [request(), replace(request(), pace=Pace.SLOW)]
     answers, _path = try_program(program, requests, tmp_path, Silent(), [POSIX])
-    [real, slow], [found] = answers.results, answers.models
-    [lost] = [one for one in found.vulnerabilities if one.consequence is Consequence.LOST]
-    assert (slow.safety, slow.reason) == (
-        Safety.UNKNOWN,
+    [real, slow], [found] = answers.file_systems, answers.models
+    [lost] = [one for one in found.answer.ways if one.consequence is Consequence.LOST]
+    assert (slow.answer.verdict, slow.answer.reason) == (
+        Verdict.UNKNOWN,
         snapshot("cannot be explored at this pace: workload failed (1): it gave up"),
     )
-    assert lost.crossed == {real.configuration: Cross.CONFIRMED, slow.configuration: Cross.OPEN}
-    assert lost.told == b"saved\n" and found.is_all
-    assert not found.missed
-    document = json.loads((tmp_path / "result.json").read_text())
-    assert document["models"][0]["vulnerabilities"]
-    [protocol] = document["protocols"]
-    assert protocol["configuration"] == real.configuration
-    steps = [(step["kind"], step.get("told", "")) for step in protocol["steps"]]
-    assert ("sync", "") in steps and ("told", "saved\n") in steps
+    assert lost.crossed == {real.name: Cross.CONFIRMED, slow.name: Cross.OPEN}
+    assert lost.output == b"saved\n" and allowed(found).is_all
+    assert not allowed(found).missed
+    kept = load_result(tmp_path).result
+    assert kept.subjects == answers.subjects and kept.models[0].answer.ways
+    [protocol] = kept.protocols
+    assert protocol.configuration == real.name
+    steps = [(step.kind, step.told) for step in protocol.steps]
+    assert (StepKind.SYNC, "") in steps and (StepKind.TOLD, "saved\n") in steps
     assert "must be durable by then" in picture(answers, is_dot=True)
 
 
@@ -572,28 +596,29 @@ def test_a_model_that_promises_too_much_is_told_by_the_disk(tmp_path: Path) -> N
     """It says that each call is durable when it has returned: ext4 leaves trees that it does not allow."""
     program = BY_NAME["no-fsync"].program(mended=False)
     answers = by_models(program, tmp_path / "1", model(every_clause(), "too-strong"), explores=True)
-    [real], [found] = answers.results, answers.models
-    assert (real.safety, found.safety) == (Safety.VULNERABLE, Safety.SAFE)
-    [missed] = found.missed
+    [real], [found] = answers.file_systems, answers.models
+    assert (real.answer.verdict, found.answer.verdict) == (Verdict.FAILS, Verdict.HOLDS)
+    [missed] = allowed(found).missed
     assert missed.evidence.startswith("lost acknowledged data") and not missed.is_wrong
-    kernel = json.loads((tmp_path / "1" / "result.json").read_text())["environment"]["kernel"]
+    kernel = answers.environment.kernel
     derived = named_model("ext4-ordered")
     derived = replace(derived, source={**derived.source, "kernels": [kernel]})
     wrong = replace(derived, name="wrong", findings=model(every_clause()).findings)
     answers = by_models(program, tmp_path / "2", wrong, derived, explores=True)
-    assert [[one.is_wrong for one in found.missed] for found in answers.models] == [[True], []]
-    assert programs_exit(answers) is Exit.CONTRADICTED
+    assert [[one.is_wrong for one in allowed(found).missed] for found in answers.models] == [[True], []]
+    assert exit_of([answers]) is Exit.CONTRADICTED
 
     # Where models have their answers elsewhere, as on a cluster, what is left here is held against them all the same.
     elsewhere, _path = try_program(program, [request()], tmp_path / "3", Silent(), [wrong, derived], answers=False)
-    assert [[one.is_wrong for one in found.missed] for found in elsewhere.models] == [[True], []]
-    assert elsewhere.results[0].safety is Safety.VULNERABLE and not any(one.trees for one in elsewhere.models)
+    assert [[one.is_wrong for one in allowed(found).missed] for found in elsewhere.models] == [[True], []]
+    assert elsewhere.file_systems[0].answer.verdict is Verdict.FAILS
+    assert not any(checks(one).trees for one in elsewhere.models)
 
 
 def test_what_is_stored_through_a_mapping_is_held_against_a_model(tmp_path: Path) -> None:
     pair = IN_C["header-ahead-of-a-store"]
     [found] = by_models(pair.program(mended=False), tmp_path, model_of(pair)).models
-    assert fault(pair, found, mended=False) == "" and found.is_all
+    assert fault(pair, found, mended=False) == "" and allowed(found).is_all
     assert "what it stores through mappings counts as stored just before its next call" in found.notes
 
 
@@ -626,8 +651,8 @@ def test_logs_of_a_program_are_not_in_the_states_of_a_model(tmp_path: Path) -> N
         by_models(replace(program, logs=("l*g",)), tmp_path / "2", POSIX).models,
     )
     assert "2 calls on its logs are not in these states: l*g" in found.notes
-    assert found.operations == plain[0].operations - 2 and found.is_all
-    assert found.trees < plain[0].trees
+    assert allowed(found).operations == allowed(plain[0]).operations - 2 and allowed(found).is_all
+    assert checks(found).trees < checks(plain[0]).trees
 
 
 def test_calls_are_on_the_files_that_the_kernel_means(tmp_path: Path) -> None:
@@ -656,7 +681,7 @@ os.unlink('../f')
     program = scripts(f'python3 -c "{calls}"; echo log > /tmp/elsewhere; echo saved', 'test -e "$1/l"', setup)
     answers = by_models(program, tmp_path, POSIX)
     [found] = answers.models
-    assert found.reason is None and found.is_all
+    assert found.answer.reason is None and allowed(found).is_all
     assert "a call on files elsewhere is not in these states: /tmp/elsewhere" in found.notes
     steps = [(step.verb, step.path, step.more) for step in answers.protocols[0].steps if not step.told]
     assert sorted(steps) == [
@@ -683,7 +708,7 @@ for n in range(9):
 """
     program = scripts(f'python3 -c "{store}"', setup="touch f; echo text > g")
     [found] = by_models(program, tmp_path, POSIX).models
-    assert (found.safety, found.reason) == (Safety.UNKNOWN, snapshot("not traced: mmap of /g"))
+    assert (found.answer.verdict, found.answer.reason) == (Verdict.UNKNOWN, snapshot("not traced: mmap of /g"))
 
 
 def test_a_built_tree_has_all_that_a_checker_can_see(tmp_path: Path) -> None:
@@ -702,5 +727,6 @@ exit 0
     )
     setup = "echo text > a; chmod 640 a; chown 1:2 a; mkdir d; ln a d/b; ln -s a l; mkfifo p; chmod 750 .; chown 7 ."
     [found] = by_models(scripts("touch f; sync .; echo done", check, setup), tmp_path, POSIX).models
-    assert (found.safety, found.reason, found.is_all) == (Safety.SAFE, None, True)
-    assert found.checks > found.trees > 1
+    answer = found.answer
+    assert (answer.verdict, answer.reason, allowed(found).is_all) == (Verdict.HOLDS, None, True)
+    assert checks(found).runs > checks(found).trees > 1

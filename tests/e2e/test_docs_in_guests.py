@@ -14,15 +14,12 @@ import pytest
 from inline_snapshot import snapshot
 
 import bob
+from bob.answer.document import from_json
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.cli.main import run as typed
 from bob.errors import Exit
-from bob.judge.program_result import Safety
-from bob.judge.program_result import from_json as programs_from_json
-from bob.judge.tried import Tried, from_json
 from bob.program.answer import Consequence
-from bob.report.saved import programs
-from bob.result import Result
 from bob.store.files import read_document
 
 pytestmark = pytest.mark.vm
@@ -60,8 +57,8 @@ def test_a_file_system_of_ones_own_is_a_file(tmp_path: Path, monkeypatch: pytest
     assert typed(["probe", "--fs", "./minix.toml", *asked, "--out", "run"]) == Exit.DONE
     Path("minix.toml").unlink()  # from here on, the run says what it was
     found = bob.load("run").result
-    [column] = found.configurations
-    cells = {cell.name: cell for cell in column.properties}
+    [column] = found.subjects
+    cells = {cell.name: cell for cell in column.answers}
     assert column.fs == column.name == "minix" and set(cells) == {"directory-op"}
     assert all(cell.verdict is Verdict.FAILS and cell.witness for cell in cells.values())
     refused = [read_document(path)["reason"] for path in tmp_path.glob("run/workloads/*/refused.json")]
@@ -82,8 +79,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def judged(result: Result) -> list[tuple[str, str, Verdict]]:
     """What is said of each recording, by its name and finish."""
-    [cell] = result.configurations[0].properties
-    return [(one.name, one.finish, one.verdict) for one in cell.workloads]
+    [cell] = result.subjects[0].answers
+    return [(one.name, one.finish, one.verdict) for one in cell.recordings]
 
 
 def test_python_probes_as_the_command_line_does(mine: str) -> None:
@@ -99,9 +96,9 @@ def test_python_probes_as_the_command_line_does(mine: str) -> None:
     assert documents[0] == documents[1]
 
 
-def answered(tried: Tried) -> list[tuple[str, Verdict, set[str]]]:
+def answered(result: Result) -> list[tuple[str, Verdict, set[str]]]:
     """The answer to each expectation."""
-    return [(one.expectation.text, one.verdict, {way.evidence for way in one.ways}) for one in tried.answers]
+    return [(one.name, one.verdict, {way.evidence for way in one.ways}) for one in result.answers]
 
 
 def test_python_tries_as_the_command_line_does(mine: str) -> None:
@@ -110,24 +107,24 @@ def test_python_tries_as_the_command_line_does(mine: str) -> None:
     asked = ["try", "--fs", "ext4", operations, *options, "--json", "typed.json", "--quiet"]
     assert typed(asked) == Exit.DIFFERENT
     called = bob.try_(operations, expected, fs="ext4")
-    assert answered(called) == answered(from_json(json.loads(Path("typed.json").read_bytes())))
+    assert answered(called.result) == answered(from_json(json.loads(Path("typed.json").read_bytes())))
     assert [one.verdict for one in called.answers] == [Verdict.FAILS, Verdict.HOLDS]
-    assert (Path("bob-runs") / called.run.id / called.witnesses[0][0]).is_file()
+    assert (called.folder / str(called.answers[0].witness)).is_file()
 
 
 @pytest.mark.long
 def test_python_asks_for_a_program_as_the_command_line_does(mine: str) -> None:
     asked = ["app", "replace-rename", "--fs", "ext4", "--pace", "undisturbed", "--json", "typed.json", "--quiet"]
     assert typed(asked) == Exit.DIFFERENT
-    found = programs_from_json(json.loads(Path("typed.json").read_bytes()))
-    called, run = bob.app("replace-rename", fs="ext4", pace="undisturbed", out="called")
-    kept = programs(run)
-    assert run == Path("called") and kept is not None
-    for one in (found, called):
-        [result] = one.results
-        assert [result.configuration, result.safety] == ["ext4", Safety.VULNERABLE]
-        assert {vulnerability.consequence for vulnerability in result.vulnerabilities} == {Consequence.LOST}
-    assert [one.safety for one in kept.results] == [Safety.VULNERABLE]
+    found = from_json(json.loads(Path("typed.json").read_bytes()))
+    called = bob.app("replace-rename", fs="ext4", pace="undisturbed", out="called")
+    assert called.folder == Path("called")
+    for one in (found, called.result):
+        [subject] = one.file_systems
+        assert (subject.name, subject.answer.verdict) == ("ext4", Verdict.FAILS)
+        assert {way.consequence for way in subject.answer.ways} == {Consequence.LOST}
+        assert one.program == called.result.program
+    assert bob.load("called").result == called.result
 
 
 INTERRUPTED = """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bob.answer.answer import Answer
 from bob.apm.clauses import clause_of
 from bob.apm.model import ClauseStatus, save
 from bob.apm.model import load as load_model
@@ -22,7 +23,6 @@ from bob.judge.again import judge_again
 from bob.observe.observations import TroubleKind
 from bob.progress import Silent
 from bob.report.grids import grids
-from bob.result import PropertyResult
 from bob.run.prober import probe, resume, start
 from bob.run.replay import replay
 from bob.run.shrink import shrink
@@ -33,20 +33,20 @@ from claims import own
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 
 
-def ask(out: Path, rows: RowSet, *properties: str) -> list[PropertyResult]:
+def ask(out: Path, rows: RowSet, *properties: str) -> list[Answer]:
     """The cells of ext4 for these properties, judged twice."""
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), properties, budget=30, rows=rows)
     result, _path = probe(request, out, Silent())
-    [column] = result.configurations
-    assert judge_again(out).configurations == result.configurations
+    [column] = result.subjects
+    assert judge_again(out).subjects == result.subjects
     assert sum(len(grid.cells) for grid in grids(column)) == len(properties)
-    return list(column.properties)
+    return list(column.answers)
 
 
 def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path) -> None:
     synced, returned = ask(tmp_path / "run", RowSet.DURABILITY, "fsync-file.data", "returned.data")
     assert (synced.verdict, returned.verdict) == (Verdict.HOLDS, Verdict.FAILS)
-    assert synced.states.explored > len(synced.workloads)
+    assert synced.states.explored > len(synced.recordings)
     assert "operation 1 (write /d/a 0 4096) had returned, but nothing of it is there" in (returned.evidence or "")
     assert returned.witness is not None
     witness = tmp_path / "run" / returned.witness
@@ -63,7 +63,7 @@ def test_an_fsync_makes_durable_what_a_write_that_returned_is_not(tmp_path: Path
 def test_an_append_is_not_persisted_before_a_later_rename_of_its_file(tmp_path: Path) -> None:
     [cell] = ask(tmp_path / "run", RowSet.PAIRS, "append-then-rename.same-file")
     assert cell.verdict is Verdict.FAILS
-    assert {workload.finish for workload in cell.workloads} == {"natural", "natural 2.5"}
+    assert {workload.finish for workload in cell.recordings} == {"natural", "natural 2.5"}
     assert "survived; nothing of operation 1 (append /d/f 4096), issued earlier, is there" in (cell.evidence or "")
 
 
@@ -79,10 +79,10 @@ def test_a_new_probe_finds_what_ext4_reorders(tmp_path: Path, monkeypatch: pytes
     file.unlink()
 
     result, _path = resume(folder, ANYWHERE, Silent())
-    [cell] = result.configurations[0].properties
+    [cell] = result.subjects[0].answers
     assert (cell.name, cell.verdict, cell.witness) == ("mine", Verdict.FAILS, "witnesses/mine.json")
     assert "rename /d/config.new /d/config" in (cell.evidence or "")
-    assert judge_again(folder).configurations == result.configurations
+    assert judge_again(folder).subjects == result.subjects
 
     elsewhere = (folder / "witnesses" / "mine.json").rename(tmp_path / "sent.json")
     [again] = replay([elsewhere], image=None, connect=None, times=1, progress=Silent())
@@ -141,11 +141,12 @@ def test_what_vfat_is_warned_of_shows_again_from_its_witness(tmp_path: Path) -> 
     file.write_text(MOVED)
     request = ProbeRequest(configuration("vfat"), probes=(load(file),), budget=40)
     result, path = probe(request, tmp_path / "run", Silent())
-    [column] = result.configurations
-    assert column.troubles
-    assert {trouble.kind for trouble in column.troubles} <= set(TroubleKind)
-    witnesses = [path / trouble.witness for trouble in column.troubles]
-    assert [read(one).claim for one in witnesses] == [Sound(trouble.kind) for trouble in column.troubles]
+    [column] = result.subjects
+    troubles = list(column.troubles())
+    assert troubles
+    assert {kind for kind, _way in troubles} <= set(TroubleKind)
+    witnesses = [path / str(way.witness) for _kind, way in troubles]
+    assert [read(one).claim for one in witnesses] == [Sound(kind) for kind, _way in troubles]
     again = list(replay(witnesses, image=None, connect=None, times=2, progress=Silent()))
     assert [one.confirmed for one in again] == [2] * len(witnesses)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from bob.answer.answer import Answer
+from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
@@ -17,7 +19,6 @@ from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.result import PropertyResult, Result
 from bob.run.prober import probe
 from bob.run.replay import replay
 from bob.story.timeline import Fate
@@ -45,7 +46,7 @@ class Watch(Silent):
             self.times -= 1
             self.each()
 
-    def judged(self, cell: PropertyResult) -> None:
+    def judged(self, cell: Answer) -> None:
         self.cells.append(cell.name)
 
 
@@ -64,9 +65,9 @@ def ask(
     return result
 
 
-def cells(result: Result) -> dict[str, PropertyResult]:
+def cells(result: Result) -> dict[str, Answer]:
     """The cells by the shipped property's name."""
-    return {cell.name.removeprefix("my-"): cell for cell in result.configurations[0].properties}
+    return {cell.name.removeprefix("my-"): cell for cell in result.subjects[0].answers}
 
 
 def test_ordered_mode_tears_block_overwrites_and_keeps_sector_overwrites_whole(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_guest_that_is_killed_gives_its_states_back(tmp_path: Path, observers:
     result = ask(tmp_path / "run", "single-sector-overwrite", watch=Watch(each=lambda: observers[0].kill()))
     assert len(observers) > 1
     assert cells(result)["single-sector-overwrite"].verdict is Verdict.HOLDS
-    [note] = [note for note in result.configurations[0].notes if "another guest began it anew" in note]
+    [note] = [note for note in result.subjects[0].notes if "another guest began it anew" in note]
     assert "the guest vanished" in note
 
 
@@ -141,7 +142,7 @@ def test_a_workload_that_no_guest_survives_leaves_the_cell_unknown(tmp_path: Pat
     assert cell.verdict is Verdict.UNKNOWN
     assert cell.reason is not None
     assert "guest was lost" in cell.reason
-    assert {workload.verdict for workload in cell.workloads} == {Verdict.UNKNOWN, Verdict.HOLDS}, "others go on"
+    assert {workload.verdict for workload in cell.recordings} == {Verdict.UNKNOWN, Verdict.HOLDS}, "others go on"
 
 
 def test_the_kernels_own_refusal_is_quoted(tmp_path: Path) -> None:

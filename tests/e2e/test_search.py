@@ -13,6 +13,8 @@ from shutil import rmtree
 import pytest
 from inline_snapshot import snapshot
 
+from bob.answer.answer import Answer
+from bob.answer.result import Cause, Finding, SubjectResult
 from bob.catalogue.probe_files import load
 from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
@@ -20,8 +22,7 @@ from bob.cli.main import run as bob
 from bob.errors import Exit, StoreError, UsageError
 from bob.judge.again import judge_again
 from bob.progress import Progress, Silent
-from bob.report.saved import read_result
-from bob.result import Cause, ConfigurationResult, Finding, PropertyResult
+from bob.report.saved import load as load_result
 from bob.run import prober
 from bob.run import search as searching
 from bob.run.replay import replay
@@ -52,12 +53,12 @@ promises = ["fsync-file.size", "fsync-file.entry", "sync.size", "sync.entry"]
 
 def search(
     out: Path, fs: str, options: str = "", *, part: Part = ALL, length: int = 1, progress: Progress = NOBODY
-) -> dict[str, PropertyResult]:
+) -> dict[str, Answer]:
     bounds = out.with_suffix(".toml")
     bounds.write_text(BOUNDS)
     request = ProbeRequest(configuration(fs, "", options), budget=60)
     result, _run = searching.search(asked_search(str(bounds), (), length, part), request, out, progress)
-    [column] = result.configurations
+    [column] = result.subjects
     return cells_of(column)
 
 
@@ -66,19 +67,19 @@ def workloads(out: Path) -> list[list[str]]:
     return [[one["name"] for one in run.about()["workloads"]] for run in SearchDirectory(out).runs()]
 
 
-def cells_of(column: ConfigurationResult) -> dict[str, PropertyResult]:
-    return {cell.name: cell for cell in column.properties}
+def cells_of(column: SubjectResult) -> dict[str, Answer]:
+    return {cell.name: cell for cell in column.answers}
 
 
 def findings(out: Path) -> tuple[Finding, ...]:
     """What the search in ``out`` tells by cause."""
-    [column] = read_result(out).configurations
+    [column] = load_result(out).result.subjects
     return column.findings
 
 
-def said(cells: dict[str, PropertyResult]) -> dict[str, set[tuple[str, Verdict]]]:
+def said(cells: dict[str, Answer]) -> dict[str, set[tuple[str, Verdict]]]:
     """What each workload said of each promise."""
-    return {name: {(one.name, one.verdict) for one in cell.workloads} for name, cell in cells.items()}
+    return {name: {(one.name, one.verdict) for one in cell.recordings} for name, cell in cells.items()}
 
 
 def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_the_first_fsync_after_a_mount_of_f2fs_waits_for_nothing(tmp_path: Path)
     file.write_text(to_probe(found))
     request = ProbeRequest(found.configuration, probes=(load(file),), budget=30, model=found.model)
     result, _run = prober.probe(request, tmp_path / "probed", Silent())
-    [cell] = result.configurations[0].properties
+    [cell] = result.subjects[0].answers
     assert (cell.name, cell.verdict) == (load(file).property.name, Verdict.FAILS)
 
 
@@ -173,15 +174,15 @@ def test_a_device_that_is_to_be_full_is_full(tmp_path: Path) -> None:
     request = ProbeRequest(configuration("ext4"), budget=20)
     asked = asked_search("full", part=Part(sample=3))
     result, _run = searching.search(asked, request, out, Silent())
-    cells = cells_of(result.configurations[0])
+    cells = cells_of(result.subjects[0])
     assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}
     filler = SearchDirectory(out).about()["search"]["filler"]
     assert filler > 2**20 and f"fallocate /full 0 {filler} keep" in map(write_one, _setup_of(out))
-    assert cells_of(searching.resume(out, Host(), Silent())[0].configurations[0]) == cells
+    assert cells_of(searching.resume(out, Host(), Silent())[0].subjects[0]) == cells
     room = asked.leave + 2**20
     big = replace(request, probes=probes(asked.space(), [_appending(out, room)]))
     refused, _run = prober.probe(big, tmp_path / "big", Silent())
-    reasons = {cell.reason for cell in refused.configurations[0].properties if cell.verdict is Verdict.UNKNOWN}
+    reasons = {cell.reason for cell in refused.subjects[0].answers if cell.verdict is Verdict.UNKNOWN}
     assert any("No space left on device" in (reason or "") for reason in reasons)
 
 
@@ -203,8 +204,8 @@ def test_where_nothing_can_be_allocated_ahead_no_device_is_filled(tmp_path: Path
 def test_no_promise_is_broken_where_all_is_in_the_journal(tmp_path: Path) -> None:
     cells = search(tmp_path / "run", "ext4", "data=journal")
     assert {cell.verdict for cell in cells.values()} == {Verdict.HOLDS}
-    assert {len(cell.workloads) for cell in cells.values()} == {1, 6}
-    said = read_result(tmp_path / "run").run.search
+    assert {len(cell.recordings) for cell in cells.values()} == {1, 6}
+    said = load_result(tmp_path / "run").result.run.search
     assert said == snapshot("workloads within the bounds run, of 1 operation")
 
 
@@ -236,10 +237,10 @@ def test_a_search_that_is_stopped_and_gone_on_with_finds_what_an_undisturbed_one
     stopped = SearchDirectory(tmp_path / "run")
     assert [count for _folder, count in stopped.lots()] == [4] and "finished" not in stopped.about()
     result, _run = searching.resume(tmp_path / "run", Host(), Silent())
-    [column] = result.configurations
+    [column] = result.subjects
     assert said(cells_of(column)) == said(whole)
     assert whole["fsync-file.size"].verdict is Verdict.FAILS
-    [again] = judge_again(tmp_path / "run").configurations
+    [again] = judge_again(tmp_path / "run").subjects
     assert said(cells_of(again)) == said(whole)
     assert [replace(one, witness=None) for one in again.findings] == [
         replace(one, witness=None) for one in findings(tmp_path / "whole")
@@ -280,8 +281,8 @@ def test_a_search_for_some_seconds_draws_until_they_have_passed(tmp_path: Path) 
     request = ProbeRequest(configuration("ext4"), budget=20)
     asked = asked_search("small", (), 3, Part(seed=3), seconds=20)
     result, _run = searching.search(asked, request, tmp_path / "run", Silent())
-    [column] = result.configurations
-    tried = cells_of(column)["collateral"].workloads
+    [column] = result.subjects
+    tried = cells_of(column)["collateral"].recordings
     drawn = islice(asked.workloads(asked.space()), len(tried))
     assert {one.name for one in tried} == {one.name for one in drawn}
     assert len(tried) >= searching.FIRST_LOT
@@ -294,7 +295,7 @@ def test_a_search_for_properties_ends_when_they_are_broken(tmp_path: Path, monke
     request = ProbeRequest(configuration("ext4", "", "data=ordered"), budget=30)
     asked = asked_search(None, ("append-any", "overwrite-any"), 2)
     result, _run = searching.search(asked, request, tmp_path / "run", Silent())
-    cells = cells_of(result.configurations[0])
+    cells = cells_of(result.subjects[0])
     assert {name: cell.verdict for name, cell in cells.items() if name != "collateral"} == {
         "append-any": Verdict.FAILS,
         "overwrite-any": Verdict.FAILS,
@@ -316,7 +317,7 @@ def test_what_the_kernel_says_of_operations_that_a_file_system_lacks_is_told(tmp
     bounds.write_text(BOUNDS.replace('"append FILE 4096"', '"append FILE 4096", "reflink /f /n"'))
     request = ProbeRequest(configuration("ext4"), budget=10)
     result, _run = searching.search(asked_search(str(bounds)), request, tmp_path / "run", Silent())
-    [note] = [note for note in result.configurations[0].notes if note.startswith("skipped")]
+    [note] = [note for note in result.subjects[0].notes if note.startswith("skipped")]
     assert re.fullmatch(r"skipped: reflink \(\d workloads\): the kernel says: Operation not supported", note)
 
 
@@ -343,7 +344,7 @@ def test_a_python_file_finds_what_the_first_fsync_after_a_mount_of_f2fs_loses(tm
     asked, out = search_of_file(tmp_path / "log.py"), tmp_path / "run"
     (tmp_path / "log.py").unlink()
     result, _run = searching.search(asked, ProbeRequest(configuration("f2fs"), budget=60), out, Silent())
-    cells = cells_of(result.configurations[0])
+    cells = cells_of(result.subjects[0])
     append, truncate = "append /log 4096", "truncate /log 0; fsync /log"
     assert said(cells)["fsync-file.size"] == {
         (f"{append}; fsync /log", Verdict.FAILS),
@@ -356,7 +357,7 @@ def test_a_python_file_finds_what_the_first_fsync_after_a_mount_of_f2fs_loses(tm
     }
     assert cells["sync.size"].verdict is cells["collateral"].verdict is Verdict.HOLDS
     assert len(witness.read(out / str(cells["fsync-file.size"].witness)).workload.operations) == 2
-    [again] = judge_again(out).configurations
+    [again] = judge_again(out).subjects
     assert said(cells_of(again)) == said(cells)
     changed = {**encode(asked), "text": LOG.replace("4096", "100")}
     SearchDirectory(out).note(search=changed)

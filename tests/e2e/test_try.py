@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from bob.agent.loss import LossCause
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Result
 from bob.catalogue.probe_files import parse_finish
 from bob.catalogue.request import DEFAULT_MODEL, ProbeRequest
 from bob.claim.expectation.language import parse as expectation
@@ -15,7 +17,7 @@ from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.verdict import Verdict
 from bob.errors import StoreError
 from bob.judge.again import judge_again
-from bob.judge.tried import Trial, Tried, from_json, to_json
+from bob.judge.question import Trial
 from bob.progress import Silent
 from bob.run.replay import replay
 from bob.run.trial import try_out
@@ -42,7 +44,7 @@ def ask(
     fs: str = "ext4",
     finishes: tuple[str, ...] = ("natural",),
     atomic_write_bytes: int = SECTOR_BYTES,
-) -> Tried:
+) -> Result:
     """Ask it of a file system, with these finishes, or those by default where there are none."""
     model = replace(DEFAULT_MODEL, atomic_write_bytes=atomic_write_bytes)
     request = ProbeRequest(configuration(fs, "", options), budget=60, model=model)
@@ -50,32 +52,33 @@ def ask(
     asked = [parse_finish(finish, done) for finish in finishes]
     ways = asked or default_finishes(simulate(Workload("try", made, done))[0])
     workloads = tuple(Workload("try", made, done, finish, at) for finish in ways)
-    tried, path = try_out(Trial(request, workloads, tuple(map(expectation, expected)), 2), out, Silent())
+    result, path = try_out(Trial(request, workloads, tuple(map(expectation, expected)), 2), out, Silent())
     assert path == out
-    return tried
+    return result
 
 
-def verdicts(tried: Tried) -> list[Verdict]:
-    return [answer.verdict for answer in tried.answers]
+def verdicts(result: Result) -> list[Verdict]:
+    return [answer.verdict for answer in result.answers]
 
 
 def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_path: Path) -> None:
-    tried = ask(
+    result = ask(
         tmp_path / "run",
         "write /a 0 4096",
         "content /a = new",
         "exists /a implies content /a = empty or content /a = new",
     )
-    assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS]
-    assert {way.evidence for way in tried.answers[0].ways} == {"/a is not there", "/a is empty"}
-    assert not tried.answers[0].needs_no_crash
+    assert verdicts(result) == [Verdict.FAILS, Verdict.HOLDS]
+    assert {way.evidence for way in result.answers[0].ways} == {"/a is not there", "/a is empty"}
+    assert not result.answers[0].needs_no_crash
 
-    path = tmp_path / "run" / tried.witnesses[0][0]
+    path = tmp_path / "run" / str(result.answers[0].witness)
     again = list(replay([path], image=None, connect=None, times=3, progress=Silent()))
-    assert [(one.confirmed, one.evidence) for one in again] == [(3, tried.answers[0].ways[0].evidence)]
+    assert [(one.confirmed, one.evidence) for one in again] == [(3, result.answers[0].ways[0].evidence)]
     called = [event for event in read(path).timeline.events if getattr(event, "number", 0) == 1]
     assert [event.end is not None for event in called] == [True]  # the write had returned
-    without_name, empty = (read(tmp_path / "run" / witness).timeline for witness in tried.witnesses[0])
+    witnesses = [str(way.witness) for way in result.answers[0].ways]
+    without_name, empty = (read(tmp_path / "run" / witness).timeline for witness in witnesses)
     assert not without_name.causes, "with the commit block that is missing, /a is there, and empty"
     [decisive] = [one for one in empty.writes if one.decides]
     assert decisive.fate is Fate.LOST and "commit block" in decisive.what
@@ -88,12 +91,12 @@ def test_an_operation_that_panics_the_kernel_is_a_finding(tmp_path: Path) -> Non
     fall at it (16 s)."""
     request = ProbeRequest(configuration("ext4", "-O inline_data", ""), budget=60)
     workload = Workload("try", parse("write /f 0 40"), parse("truncate /f 100; fsync /f"), NATURAL, At.END)
-    tried, path = try_out(Trial(request, (workload,), (expectation("mounts"),), 2), tmp_path / "run", Silent())
-    [part] = tried.falls
+    result, path = try_out(Trial(request, (workload,), (expectation("mounts"),), 2), tmp_path / "run", Silent())
+    [part] = result.subjects[0].falls
     assert part.fall is not None and part.fall.cause is LossCause.PANICKED
-    assert "operation 1 (truncate /f 100): BUG: kernel NULL pointer" in str(part.refused)
+    assert "operation 1 (truncate /f 100): BUG: kernel NULL pointer" in str(part.reason)
     assert any("jbd2_journal_file_inode" in line for line in part.fall.lines)
-    assert verdicts(tried) == [Verdict.UNKNOWN]
+    assert verdicts(result) == [Verdict.UNKNOWN]
     assert RunDirectory(path).refusal(RunDirectory(path).workloads()[0]) is not None, "it stays in the run"
 
 
@@ -103,11 +106,11 @@ def test_after_fsync_it_is_there_and_before_it_may_not_be(tmp_path: Path) -> Non
     assert verdicts(after) == [Verdict.HOLDS, Verdict.HOLDS]
     anywhere = ask(tmp_path / "anywhere", *question, at=At.ANY)
     assert verdicts(anywhere) == [Verdict.FAILS, Verdict.FAILS]
-    assert anywhere.states.legal_sectors > after.states.legal_sectors
+    assert anywhere.answers[0].states.legal_sectors > after.answers[0].states.legal_sectors
 
 
 def test_a_rename_over_a_file_loses_both_contents_where_ext4_does_not_take_care(tmp_path: Path) -> None:
-    tried = ask(
+    result = ask(
         tmp_path / "run",
         "write /g 0 4096; rename /g /f",
         "content /f = old or content /f = new",
@@ -115,15 +118,15 @@ def test_a_rename_over_a_file_loses_both_contents_where_ext4_does_not_take_care(
         setup="write /f 0 8192",
         options="noauto_da_alloc",
     )
-    assert verdicts(tried) == [Verdict.FAILS, Verdict.HOLDS]
-    assert [way.evidence for way in tried.answers[0].ways] == ["/f is empty"]
+    assert verdicts(result) == [Verdict.FAILS, Verdict.HOLDS]
+    assert [way.evidence for way in result.answers[0].ways] == ["/f is empty"]
 
 
 def test_a_write_of_one_byte_can_be_seen(tmp_path: Path) -> None:
     """It begins a cell, as does what it replaces: without shades both are the same byte."""
     question = "content /f = op2 implies content /f = op1"
-    tried = ask(tmp_path / "run", "write /f 40959 1; write /f 0 1", question, setup="write /f 0 40K")
-    assert verdicts(tried) == [Verdict.FAILS]
+    result = ask(tmp_path / "run", "write /f 40959 1; write /f 0 1", question, setup="write /f 0 40K")
+    assert verdicts(result) == [Verdict.FAILS]
 
 
 FERRITE = {
@@ -144,17 +147,17 @@ FERRITE = {
 def test_outcomes_of_ferrite_show_by_default_and_not_in_the_kernels_own_pace(tmp_path: Path, name: str) -> None:
     fs, setup, operations, expected, shown = FERRITE[name]
     before = ask(tmp_path / "before", operations, expected, setup=setup, fs=fs)
-    assert (verdicts(before), before.states.exhaustive is None) == ([Verdict.HOLDS], False)  # so it was told
+    assert (verdicts(before), before.answers[0].states.exhaustive is None) == ([Verdict.HOLDS], False)  # so it was told
 
     now = ask(tmp_path / "now", operations, expected, setup=setup, fs=fs, finishes=())
     [answer] = now.answers
-    assert [part.finish.name for part in now.finishes] == ["natural", "fsync /"]
-    assert [one.verdict for one in answer.each] == [Verdict.HOLDS, Verdict.FAILS]
+    assert [one.finish for one in answer.recordings] == ["natural", "fsync /"]
+    assert [one.verdict for one in answer.recordings] == [Verdict.HOLDS, Verdict.FAILS]
     assert (answer.verdict, answer.needs_no_crash) == (Verdict.FAILS, False)
     assert shown in answer.ways[0].evidence
-    assert from_json(to_json(now)).answers[0].states == answer.states == answer.each[1].states
+    assert from_json(to_json(now)).answers[0].violations == answer.violations == answer.recordings[1].violations
 
-    path = tmp_path / "now" / now.witnesses[0][0]
+    path = tmp_path / "now" / str(answer.witness)
     assert read(path).workload.finish.name == "fsync /"
     again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
     assert [(one.confirmed, one.evidence) for one in again] == [(2, answer.ways[0].evidence)]
@@ -169,15 +172,15 @@ TORN_COMMIT = (
 
 def test_a_torn_commit_block_breaks_mounts_and_writes_of_whole_blocks_do_not(tmp_path: Path) -> None:
     operations, setup = TORN_COMMIT
-    tried = ask(tmp_path / "torn", operations, "mounts", setup=setup, at=At.ANY)
-    assert verdicts(tried) == [Verdict.FAILS]
-    [way] = tried.answers[0].ways
+    result = ask(tmp_path / "torn", operations, "mounts", setup=setup, at=At.ANY)
+    assert verdicts(result) == [Verdict.FAILS]
+    [way] = result.answers[0].ways
     assert "Structure needs cleaning" in way.evidence
-    assert not tried.answers[0].needs_no_crash
+    assert not result.answers[0].needs_no_crash
 
-    path = tmp_path / "torn" / tried.witnesses[0][0]
+    path = tmp_path / "torn" / str(result.answers[0].witness)
     again = list(replay([path], image=None, connect=None, times=2, progress=Silent()))
     assert [one.confirmed for one in again] == [2]
 
     whole = ask(tmp_path / "whole", operations, "mounts", setup=setup, at=At.ANY, atomic_write_bytes=BLOCK_BYTES)
-    assert (verdicts(whole), whole.states.exhaustive is not None) == ([Verdict.HOLDS], True)
+    assert (verdicts(whole), whole.answers[0].states.exhaustive is not None) == ([Verdict.HOLDS], True)

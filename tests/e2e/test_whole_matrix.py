@@ -13,10 +13,11 @@ from random import Random
 
 import pytest
 
+from bob.answer.answer import Answer
+from bob.answer.result import Result, SubjectResult
 from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.progress import Silent
-from bob.result import ConfigurationResult, PropertyResult, Result
 from bob.run.matrix import matrix, resume
 from bob.run.replay import replay
 from bob.store.matrix_directory import MatrixDirectory
@@ -29,8 +30,8 @@ KINDS = ("ext2", "ext3", "btrfs", "xfs", "reiserfs")
 DEADLINE = 300.0
 
 
-def cell(column: ConfigurationResult) -> PropertyResult:
-    [found] = column.properties
+def cell(column: SubjectResult) -> Answer:
+    [found] = column.answers
     return found
 
 
@@ -39,7 +40,7 @@ def test_every_kind_of_file_system(tmp_path: Path) -> None:
     chosen = ConfigurationSet("kinds", "", (*map(configuration, KINDS), impossible))
     request = ProbeRequest(chosen.configurations[0], budget=12, probes=own("single-block-append"))
     result, run = matrix(chosen, request, tmp_path / "run", Silent())
-    columns = {column.name: column for column in result.configurations}
+    columns = {column.name: column for column in result.subjects}
     assert tuple(columns) == (*KINDS, "too small")
     for name in KINDS:
         found = cell(columns[name])
@@ -57,17 +58,17 @@ def test_every_kind_of_file_system(tmp_path: Path) -> None:
     assert again.confirmed == 3
 
 
-def table(result: Result) -> list[ConfigurationResult]:
+def table(result: Result) -> list[SubjectResult]:
     """Verdicts and what was explored; legal counts may vary (docs/limits.md), and with them what is exhaustive."""
     return [
         replace(
             column,
-            properties=tuple(
-                replace(one, states=replace(one.states, legal_writes=0, legal_sectors=0), workloads=())
-                for one in column.properties
+            answers=tuple(
+                replace(one, states=replace(one.states, legal_writes=0, legal_sectors=0), recordings=())
+                for one in column.answers
             ),
         )
-        for column in result.configurations
+        for column in result.subjects
     ]
 
 
@@ -90,7 +91,7 @@ def test_killed_and_resumed_gives_the_same_table(tmp_path: Path) -> None:
     before = second.observed()
     assert before
     resumed, _run = resume(tmp_path / "killed", Host(), Silent())
-    assert [column.name for column in resumed.configurations] == ["ext4", "ext3"]
+    assert [column.name for column in resumed.subjects] == ["ext4", "ext3"]
     assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items()), "nothing finished is done again"
 
     subprocess.run([*command, str(tmp_path / "alone"), "--json", "alone.json"], cwd=tmp_path, check=True)

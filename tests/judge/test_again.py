@@ -12,6 +12,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.property.judged_case import JudgedCase
@@ -28,7 +30,6 @@ from bob.judge.recovered import Recovered, chosen
 from bob.judge.recoveries import add_recoveries, recovery_of
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
-from bob.result import Result, from_json, to_json
 from bob.schema import decode, encode
 from bob.search.spaces import search
 from bob.store.refused_workload import RefusedWorkload
@@ -89,9 +90,9 @@ def test_what_was_observed_is_judged(tmp_path: Path) -> None:
     for number, seen in enumerate([GOOD, BAD]):
         run.save_observed(keep(run, number, WORKLOADS[number]), seen)
     result = judge_again(run.path)
-    [cell] = result.configurations[0].properties
+    [cell] = result.subjects[0].answers
     assert cell.verdict is Verdict.FAILS
-    assert [workload.verdict for workload in cell.workloads] == [Verdict.HOLDS, Verdict.FAILS]
+    assert [workload.verdict for workload in cell.recordings] == [Verdict.HOLDS, Verdict.FAILS]
     assert cell.witness is not None
     # Without the loss of its commit block, which is write 3, it is the complete state, of which all is there.
     assert read(run.path / cell.witness).timeline.causes == {3}
@@ -132,7 +133,7 @@ def test_a_stopped_run_holds_nothing(tmp_path: Path, stop) -> None:  # type: ign
     run = started(tmp_path)
     run.save_observed(keep(run, 0, WORKLOADS[0]), GOOD)
     stop(run)
-    [cell] = judge_again(run.path).configurations[0].properties
+    [cell] = judge_again(run.path).subjects[0].answers
     assert cell.verdict is Verdict.UNKNOWN
     assert cell.reason
     assert cell.states.exhaustive is None
@@ -159,7 +160,7 @@ def test_a_judge_that_breaks_makes_its_cells_unknown(
     for number in range(2):
         run.save_observed(keep(run, number, WORKLOADS[number]), GOOD)
     monkeypatch.setattr(JudgedCase, part, breaks)
-    directory_op, overwrite = judge_again(run.path).configurations[0].properties
+    directory_op, overwrite = judge_again(run.path).subjects[0].answers
     assert overwrite.verdict is Verdict.UNKNOWN
     assert overwrite.reason is not None
     assert "bob's own judgement broke: by nothing (test_again.py, line" in overwrite.reason
@@ -181,7 +182,7 @@ def test_a_field_that_is_none_is_told(tmp_path: Path, name: str, value: Any) -> 
     run.save_observed(keep(run, 0, WORKLOADS[0]), GOOD)
     (run.path / "run.json").write_text(json.dumps({**run.about(), name: value}))
     if name == "workloads" and value in ([], {}):
-        assert judge_again(run.path).configurations[0].properties[0].workloads == ()
+        assert judge_again(run.path).subjects[0].answers[0].recordings == ()
         return
     with pytest.raises(StoreError, match=r"run\.json is damaged|was made by another version"):
         judge_again(run.path)
@@ -195,7 +196,8 @@ def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path
         (torn, 1), (CrashState(1), 0), (samples.LAST, 1), found=[samples.NOTHING, samples.UNMOUNTABLE]
     )
     run.save_observed(keep(run, 0, WORKLOADS[0]), seen)
-    unmountable = judge_again(run.path).configurations[0].unmountable
+    unmountable = judge_again(run.path).subjects[0].unmountable
+    assert unmountable is not None
     assert (unmountable.states, unmountable.witness) == (2, "witnesses/unmountable.json")
     witness = json.loads((run.path / "witnesses" / "unmountable.json").read_text())
     assert decode(CrashState, witness["crash"]["state"]) == samples.LAST
@@ -207,8 +209,8 @@ def test_of_the_unmountable_the_easiest_to_explain_is_the_witness(tmp_path: Path
 def test_a_cell_stands_where_bob_breaks_at_the_cause(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(findings, "cause_of", lambda *_arguments: 1 / 0)
     result = searched(tmp_path)
-    [column] = result.configurations
-    assert [cell.verdict for cell in column.properties] == [Verdict.FAILS] and column.findings == ()
+    [column] = result.subjects
+    assert [cell.verdict for cell in column.answers] == [Verdict.FAILS] and column.findings == ()
     assert any("overwrite-any is not known" in note for note in column.notes)
     assert list(tmp_path.glob("search/run/judging-*.txt"))
 
@@ -227,14 +229,14 @@ def searched(path: Path) -> Result:
 
 def test_a_search_that_is_judged_again_has_its_findings_and_a_probe_has_none(tmp_path: Path) -> None:
     result = searched(tmp_path)
-    [finding] = result.configurations[0].findings
+    [finding] = result.subjects[0].findings
     assert (finding.rows, finding.shown_by, finding.witness) == (
         ("overwrite-any",),
         2,
         "run/witnesses/finding-1.json",
     )
     assert read(tmp_path / "search" / str(finding.witness)).evidence == finding.evidence
-    assert judge_again(tmp_path / "search" / "run").configurations[0].findings == ()
+    assert judge_again(tmp_path / "search" / "run").subjects[0].findings == ()
 
 
 # A crash during recovery that changes what recovery leaves: a row of its own; and whose recoveries are crashed
@@ -266,7 +268,8 @@ def test_a_difference_is_a_row_with_a_witness(tmp_path: Path) -> None:
     assert text_with(cell.evidence, "/a") == snapshot(
         "after a crash during recovery, /a is a file of 4,096 B (inode 11, 1 links): initial data (4,096 B), and otherwise a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B)"
     )
-    assert made.result((cell,)).unmountable.states == 1
+    refused = made.result((cell,)).unmountable
+    assert refused is not None and refused.states == 1
     assert set(keep) == {"recovery-idempotent", "unmountable"}
 
     path = tmp_path / "recovery-idempotent.json"
@@ -291,8 +294,8 @@ def test_a_recovery_that_comes_out_otherwise_each_time_says_nothing() -> None:
     unseen = samples.observed((LOST, 0), found=[samples.ALL])
     made.add_recovery(samples.case(WORKLOAD), unseen, unseen.findings.observation(0))
     [cell] = made.cells()
-    assert [one.verdict for one in cell.workloads] == [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.UNKNOWN]
-    _holds, otherwise, without = (one.reason or "" for one in cell.workloads)
+    assert [one.verdict for one in cell.recordings] == [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.UNKNOWN]
+    _holds, otherwise, without = (one.reason or "" for one in cell.recordings)
     assert otherwise == snapshot(
         "a control failed: recovered twice without a crash, /a is a file of 4,096 B (inode 11, 1 links): operation 1 (512 B), initial data (3,584 B), and otherwise a file of 4,096 B (inode 11, 1 links): initial data (4,096 B)"
     )

@@ -73,13 +73,13 @@ def test_everything_is_counted_and_the_easiest_is_kept(runs: list[tuple[Workload
         return rank(kept[name]["workload"]["operations"], decode(CrashState, kept[name]["crash"]["state"]))
 
     refused, wrong = all_with(3), all_with(2)
-    assert result.unmountable.states == sum(one.states for _workload, one in refused)
+    assert (result.unmountable.states if result.unmountable else 0) == sum(one.states for _workload, one in refused)
     first = next((run for run in runs if any(one.outcome == 3 for one in run[1].states)), None)
     in_first = [] if first is None else [(first[0], one.state) for one in first[1].states if one.outcome == 3]
     assert of_witness("unmountable") == easiest(in_first)
-    [cell] = result.properties
-    assert sum(one.violations for one in cell.workloads) == sum(one.states for _workload, one in wrong)
+    [cell] = result.answers
+    assert sum(one.violations for one in cell.recordings) == sum(one.states for _workload, one in wrong)
     assert of_witness("overwrite-any") == easiest([(w, one.state) for w, one in wrong])
     troubled = [(workload, seen.states[one.state].state) for workload, seen in runs for one in seen.troubles]
-    assert [one.states for one in result.troubles] == ([len(troubled)] if troubled else [])
+    assert [way.states for _kind, way in result.troubles()] == ([len(troubled)] if troubled else [])
     assert of_witness("checker") == easiest(troubled)

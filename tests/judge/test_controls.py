@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.answer import Answer
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.judge.answers import Answer, answers, together
+from bob.judge.expectations import EasiestOfWay, SaidByRecording, said_by, together
 from bob.observe.observation import Node, Observation
 from bob.observe.observations import ExploredState, Observations
 from bob.workload.language import parse
@@ -165,7 +167,20 @@ NOT_MADE = samples.outcome(("/a", 11, [1], 4096))
 FOUND = [samples.NOTHING, samples.ALL, samples.OUT_OF_ORDER, samples.TORN, samples.UNMOUNTABLE, NOT_MADE]
 
 
-def asked(observed: Observations, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Answer]:
+class Asked(NamedTuple):
+    """What one recording says of an expectation, and the answer by it alone, with the easiest state of each way."""
+
+    said: SaidByRecording
+    answer: Answer
+    easiest: tuple[EasiestOfWay, ...]
+
+    @property
+    def ways(self) -> list[tuple[str, int, CrashState]]:
+        shown = zip(self.answer.ways, self.easiest, strict=True)
+        return [(way.evidence, way.states, easiest.state) for way, easiest in shown]
+
+
+def asked(observed: Observations, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Asked]:
     bench = JudgedCase(
         workload,
         (samples.BEFORE, samples.AFTER),
@@ -175,7 +190,19 @@ def asked(observed: Observations, *texts: str, workload: Workload = samples.WORK
         observed.lost,
         samples.LAST,
     )
-    return list(answers([expectation(text) for text in texts], bench, observed, samples.LAST))
+    expectations = [expectation(text) for text in texts]
+    every = zip(expectations, said_by(expectations, bench, observed, samples.LAST), strict=True)
+    return [Asked(said, *together(one, [said])) for one, said in every]
+
+
+def over(text: str, finishes: Sequence[str], each: Sequence[Observations]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
+    """The answer over recordings with these finishes."""
+    said = [asked(one, text)[0].said for one in each]
+    named = [
+        replace(one, recording=replace(one.recording, finish=finish))
+        for one, finish in zip(said, finishes, strict=True)
+    ]
+    return together(expectation(text), named)
 
 
 def observed(*states: tuple[CrashState, int | None], lost: str | None = None) -> Observations:
@@ -187,52 +214,52 @@ def test_states_that_show_the_same_are_one_way() -> None:
     seen = replace(
         seen, states=tuple(ExploredState(one.state, one.outcome, 2**number) for number, one in enumerate(seen.states))
     )
-    [answer] = asked(seen, "content /a = new")
-    assert answer.verdict is Verdict.FAILS
+    [found] = asked(seen, "content /a = new")
+    assert found.answer.verdict is Verdict.FAILS
     # /n is there in one of them and not in the others, but nobody asked about it.
-    assert [(way.evidence, way.states, way.easiest) for way in answer.ways] == [
+    assert found.ways == [
         (snapshot("/a has initial data (4,096 B)"), 1 + 4 + 8, samples.FIRST),
         (snapshot("/a has operation 1 (256 B), initial data (3,840 B)"), 16, SCATTERED),
     ]
-    assert (answer.states, answer.needs_no_crash) == (29, False)
+    assert (found.answer.violations, found.answer.needs_no_crash) == (29, False)
 
 
 def test_each_expectation_has_its_own_answer() -> None:
     verdicts = [
-        (answer.verdict, answer.states)
-        for answer in asked(observed((LOST, 2)), "exists /a", "exists /n", "exists /n implies content /a = new")
+        (found.answer.verdict, found.answer.violations)
+        for found in asked(observed((LOST, 2)), "exists /a", "exists /n", "exists /n implies content /a = new")
     ]
     assert verdicts == [(Verdict.HOLDS, 0), (Verdict.FAILS, 1), (Verdict.FAILS, 1)]
 
 
 def test_what_does_not_hold_without_a_crash_says_so() -> None:
     [wrong, right] = asked(observed(), "size /a = 4095", "exists /n")
-    assert (wrong.needs_no_crash, right.needs_no_crash) == (True, False)
+    assert (wrong.answer.needs_no_crash, right.answer.needs_no_crash) == (True, False)
 
 
 def test_a_state_that_does_not_mount_breaks_only_that_it_mounts() -> None:
     [names, both, mounts, guarded] = asked(
         observed((LOST, 4), (SCATTERED, 4)), "exists /a", "mounts and exists /a", "mounts", "mounts implies exists /a"
     )
-    assert [names.verdict, guarded.verdict] == [Verdict.HOLDS, Verdict.HOLDS]
+    assert [names.answer.verdict, guarded.answer.verdict] == [Verdict.HOLDS, Verdict.HOLDS]
     told = "the file system does not mount: Structure needs cleaning: EXT4-fs (loop): bad geometry"
-    for answer in (both, mounts):
-        assert answer.verdict is Verdict.FAILS
-        assert [(way.evidence, way.states, way.easiest) for way in answer.ways] == [(told, 2, LOST)]
+    for found in (both, mounts):
+        assert found.answer.verdict is Verdict.FAILS
+        assert found.ways == [(told, 2, LOST)]
 
 
 def test_that_something_does_not_mount_is_believed_whatever_a_control_says() -> None:
     seen = samples.observed((samples.FIRST, 0), (samples.LAST, 2), (LOST, 4), found=FOUND)
     [mounts, names] = asked(seen, "mounts", "mounts and content /a = new")
-    assert [answer.verdict for answer in (mounts, names)] == [Verdict.FAILS, Verdict.FAILS]
-    assert [way.states for way in names.ways] == [1]  # what the others hold is not believed
+    assert [found.answer.verdict for found in (mounts, names)] == [Verdict.FAILS, Verdict.FAILS]
+    assert [way.states for way in names.answer.ways] == [1]  # what the others hold is not believed
 
 
 def test_where_not_everything_is_written_at_the_end_the_last_state_loses_something() -> None:
     """An fsync of the root leaves data in memory: that an expectation breaks then says nothing of the expectation."""
     synced = replace(samples.WORKLOAD, finish=Finish("fsync /", (Fsync("/"),)))
-    [answer] = asked(observed(), "size /a = 4095", workload=synced)
-    assert (answer.verdict, answer.needs_no_crash) == (Verdict.FAILS, False)
+    [found] = asked(observed(), "size /a = 4095", workload=synced)
+    assert (found.answer.verdict, found.answer.needs_no_crash) == (Verdict.FAILS, False)
 
 
 HOLDS, UNKNOWN = observed(), observed(lost="the guest was lost: it hung")
@@ -251,50 +278,48 @@ BREAKS = observed((LOST, 2))
     ],
 )
 def test_an_answer_over_several_recordings(each: Sequence[Observations], verdict: Verdict) -> None:
-    answers = [asked(one, "exists /n implies content /a = new")[0] for one in each]
-    answer = together(["natural", "fsync /d", "fsync /"][: len(each)], answers)
+    text, finishes = "exists /n implies content /a = new", ["natural", "fsync /d", "fsync /"][: len(each)]
+    alone = [asked(one, text)[0].answer for one in each]
+    answer, _easiest = over(text, finishes, each)
     assert answer.verdict is verdict
-    assert answer.states == sum(one.states for one in answers)
-    assert len(answer.each) == (len(each) if len(each) > 1 else 0)
+    assert answer.violations == sum(one.violations for one in alone)
+    assert [one.verdict for one in answer.recordings] == [one.verdict for one in alone]
     assert (answer.reason is None) is (verdict is not Verdict.UNKNOWN)
 
 
 def test_what_is_unknown_names_the_finish() -> None:
-    answers = [asked(one, "exists /a")[0] for one in (HOLDS, UNKNOWN)]
-    assert together(["natural", "fsync /"], answers).reason == snapshot("finish fsync /: the guest was lost: it hung")
+    answer, _easiest = over("exists /a", ["natural", "fsync /"], (HOLDS, UNKNOWN))
+    assert answer.reason == snapshot("finish fsync /: the guest was lost: it hung")
 
 
 def test_recordings_that_show_the_same_show_one_way_and_the_easiest_state_says_where_it_is_from() -> None:
-    torn, whole, other = (
-        asked(one, "content /a = new implies exists /n")[0]
-        for one in (observed((TORN, 5)), observed((LOST, 5), (SCATTERED, 5)), observed())
-    )
-    answer = together(["a", "b", "c"], [torn, whole, other])
+    torn, whole, other = observed((TORN, 5)), observed((LOST, 5), (SCATTERED, 5)), observed()
+    answer, [easiest] = over("content /a = new implies exists /n", "abc", (torn, whole, other))
     [way] = answer.ways
-    assert (way.states, way.easiest, way.place) == (3, LOST, 1)
-    assert answer.counts(way) == (1, 2, 0)
+    assert (way.states, way.place, way.by_recording) == (3, 1, (1, 2, 0))
+    assert easiest == EasiestOfWay(1, LOST)
 
 
 def test_a_loss_leaves_what_broke_and_makes_the_rest_unknown() -> None:
     [broken, open_] = asked(observed((LOST, 2), lost="the guest was lost: it hung"), "exists /n", "exists /a")
-    assert broken.verdict is Verdict.FAILS
-    assert (open_.verdict, open_.reason) == (Verdict.UNKNOWN, snapshot("the guest was lost: it hung"))
+    assert broken.answer.verdict is Verdict.FAILS
+    assert (open_.answer.verdict, open_.answer.reason) == (Verdict.UNKNOWN, snapshot("the guest was lost: it hung"))
 
 
 def test_nothing_is_said_where_a_control_fails() -> None:
     """In the state with every write the overwrite is missing: bob misunderstands what it sees."""
     seen = samples.observed((samples.FIRST, 0), (samples.LAST, 2), found=FOUND)
-    for answer in asked(seen, "exists /a", "content /a = new"):
-        assert answer.verdict is Verdict.UNKNOWN
-        assert "a control failed" in (answer.reason or "")
+    for found in asked(seen, "exists /a", "content /a = new"):
+        assert found.answer.verdict is Verdict.UNKNOWN
+        assert "a control failed" in (found.answer.reason or "")
 
 
 def test_nothing_is_said_where_nothing_was_seen() -> None:
     none = samples.observed(found=[], lost=None)
-    [answer] = asked(replace(none, coverage=replace(none.coverage, explored=0)), "exists /a")
-    assert (answer.verdict, answer.reason) == (Verdict.UNKNOWN, snapshot("no crash state was explored"))
-    [answer] = asked(samples.observed((LOST, 0), found=[samples.UNMOUNTABLE]), "exists /a")
-    assert (answer.verdict, answer.reason) == (
+    [found] = asked(replace(none, coverage=replace(none.coverage, explored=0)), "exists /a")
+    assert (found.answer.verdict, found.answer.reason) == (Verdict.UNKNOWN, snapshot("no crash state was explored"))
+    [found] = asked(samples.observed((LOST, 0), found=[samples.UNMOUNTABLE]), "exists /a")
+    assert (found.answer.verdict, found.answer.reason) == (
         Verdict.UNKNOWN,
         snapshot("no crash state that was explored could be mounted"),
     )

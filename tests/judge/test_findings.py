@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.result import Cause, Finding
 from bob.blocks.naming import BlockKind, BlockName
 from bob.catalogue.durability import properties
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
@@ -29,7 +30,6 @@ from bob.judge import findings
 from bob.judge.column import Column
 from bob.judge.findings import Findings, Flushing, Losses, cause_of, in_words
 from bob.observe.observations import ExploredState
-from bob.result import Cause, Finding
 from bob.trace.model import Flush, Mark, Trace
 from bob.witness.document import ShownState, read
 from bob.workload.language import parse

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.answer.answer import ByRecording
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.account import EffectExtent
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict, inodes_of_things
@@ -19,7 +20,6 @@ from bob.crash.state import CrashState, departure
 from bob.judge.column import cell
 from bob.observe.observation import Observation
 from bob.observe.observations import ExploredState
-from bob.result import WorkloadResult
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
@@ -80,7 +80,7 @@ def test_what_does_not_mount_is_not_among_the_explored() -> None:
     found = judged(states, [NOTHING, ALL, UNMOUNTABLE], States(42, 8, 2**60, "writes", 0))
     assert found.verdict is Verdict.HOLDS
     assert found.states == States(2, 8, 2**60, None, 0, 2, 40, 6)
-    result = WorkloadResult("w", "natural", found.verdict, found.states)
+    result = ByRecording("w", "natural", found.verdict, found.states)
     assert cell(ORDER, [result], None).states == found.states
 
 
@@ -185,8 +185,8 @@ def test_a_finish_that_leaves_things_unwritten_is_no_control() -> None:
     assert found.verdict is Verdict.UNKNOWN
 
 
-def workload_result(verdict: Verdict, exhaustive: str | None = "writes", reason: str | None = None) -> WorkloadResult:
-    return WorkloadResult("w", "natural", verdict, States(5, 8, 2**70, exhaustive), 0, reason)
+def workload_result(verdict: Verdict, exhaustive: str | None = "writes", reason: str | None = None) -> ByRecording:
+    return ByRecording("w", "natural", verdict, States(5, 8, 2**70, exhaustive), 0, reason)
 
 
 HOLDS = workload_result(Verdict.HOLDS)
@@ -208,10 +208,10 @@ UNKNOWN = workload_result(Verdict.UNKNOWN, None, "the guest was lost")
         ([], None, Verdict.UNKNOWN, "no workload asks for it"),
     ],
 )
-def test_cells(results: list[WorkloadResult], refused: str | None, verdict: Verdict, reason: str | None) -> None:
+def test_cells(results: list[ByRecording], refused: str | None, verdict: Verdict, reason: str | None) -> None:
     found = cell(ORDER, results, refused)
     assert (found.verdict, found.reason) == (verdict, reason)
-    assert found.workloads == tuple(results)
+    assert found.recordings == tuple(results)
     assert found.states.explored == 5 * len(results)
     assert found.states.legal_sectors == 2**70 * len(results)
     if refused or not results or UNKNOWN in results:

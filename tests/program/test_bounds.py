@@ -12,7 +12,7 @@ import pytest
 STAND_IN = """
 import sys
 from bob.agent.inside import bounds, programs
-from bob.agent.inside.frames import Refused
+from bob.agent.inside.frames import Denial
 programs.SCRATCH = ()
 bounds.MOST_TASKS = 40
 programs.MOST_WRITTEN = bounds.MOST_WRITTEN = 2**20
@@ -21,7 +21,7 @@ left, lost = iter([7] * 3), iter([7, 8, 8])
 try:
     ended = programs.Script({tracer}, sys.argv[1:], "/").wait(20.0)
     print("ended", ended.code, len(ended.output), len(ended.said))
-except Refused as refused:
+except Denial as refused:
     print(refused)
 left = programs.descendants(programs.os.getpid())
 print("left", len(left))

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
+from bob.answer.result import TROUBLE, UNMOUNTABLE, Environment, Result, Run, SubjectResult, beside
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, DeviceModelDocument
+from bob.judge.column import claim_words
+from bob.observe.observations import TroubleKind
 from bob.report.rows import FAMILIES
-from bob.result import (
-    ConfigurationResult,
-    Environment,
-    PropertyResult,
-    Result,
-    Run,
-    Unmountable,
-    WorkloadResult,
-)
 
 EVIDENCE = (
     "operation 2 (overwrite /a at 0, 4096 bytes) is partial: sectors 0-3 have its data, sectors 4-7 have that of "
@@ -26,11 +21,11 @@ EVIDENCE = (
 KERNEL_SAYS = "EXT4-fs (loop0): VFS: Found ext4 filesystem with invalid superblock checksum.  Run e2fsck?"
 
 
-def cell(name: str, verdict: Verdict, states: States, workloads: int = 12, **more: str | None) -> PropertyResult:
+def cell(name: str, verdict: Verdict, states: States, workloads: int = 12, **more: str | None) -> Answer:
     """A cell in which every third workload gave the verdict (for HOLDS, each of them)."""
     family = next(family for family, names in FAMILIES.items() if name in names)
     asked = tuple(
-        WorkloadResult(
+        ByRecording(
             name=f"workload {place // 3}",
             finish=("natural", "natural 2.5", "fsync /d/a")[place % 3],
             verdict=verdict if place % 3 == 0 else Verdict.HOLDS,
@@ -39,7 +34,37 @@ def cell(name: str, verdict: Verdict, states: States, workloads: int = 12, **mor
         )
         for place in range(workloads)
     )
-    return PropertyResult(name, family, verdict, states, asked, **more)
+    return answer(ClaimWords("property", name, family), verdict, states, asked, **more)
+
+
+def answer(
+    claim: ClaimWords,
+    verdict: Verdict,
+    states: States,
+    asked: tuple[ByRecording, ...] = (),
+    evidence: str | None = None,
+    witness: str | None = None,
+    reason: str | None = None,
+) -> Answer:
+    """An answer with one way at most: with this evidence, in as many states as its recordings say."""
+    violations = sum(one.violations for one in asked)
+    ways = (Way(evidence, violations, witness),) if evidence is not None else ()
+    return Answer(claim, verdict, states, ways, asked, reason)
+
+
+def named(cell: Answer, name: str, **more: str) -> Answer:
+    """The same answer of the row ``name``."""
+    return replace(cell, claim=replace(cell.claim, name=name, **more))
+
+
+def trouble(kind: TroubleKind, *ways: Way) -> Answer:
+    """That something is wrong with crash states that mount."""
+    return beside(TROUBLE, kind.value, ways)
+
+
+def unmountable(states: int, witness: str | None, error: str) -> Answer:
+    """That crash states do not mount."""
+    return beside(UNMOUNTABLE, UNMOUNTABLE, [Way(error, states, witness)])
 
 
 SIXTEEN = (
@@ -69,11 +94,11 @@ def sixteen() -> Result:
         kinds = {row: Verdict.FAILS for row, places in FAILING.items() if str(place) in places.split()}
         kinds |= {"append-rename-any": Verdict.UNKNOWN} if name == "xfs" else {}
         kinds |= dict.fromkeys(_names(), Verdict.SKIPPED) if name == "reiserfs-nolog" else {}
-        columns.append(replace(configuration(name), properties=tuple(_like(row, kinds.get(row)) for row in _names())))
-    return replace(result(), configurations=tuple(columns))
+        columns.append(replace(configuration(name), answers=tuple(_like(row, kinds.get(row)) for row in _names())))
+    return replace(result(), subjects=tuple(columns))
 
 
-def _like(name: str, verdict: Verdict | None) -> PropertyResult:
+def _like(name: str, verdict: Verdict | None) -> Answer:
     some = States(812, 4096, 2**88, None, 0, 700)
     match verdict:
         case Verdict.FAILS:
@@ -85,7 +110,7 @@ def _like(name: str, verdict: Verdict | None) -> PropertyResult:
     return cell(name, Verdict.HOLDS, some)
 
 
-def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
+def configuration(name: str = "ext4-ordered") -> SubjectResult:
     """All thirteen cells, one of each kind at least."""
     some = States(812, 4096, 2**88, None, 203, 700)
     all_whole = States(2**58, 212, 2**61, "writes", 900, 212, 9)
@@ -116,17 +141,15 @@ def configuration(name: str = "ext4-ordered") -> ConfigurationResult:
         ),
     }
     held = cell("directory-op", Verdict.HOLDS, some)
-    return ConfigurationResult(
+    return SubjectResult(
         name=name,
         fs=name.partition("-")[0],
         mkfs_options="",
         mount_options="data=ordered",
         effective_mount_options="rw,relatime,data=ordered",
         # Last first, since the table has an order of its own.
-        properties=tuple(
-            cells.get(name) or replace(held, name=name, family=_family(name)) for name in reversed(_names())
-        ),
-        unmountable=Unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),
+        answers=tuple(cells.get(name) or named(held, name, family=_family(name)) for name in reversed(_names())),
+        beside=(unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),),
         notes=("4,096-byte blocks, as mkfs.ext4 makes them on a disk of ordinary size",),
     )
 
@@ -144,8 +167,8 @@ def result(*names: str) -> Result:
             libvirt="9.0.0",
             mkfs_version="e2fsprogs 1.47.0-2+b2",
         ),
-        model=DeviceModel(),
-        configurations=tuple(map(configuration, names or ("ext4-ordered",))),
+        device_model=DeviceModelDocument.of(DeviceModel()),
+        subjects=tuple(map(configuration, names or ("ext4-ordered",))),
     )
 
 
@@ -157,27 +180,24 @@ def finer(rows: RowSet, *names: str) -> Result:
     for place, prop in enumerate(properties):
         verdict = Verdict.UNKNOWN if not place else Verdict.HOLDS if place % 5 else Verdict.FAILS
         asked = (
-            WorkloadResult("alone", "natural", verdict, some, 7 * (verdict is Verdict.FAILS)),
-            WorkloadResult("alone", "natural 2.5", Verdict.HOLDS, some),
+            ByRecording("alone", "natural", verdict, some, 7 * (verdict is Verdict.FAILS)),
+            ByRecording("alone", "natural 2.5", Verdict.HOLDS, some),
         )
+        is_broken, is_unknown = verdict is Verdict.FAILS, verdict is Verdict.UNKNOWN
         cells.append(
-            PropertyResult(
-                prop.name,
-                prop.family,
+            answer(
+                claim_words(prop),
                 verdict,
                 some,
                 asked,
-                f"witnesses/{prop.name}.json" if verdict is Verdict.FAILS else None,
-                EVIDENCE if verdict is Verdict.FAILS else None,
-                "the guest was lost" if verdict is Verdict.UNKNOWN else None,
-                prop.meaning,
+                EVIDENCE if is_broken else None,
+                f"witnesses/{prop.name}.json" if is_broken else None,
+                "the guest was lost" if is_unknown else None,
             )
         )
     return replace(
         result(),
-        configurations=tuple(
-            replace(configuration(name), properties=tuple(cells)) for name in names or ("ext4-ordered",)
-        ),
+        subjects=tuple(replace(configuration(name), answers=tuple(cells)) for name in names or ("ext4-ordered",)),
     )
 
 

@@ -5,61 +5,90 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bob.claim.expectation.language import parse as expectation
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
+from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
-from bob.judge.answers import Answer, Way
-from bob.judge.tried import Finished, Tried
+from bob.crash.device import DeviceModelDocument
 from bob.report.answers_page import pages, to_html
-from bob.result import Unmountable
 from bob.story.timeline import Fate
 from bob.workload.language import parse as operations
 from bob.workload.operations import At, Finish, Workload
-from samples_of_runs import CONFIGURATION, ENVIRONMENT
+from bob.workload.plain import WorkloadDocument
+from samples_of_runs import CONFIGURATION
 
 from .html_pages import NASTY, Page, parse
-from .samples import result
+from .samples import result, unmountable
 from .test_matrix import html, leads
 from .witnesses import documents, witness
 
-STATES = States(812, 4096, 2**88, None, 17)
-WAYS = tuple(Way(f"/a is wrong in way {number}", 2**number, None) for number in (5, 6, 7))
-FAILS = Answer(expectation("content /a = new"), Verdict.FAILS, WAYS, needs_no_crash=True)
-HOLDS = Answer(expectation("exists /a"), Verdict.HOLDS)
-UNKNOWN = Answer(expectation("size /a > 0"), Verdict.UNKNOWN, reason="the guest was lost: it hung")
+STATES = States(812, 4096, 2**88, None, 17, unmountable=3)
 KEPT = ("witnesses/one.json", "witnesses/two.json")
+WAYS = tuple(
+    Way(f"/a is wrong in way {number}", 2**number, witness, by_recording=(2**number, 0))
+    for number, witness in zip((5, 6, 7), (*KEPT, None), strict=True)
+)
 
 
-def tried(folder: Path) -> Tried:
+def by_recordings(verdict: Verdict, reason: str | None = None, **more: Any) -> tuple[ByRecording, ...]:
+    """What the recordings say: one with a finish that the kernel makes, and one that is not believed."""
+    natural = ByRecording("try", "natural", verdict, STATES, reason=reason, **more)
+    why = "the recording is not believed"
+    return natural, ByRecording("try", "sync", Verdict.UNKNOWN, NOTHING, reason=why, is_recorded=False)
+
+
+def expects(text: str) -> ClaimWords:
+    return ClaimWords("expectation", text)
+
+
+FAILS = Answer(
+    expects("content /a = new"),
+    Verdict.FAILS,
+    STATES,
+    WAYS,
+    by_recordings(Verdict.FAILS, violations=224, needs_no_crash=True),
+)
+HOLDS = Answer(expects("exists /a"), Verdict.HOLDS, STATES, (), by_recordings(Verdict.HOLDS))
+LOST = "the guest was lost: it hung"
+UNKNOWN = Answer(expects("size /a > 0"), Verdict.UNKNOWN, STATES, (), by_recordings(Verdict.UNKNOWN, LOST), LOST)
+
+
+def tried(folder: Path) -> Result:
     """Answers of each kind. In ``folder`` are witnesses: of two of three ways, and of what does not mount."""
     (folder / "witnesses").mkdir()
     for path, name in zip(
         (*KEPT, "witnesses/unmountable.json"), ("overwrite-any",) * 2 + ("unmountable",), strict=True
     ):
         (folder / path).write_text(json.dumps(documents()[name]))
-    unmountable = Unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning")
-    finishes = (Finished(Finish("natural", natural=True), STATES, unmountable),)
-    finishes += (Finished(Finish("sync"), NOTHING, Unmountable(), "the recording is not believed"),)
-    return Tried(
-        run=result().run,
-        environment=ENVIRONMENT,
-        model=witness("overwrite-any", folder).model,
-        configuration=CONFIGURATION,
-        mount="rw,relatime",
-        workload=Workload(
-            "try", operations("write /b 0 9"), operations("write /a 0 4096; fsync /a"), finishes[0].finish
-        ),
-        at=At.END,
-        states=STATES,
-        unmountable=unmountable,
-        answers=(FAILS, HOLDS, UNKNOWN),
-        witnesses=(KEPT, (), ()),
-        finishes=finishes,
+    subject = SubjectResult(
+        CONFIGURATION.name,
+        CONFIGURATION.fs.name,
+        "",
+        "",
+        "rw,relatime",
+        (FAILS, HOLDS, UNKNOWN),
+        (unmountable(3, "witnesses/unmountable.json", "Structure needs cleaning"),),
         notes=("a note",),
     )
+    workload = Workload(
+        "try",
+        operations("write /b 0 9"),
+        operations("write /a 0 4096; fsync /a"),
+        Finish("natural", natural=True),
+        At.END,
+    )
+    model = DeviceModelDocument.of(witness("overwrite-any", folder).model)
+    made = result()
+    return replace(made, device_model=model, subjects=(subject,), workload=WorkloadDocument.of(workload))
+
+
+def changed(found: Result, **more: Any) -> Result:
+    """The same with another subject."""
+    return replace(found, subjects=(replace(found.subjects[0], **more),))
 
 
 def text_of(page: Page) -> str:
@@ -120,8 +149,8 @@ def test_a_witness_that_is_not_there_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_asked", [False, True])
 def test_what_does_not_mount_counts_where_it_is_asked(tmp_path: Path, is_asked: bool) -> None:
     found = tried(tmp_path)
-    mounts = replace(HOLDS, expectation=expectation("mounts"))
-    page = parse(to_html(replace(found, answers=(FAILS, mounts if is_asked else HOLDS, UNKNOWN)), tmp_path))
+    mounts = replace(HOLDS, claim=expects("mounts"))
+    page = parse(to_html(changed(found, answers=(FAILS, mounts if is_asked else HOLDS, UNKNOWN)), tmp_path))
     text = text_of(page)
     assert ("Above it counts only where mounts is asked." in text) == is_asked
     assert ("crash states that can be mounted" in text) != is_asked
@@ -130,11 +159,9 @@ def test_what_does_not_mount_counts_where_it_is_asked(tmp_path: Path, is_asked: 
 def test_text_of_others_is_text(tmp_path: Path) -> None:
     found = tried(tmp_path)
     ways = (replace(WAYS[0], evidence=NASTY),)
-    unmountable = replace(found.unmountable, error=NASTY)
     answers = (replace(FAILS, ways=ways), replace(UNKNOWN, reason=NASTY))
-    nasty = replace(
-        found, mount=NASTY, notes=(NASTY,), unmountable=unmountable, answers=answers, witnesses=((KEPT[0],), ())
-    )
+    others = (unmountable(3, "witnesses/unmountable.json", NASTY),)
+    nasty = changed(found, effective_mount_options=NASTY, notes=(NASTY,), beside=others, answers=answers)
     page = parse(to_html(nasty, tmp_path))
     assert text_of(page).count('alert("1")') > 4
     assert not page.all("script") and not page.all("img")

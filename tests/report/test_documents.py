@@ -22,21 +22,22 @@ from markdown_it import MarkdownIt
 
 import bob
 from bob import counts, documents
+from bob.answer.document import to_json
+from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
-from bob.cli.show import ENDINGS
+from bob.cli.formats import ENDINGS
 from bob.crash.coverage import States
 from bob.errors import MalformedError, StoreError
-from bob.report.columns import Column, columns_of, grouped
+from bob.report.columns import ShownColumn, columns_of, grouped
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, tex
 from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS, cell_frame
 from bob.report.matrix import matrix
 from bob.report.rows import TITLES, by_family, title
-from bob.result import ConfigurationResult, Result, Unmountable, to_json
 from test_docs import between, code, text, words
 from wording import sentence_with, text_with
 
-from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, named, result, sixteen, unmountable
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 NASTY = r"a|b *c* _d_ `e` <f> & [g](h) ~~i~~ # $j$ \k {l} %m ^n ``o`` ]( http"
@@ -44,26 +45,28 @@ NASTY = r"a|b *c* _d_ `e` <f> & [g](h) ~~i~~ # $j$ \k {l} %m ^n ``o`` ]( http"
 anything = st.text(max_size=40) | st.text("\\{}$&#%_^~<>|\"'`-[]*! \n\r\tab×→–", max_size=40)
 
 
-def columns(*results: Result) -> list[Column]:
+def columns(*results: Result) -> list[ShownColumn]:
     """The columns of ``results``."""
     return columns_of((one, RUN) for one in results)
 
 
-def named(text: str) -> Result:
+def run_named(text: str) -> Result:
     """A run in which others say ``text`` wherever they say something."""
-    (column,) = result().configurations
-    one = replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), evidence=text, witness=text), family=text)
+    (column,) = result().subjects
+    one = named(
+        cell("append-any", Verdict.FAILS, States(2, 4, 8), evidence=text, witness=text), "append-any", family=text
+    )
     shown = replace(column, name=f"x {text}", mkfs_options=text, effective_mount_options=text, notes=(text,))
-    shown = replace(shown, properties=(one, replace(one, name=text)), unmountable=Unmountable(3, text, text))
+    shown = replace(shown, answers=(one, named(one, text)), beside=(unmountable(3, text, text),))
     on = replace(result().environment, kernel=text, image=text, qemu=text)
-    return replace(result(), environment=on, configurations=(shown, replace(shown, name="ext4-b", fs="ext4")))
+    return replace(result(), environment=on, subjects=(shown, replace(shown, name="ext4-b", fs="ext4")))
 
 
 # The rows
 
 
 def test_every_row_of_table_1_has_a_title() -> None:
-    assert list(TITLES) == [name for names in by_family(result().configurations).values() for name in names]
+    assert list(TITLES) == [name for names in by_family(result().subjects).values() for name in names]
     assert title("a-property-of-mine") == "a-property-of-mine"
 
 
@@ -83,8 +86,8 @@ def test_csv_comes_back_through_pandas() -> None:
 
 def test_a_plain_reader_has_the_counts_as_floats() -> None:
     huge = States(2**12320, 2**4129, 2**12321, None, 9, 2**4127)
-    column = replace(result().configurations[0], properties=(cell("append-any", Verdict.HOLDS, huge),))
-    [row] = pd.read_csv(io.StringIO(to_csv(columns(replace(result(), configurations=(column,)))))).to_dict("records")
+    column = replace(result().subjects[0], answers=(cell("append-any", Verdict.HOLDS, huge),))
+    [row] = pd.read_csv(io.StringIO(to_csv(columns(replace(result(), subjects=(column,)))))).to_dict("records")
     told = [row[f"log2_{name}"] for name in ("explored", "explored_writes", "legal_writes", "legal_sectors")]
     assert told == [12320.0, 4127.0, 4129.0, 12321.0]
     assert row["torn_share"] == pytest.approx(0.5)
@@ -93,14 +96,14 @@ def test_a_plain_reader_has_the_counts_as_floats() -> None:
 
 def test_csv_keeps_any_text() -> None:
     text = 'a,b\n"c"; d\r\n×'
-    [first, _second, *_] = pd.read_csv(io.StringIO(to_csv(columns(named(text)))), keep_default_na=False)["evidence"]
+    [first, _second, *_] = pd.read_csv(io.StringIO(to_csv(columns(run_named(text)))), keep_default_na=False)["evidence"]
     assert first.replace("\r\n", "\n") == text.replace("\r\n", "\n")
 
 
 def test_csv_of_huge_numbers_is_exact() -> None:
-    (column,) = result().configurations
-    column = replace(column, properties=(cell("append-any", Verdict.HOLDS, States(2, 3**400, 7**500)),))
-    text = to_csv(columns(replace(result(), configurations=(column,))))
+    (column,) = result().subjects
+    column = replace(column, answers=(cell("append-any", Verdict.HOLDS, States(2, 3**400, 7**500)),))
+    text = to_csv(columns(replace(result(), subjects=(column,))))
     assert f",{3**400},{7**500}," in text
 
 
@@ -147,11 +150,11 @@ def test_the_markdown_table_is_the_matrix() -> None:
     assert [row[0] for row in rows[1:] if not any(row[1:])] == ["atomicity", "ordering"]
 
 
-@pytest.mark.parametrize("results", [(result(),), (sixteen(),), (result(), result()), (named(NASTY),)])
+@pytest.mark.parametrize("results", [(result(),), (sixteen(),), (result(), result()), (run_named(NASTY),)])
 def test_the_columns_of_markdown_tables_agree(results: tuple[Result, ...]) -> None:
     lines = to_markdown(columns(*results)).splitlines()
     tables = [re.findall(r"(?<!\\)\|", line) for line in lines if line.startswith("|")]
-    count = sum(len(one.configurations) for one in results) + 2
+    count = sum(len(one.subjects) for one in results) + 2
     assert {len(bars) for bars in tables} == {count, 3, 6}
     assert [line for line in lines if line != line.rstrip()] == []
 
@@ -185,7 +188,7 @@ def test_markdown_code_says_what_the_text_says(text: str) -> None:
 
 
 def test_markdown_of_any_text() -> None:
-    assert Said(to_markdown(columns(named(NASTY)))).tags == Said(to_markdown(columns(named("n")))).tags
+    assert Said(to_markdown(columns(run_named(NASTY)))).tags == Said(to_markdown(columns(run_named("n")))).tags
 
 
 # LaTeX
@@ -276,10 +279,10 @@ def test_the_caption_says_what_is_in_the_table() -> None:
     assert "Linux 6.1.0-31-amd64" in captions["one"]
     assert "Explored by 0 mounts of 16 configurations; volatile write cache" in captions["many"]
     assert "?: unknown." in captions["many"] and r"\textendash{}: skipped" in captions["many"]
-    (column,) = result().configurations
-    held = replace(column, properties=(cell("append-any", Verdict.HOLDS, States(2, 4, 8)),))
-    other = replace(column, name="ext4-b", properties=(cell("directory-op", Verdict.FAILS, States(2, 4, 8)),))
-    text = to_latex(columns(replace(result(), configurations=(held, other))))
+    (column,) = result().subjects
+    held = replace(column, answers=(cell("append-any", Verdict.HOLDS, States(2, 4, 8)),))
+    other = replace(column, name="ext4-b", answers=(cell("directory-op", Verdict.FAILS, States(2, 4, 8)),))
+    text = to_latex(columns(replace(result(), subjects=(held, other))))
     assert "unknown" not in text and "skipped" not in text
     assert latex_rows(text) == {
         "Directory op": [r"$\cdot$", r"$\times$"],
@@ -292,7 +295,7 @@ def test_the_caption_says_what_is_in_the_table() -> None:
 @given(anything)
 def test_latex_of_any_text_has_one_shape(text: str) -> None:
     """Braces are balanced, every environment is closed, and each row has all its cells."""
-    written = to_latex(columns(named(text)))
+    written = to_latex(columns(run_named(text)))
     body = re.sub(r"(?m)^%.*$", "", written)
     depth = 0
     for brace in re.findall(r"\\.|[{}]", body, flags=re.S):
@@ -424,7 +427,7 @@ def test_a_shell_and_a_notebook_show_little_of_a_large_run(tmp_path: Path) -> No
         "<16 configurations in TMP/run: 56 fails, 138 holds, 1 unknown, 13 skipped>"
     )
     assert loaded._repr_html_().count("<td>×</td>") == fails
-    empty = replace(loaded, result=replace(loaded.result, configurations=()))
+    empty = replace(loaded, result=replace(loaded.result, subjects=()))
     assert text_with(repr(empty).replace(str(tmp_path), "TMP"), 0) == snapshot(
         "<0 configurations in TMP/run: no cells>"
     )
@@ -458,7 +461,7 @@ def test_workloads_say_which_failed(tmp_path: Path) -> None:
 
 
 def test_a_run_without_configurations(tmp_path: Path) -> None:
-    loaded = bob.load(saved(tmp_path / "run", replace(result(), configurations=())))
+    loaded = bob.load(saved(tmp_path / "run", replace(result(), subjects=())))
 
     assert (loaded.matrix().shape, len(loaded.cells()), len(loaded.workloads())) == ((0, 0), 0, 0)
     assert loaded.matrix().index.names == ["family", "property"]
@@ -494,9 +497,9 @@ def test_importing_bob_loads_its_version_alone() -> None:
     assert done.stdout.split() == ["bob.version"]
 
 
-def column(label: str, fs: str) -> Column:
+def column(label: str, fs: str) -> ShownColumn:
     """A column of this name."""
-    return Column(label, result(), ConfigurationResult(label, fs, "", "", "", ()), Path())
+    return ShownColumn(label, result(), SubjectResult(label, fs, "", "", "", ()), Path())
 
 
 @pytest.mark.parametrize(

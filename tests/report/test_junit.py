@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.answer.answer import Answer, Way
+from bob.answer.result import Allowed, Cause, Checks, Finding, Result
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
-from bob.judge.program_result import ModelResult, Predicted, ProgramResult, Programs, Safety, Vulnerability
 from bob.observe.observations import TroubleKind
 from bob.program.answer import Consequence
 from bob.report.comparison.compare import compare
@@ -21,11 +22,11 @@ from bob.report.comparison.sides import run_side
 from bob.report.comparison.words import as_expected
 from bob.report.escape import REPLACEMENT
 from bob.report.junit import to_junit
-from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison, suites_of_programs
-from bob.result import Cause, Finding, PropertyResult, Result, Trouble, Unmountable
+from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_comparison
+from samples_of_programs import by_model, file_system, of_program, way
 from wording import text_with
 
-from .samples import EVIDENCE, KERNEL_SAYS, cell, result
+from .samples import EVIDENCE, KERNEL_SAYS, cell, result, trouble, unmountable
 
 HOLDS, FAILS, UNKNOWN, SKIPPED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNKNOWN, Verdict.SKIPPED
 SOME = States(812, 4096, 2**88, None, 0, 700)
@@ -62,11 +63,11 @@ def parse(text: str) -> Xml.Element:
     return root
 
 
-def run(*cells: PropertyResult, name: str = "ext4-ordered", **more: object) -> Result:
+def run(*cells: Answer, name: str = "ext4-ordered", **more: object) -> Result:
     """A run of one configuration."""
-    [first, *_rest] = result().configurations
-    column = replace(first, name=name, properties=cells, **{"notes": (), "unmountable": Unmountable(), **more})
-    return replace(result(), configurations=(column,))
+    [first, *_rest] = result().subjects
+    column = replace(first, name=name, answers=cells, **{"notes": (), "beside": (), **more})
+    return replace(result(), subjects=(column,))
 
 
 def cases(found: Result) -> dict[str, Xml.Element]:
@@ -112,9 +113,9 @@ bob replay run/witnesses/append-any.json\
 def test_a_suite_for_each_configuration_says_on_what_it_was_measured() -> None:
     found = result()
     root = parse(to_junit(suites_of(found, Path("run"), "trixie: ")))
-    names = [f"trixie: {column.name}" for column in found.configurations]
+    names = [f"trixie: {column.name}" for column in found.subjects]
     assert [suite.attrib["name"] for suite in root] == names
-    assert len(list(root.iter("testcase"))) == sum(len(column.properties) for column in found.configurations)
+    assert len(list(root.iter("testcase"))) == sum(len(column.answers) for column in found.subjects)
     about = {one.attrib["name"]: one.attrib["value"] for one in root[0].iter("property")}
     assert about["kernel"] == found.environment.kernel
     assert about["budget"] == str(found.run.budget)
@@ -132,8 +133,10 @@ def test_how_long_it_took_and_a_run_that_was_stopped() -> None:
 def test_what_belongs_to_no_cell_is_told_by_the_suite() -> None:
     found = run(
         cell(ROW, HOLDS, SOME),
-        unmountable=Unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),
-        troubles=(Trouble(TroubleKind.CHECKER, 2, "it found fault", "witnesses/checker.json"),),
+        beside=(
+            unmountable(3, "witnesses/unmountable.json", KERNEL_SAYS),
+            trouble(TroubleKind.CHECKER, Way("it found fault", 2, "witnesses/checker.json")),
+        ),
         findings=(
             Finding(
                 Cause("durable"), "a node block is lost", ("x",), (), 3, "fsync /a", "f", 1, "/a is gone", "w/1.json"
@@ -173,20 +176,23 @@ def test_control_characters_are_seen_and_markup_is_text() -> None:
 
 
 def test_a_program_has_a_case_for_each_file_system() -> None:
-    lost = Vulnerability(Consequence.LOST, "acknowledged data is lost", 5, 2, b"done\n", witness="witnesses/00-1.json")
+    lost = way(Consequence.LOST, "acknowledged data is lost", 5, 2, b"done\n", witness="witnesses/00-1.json")
+    checks, none = Checks(2, 10, 12), Checks(2, 0, 0)
     answers = (
-        ProgramResult("ext4", "rw", Safety.SAFE, SOME, 2, 10, 12),
-        ProgramResult("xfs", "rw", Safety.VULNERABLE, SOME, 2, 10, 12, (lost,)),
-        ProgramResult("btrfs", "rw", Safety.UNKNOWN, SOME, 2, 0, 0, reason="a guest was lost", notes=("a note",)),
+        file_system("ext4", HOLDS, (), SOME, checks),
+        file_system("xfs", FAILS, (lost,), SOME, checks),
+        file_system("btrfs", UNKNOWN, (), SOME, none, reason="a guest was lost", notes=("a note",)),
     )
-    harm = Predicted(Consequence.LOST, "a row is lost", 3, b"", "prefix")
+    harm = way(Consequence.LOST, "a row is lost", 3, 3, step="prefix")
+    all_of_it, nothing = Allowed("a model", 4, 21, 14, is_all=True), Allowed("a model", 0, 0, 0, is_all=False)
     models = (
-        ModelResult("ext4-o", "a model", Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (harm,), notes=("so be it",)),
-        ModelResult("btrfs", "a model", Safety.UNKNOWN, 0, 0, 0, False, 0, 0, reason="not traced: mmap of /data"),
+        by_model("ext4-o", FAILS, (harm,), all_of_it, Checks(0, 10, 13), notes=("so be it",)),
+        by_model("btrfs", UNKNOWN, (), nothing, Checks(0, 0, 0), "not traced: mmap of /data"),
     )
-    asked = Programs("sqlite", "a database", answers, "6.1", models)
-    [suite] = parse(to_junit(suites_of_programs(asked, Path("run"))))
+    asked = of_program("sqlite", "a database", *answers, *models, kernel="6.1")
+    [suite] = parse(to_junit(suites_of(asked, Path("run"))))
     assert suite.attrib["name"] == "sqlite"
+    assert {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")} == {"kernel": "6.1"}
     found = {case.attrib["name"]: [inner.tag for inner in case] for case in suite.iter("testcase")}
     assert found == {
         "ext4": ["system-out"],
@@ -231,7 +237,7 @@ def against(a: Verdict | None, b: Verdict | None) -> Point:
     return point
 
 
-def _cell(verdict: Verdict) -> PropertyResult:
+def _cell(verdict: Verdict) -> Answer:
     match verdict:
         case Verdict.FAILS:
             return cell(ROW, verdict, SOME, evidence=EVIDENCE, witness="witnesses/append-any.json")
@@ -273,8 +279,8 @@ def test_what_is_worse_and_what_was_better_can_be_replayed() -> None:
 def test_a_configuration_that_nothing_is_expected_of_is_skipped() -> None:
     table = run_side("table", run(_cell(HOLDS)), Path())
     found = run(_cell(FAILS))
-    more = replace(found.configurations[0], name="xfs")
-    both = replace(found, configurations=(*found.configurations, more))
+    more = replace(found.subjects[0], name="xfs")
+    both = replace(found, subjects=(*found.subjects, more))
     first, second = suites_of_comparison(compare(table, run_side("found", both, Path())))
     assert [point.outcome for point in (*first.points, *second.points)] == [Outcome.FAILED, Outcome.SKIPPED]
     assert second.name == "xfs"

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
+from bob.answer.answer import Answer, ByRecording
+from bob.answer.result import Result
 from bob.catalogue.places import place_of
 from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import RowSet, probes_of
@@ -30,7 +32,6 @@ from bob.report.page import to_html
 from bob.report.rows import FAMILIES
 from bob.report.site import INDEX, pages
 from bob.report.table import print_result
-from bob.result import PropertyResult, Result, WorkloadResult
 from bob.text import compact, plural, share, size
 from bob.witness.document import read
 from wording import line_with
@@ -61,9 +62,9 @@ def test_matrix() -> None:
 
 
 def test_what_was_not_probed_is_empty() -> None:
-    (column,) = result().configurations
-    few = replace(column, name="few", properties=column.properties[:1])
-    marks = matrix([result(), replace(result(), configurations=(few,))])
+    (column,) = result().subjects
+    few = replace(column, name="few", answers=column.answers[:1])
+    marks = matrix([result(), replace(result(), subjects=(few,))])
 
     assert marks["few"].tolist() == [""] * 12 + ["holds"]
 
@@ -224,17 +225,17 @@ def test_other_rows_stand_in_no_grid(name: str) -> None:
 
 @pytest.mark.parametrize("rows", FINER)
 def test_the_grids_have_all_cells(rows: RowSet) -> None:
-    [column] = finer(rows).configurations
+    [column] = finer(rows).subjects
     found = grids(column)
     assert [(len(grid.down), len(grid.across)) for grid in found] == SIZES[rows]
     assert {cell.name for grid in found for _down, cells in grid.rows() for cell in cells if cell} == {
-        cell.name for cell in column.properties
+        cell.name for cell in column.answers
     }
-    assert not listed(column).properties
+    assert not listed(column).answers
 
 
 def test_the_rows_of_table_1_are_in_no_grid() -> None:
-    [column] = result().configurations
+    [column] = result().subjects
     assert not grids(column)
     assert listed(column) == column
 
@@ -245,10 +246,10 @@ def test_a_terminal_shows_each_mark_and_each_failing_finish(rows: RowSet, width:
     found = finer(rows)
     text = printed(found, width)
     assert max(map(len, text.splitlines())) <= width
-    [column] = found.configurations
-    for cell in column.properties:
+    [column] = found.subjects
+    for cell in column.answers:
         assert (cell.name in re.split(r"[\s:]+", text)) == (cell.verdict is not Verdict.HOLDS)
-    assert "? " + column.properties[0].name + ": the guest was lost" in text
+    assert "? " + column.answers[0].name + ": the guest was lost" in text
     for grid in grids(column):
         place = next(number for number, line in enumerate(text.splitlines()) if line.startswith(f"{grid.layout.name}:"))
         body = text.splitlines()[place : place + len(grid.down) + 4]
@@ -269,8 +270,8 @@ def test_the_page_has_a_mark_for_each_cell_that_leads_to_its_evidence() -> None:
     page = to_html(columns_of([(found, Path("run"))]))
     assert page.count('<table class="grid finer">') == 6
     assert '<table class="grid single">' not in page
-    for column in found.configurations:
-        for cell in column.properties:
+    for column in found.subjects:
+        for cell in column.answers:
             anchor = f"{column.name}--{cell.name.replace('.', '-')}"
             assert page.count(f'href="#{anchor}"') == 2  # in the grid, and in its own heading
             assert page.count(f'id="{anchor}"') == 1
@@ -284,10 +285,10 @@ def test_the_page_has_a_mark_for_each_cell_that_leads_to_its_evidence() -> None:
 def test_which_finishes_fail(verdicts: str, said: str) -> None:
     words = {"f": Verdict.FAILS, "h": Verdict.HOLDS, "u": Verdict.UNKNOWN}
     asked = [
-        WorkloadResult("w", finish, words[letter], NOTHING)
+        ByRecording("w", finish, words[letter], NOTHING)
         for finish, letter in zip(("natural", "sync"), verdicts, strict=True)
     ]
-    assert finishes(PropertyResult("x", "ordering", Verdict.FAILS, NOTHING, tuple(asked))) == said
+    assert finishes(Answer("x", "ordering", Verdict.FAILS, NOTHING, tuple(asked))) == said
 
 
 # Results as several pages: every link leads somewhere, and every page can be reached
@@ -349,8 +350,8 @@ def test_every_link_resolves_and_every_page_is_linked(results: tuple[Result, ...
     made = site(tmp_path, *results)
     for place, targets in leads(made).items():
         assert targets == (set(made) if place == "index.html" else {place, "index.html"})
-    columns = [column for one in results for column in one.configurations]
-    failing = sum(cell.verdict is Verdict.FAILS for column in columns for cell in column.properties)
+    columns = [column for one in results for column in one.subjects]
+    failing = sum(cell.verdict is Verdict.FAILS for column in columns for cell in column.answers)
     assert len(made) == 1 + failing + len(columns)
 
 
@@ -393,10 +394,16 @@ def test_a_witness_that_is_gone_has_no_page(tmp_path: Path) -> None:
     assert leads(made)["index.html"] == set(made)
 
 
+def broken(cell: Answer) -> Answer:
+    """The same cell with text of others."""
+    ways = tuple(replace(way, evidence=NASTY) for way in cell.ways)
+    return replace(cell, claim=replace(cell.claim, name=f"{cell.name} {NASTY}"), ways=ways)
+
+
 def test_text_of_others_is_text(tmp_path: Path) -> None:
-    (column,) = ONE.configurations
-    cells = tuple(replace(cell, name=f"{cell.name} {NASTY}", evidence=NASTY) for cell in column.properties)
-    made = site(tmp_path, replace(ONE, configurations=(replace(column, name=NASTY, properties=cells),)))
+    (column,) = ONE.subjects
+    cells = tuple(broken(cell) for cell in column.answers)
+    made = site(tmp_path, replace(ONE, subjects=(replace(column, name=NASTY, answers=cells),)))
     assert len(made) == 4
     assert leads(made)["index.html"] == set(made)
     assert not [one for page in made.values() for one in page.elements if one.tag in ("script", "img")]

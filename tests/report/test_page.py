@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.answer.answer import ByRecording
+from bob.answer.result import Result
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
@@ -19,11 +21,10 @@ from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
 from bob.report.templating import html, raised
-from bob.result import Result, Unmountable, WorkloadResult
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse
-from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, result, sixteen
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, named, result, sixteen, unmountable
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 
@@ -43,7 +44,7 @@ def many() -> Page:
 
 
 TWICE = (replace(ONE, run=replace(ONE.run, id="a")), replace(ONE, run=replace(ONE.run, id="b")))
-ALL = pytest.mark.parametrize("results", [(ONE,), (MANY,), TWICE, (ONE, ONE), (replace(ONE, configurations=()),)])
+ALL = pytest.mark.parametrize("results", [(ONE,), (MANY,), TWICE, (ONE, ONE), (replace(ONE, subjects=()),)])
 
 
 @ALL
@@ -68,7 +69,7 @@ def test_each_cell_leads_to_its_evidence() -> None:
     [grid] = found.with_class("table", "grid")
     marks = [one for one in found.all("a") if one.parent and one.parent.tag == "td"]
     assert all(mark.up("table") is grid for mark in marks)
-    cells = [(column.name, one) for column in MANY.configurations for one in column.properties]
+    cells = [(column.name, one) for column in MANY.subjects for one in column.answers]
     assert len(marks) == len(cells) == 13 * 16
     by_label = {str(mark.attributes["aria-label"]).partition(":")[0]: mark for mark in marks}
     for configuration, one in cells:
@@ -121,12 +122,10 @@ def _article(one: Element | None) -> Element | None:
 
 
 def test_a_workload_that_is_unknown_says_why() -> None:
-    asked = WorkloadResult("lost", "natural", Verdict.UNKNOWN, NOTHING, reason="the guest hung")
-    shown = replace(ONE.configurations[0], properties=(replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), 3)),))
-    shown = replace(
-        shown, properties=(replace(shown.properties[0], workloads=(*shown.properties[0].workloads, asked)),)
-    )
-    text = parsed(replace(ONE, configurations=(shown,))).by_id("ext4-ordered--append-any").text
+    asked = ByRecording("lost", "natural", Verdict.UNKNOWN, NOTHING, reason="the guest hung")
+    shown = replace(ONE.subjects[0], answers=(replace(cell("append-any", Verdict.FAILS, States(2, 4, 8), 3)),))
+    shown = replace(shown, answers=(replace(shown.answers[0], recordings=(*shown.answers[0].recordings, asked)),))
+    text = parsed(replace(ONE, subjects=(shown,))).by_id("ext4-ordered--append-any").text
     assert line_with(text, 1, 4) == snapshot("1 of 4 workloads failed, 1 unknown")
     assert line_with(text, "unknownthe") == snapshot("natural? unknownthe guest hung")
 
@@ -160,18 +159,19 @@ How to read it × failsA crash state that the device model allows violates the p
 
 def nasty(text: str) -> Result:
     """A run in which everything that others say is ``text``."""
-    (column,) = ONE.configurations
+    (column,) = ONE.subjects
     one = cell("append-any", Verdict.FAILS, States(2, 4, 8), evidence=text, witness=text)
-    one = replace(one, workloads=tuple(replace(asked, name=text, finish=text, reason=text) for asked in one.workloads))
-    lost = replace(one, name=f"{text} of mine", family=f"{text} family", verdict=Verdict.UNKNOWN, reason=text)
+    asked = tuple(replace(asked, name=text, finish=text, reason=text) for asked in one.recordings)
+    one = replace(one, recordings=asked)
+    lost = named(replace(one, verdict=Verdict.UNKNOWN, reason=text), f"{text} of mine", family=f"{text} family")
     shown = replace(
         column, name=text, fs=text, mkfs_options=text, mount_options=text, effective_mount_options=text, notes=(text,)
     )
-    shown = replace(shown, properties=(one, lost), unmountable=Unmountable(3, text, text))
+    shown = replace(shown, answers=(one, lost), beside=(unmountable(3, text, text),))
     on = ONE.environment
     on = replace(on, kernel=text, image=text, accelerator=text, clock=text, qemu=text, libvirt=text, mkfs_version=text)
     run = replace(ONE.run, id=text, started=text, finished=text, bob_version=text)
-    return replace(ONE, run=run, environment=on, configurations=(shown,))
+    return replace(ONE, run=run, environment=on, subjects=(shown,))
 
 
 def test_text_of_others_is_text() -> None:
@@ -203,9 +203,9 @@ def test_names_that_give_the_same_id() -> None:
 
 
 def test_a_property_that_was_not_asked_in_every_column() -> None:
-    (column,) = ONE.configurations
-    few = replace(column, name="few", properties=column.properties[:1])
-    found = parsed(ONE, replace(ONE, configurations=(few,)))
+    (column,) = ONE.subjects
+    few = replace(column, name="few", answers=column.answers[:1])
+    found = parsed(ONE, replace(ONE, subjects=(few,)))
     assert len(found.with_class("td", "none")) == 12
 
 
@@ -216,9 +216,9 @@ def test_what_the_properties_say() -> None:
 
 
 def test_what_a_property_of_the_users_own_says() -> None:
-    (column,) = ONE.configurations
-    mine = replace(column.properties[0], name="mine", family="ordering", meaning="what I ask for")
-    found = parsed(replace(ONE, configurations=(replace(column, properties=(*column.properties, mine)),)))
+    (column,) = ONE.subjects
+    mine = named(column.answers[0], "mine", family="ordering", meaning="what I ask for")
+    found = parsed(replace(ONE, subjects=(replace(column, answers=(*column.answers, mine)),)))
     assert "mineminewhat I ask for" in re.sub(r"\n", "", found.by_id("reading").text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import shutil
 from dataclasses import replace
@@ -15,16 +14,20 @@ import pytest
 from inline_snapshot import snapshot
 from msgspec import structs
 
+from bob.answer.answer import Answer, Cross
+from bob.answer.document import to_json
+from bob.answer.result import Allowed, Checks, Result, SubjectResult
+from bob.claim.verdict import Verdict
 from bob.errors import UsageError
-from bob.judge.program_result import Cross, ModelResult, Predicted, Programs, Safety
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import MOST_NEEDS, DiagramStep, Need, Protocol, StepKind, diagram
 from bob.report.programs_document import page as table
 from bob.report.programs_page import pages, to_html
 from bob.report.protocol_drawing import picture, svg
-from bob.report.saved import programs, several_programs
+from bob.report.saved import load, load_every
 from bob.witness import bundle
+from samples_of_programs import by_model, of_program, way
 from wording import line_with, text_with
 
 from .html_pages import NASTY, Page, parse
@@ -33,16 +36,23 @@ from .test_matrix import html, leads
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def found(folder: Path) -> Programs:
+def found(folder: Path) -> Result:
     """The answers of a run in ``folder``, with its witnesses: one that is kept, and one where all is well."""
-    [document] = [one for one in kept() if one["program"]["name"] == "replace-mv"]
-    [answer] = [one for one in document["configurations"] if one["name"] == "ext4"]
-    well = {**answer, "name": "ext4-journal", "safety": "safe", "vulnerabilities": []}
-    folder.joinpath("result.json").write_text(json.dumps({**document, "configurations": [answer, well]}))
+    [program] = [one for one in every() if one.program_name == "replace-mv"]
+    [subject] = [one for one in program.file_systems if one.name == "ext4"]
+    well = answered(replace(subject, name="ext4-journal"), verdict=Verdict.HOLDS, ways=())
+    made = replace(program, subjects=(subject, well), protocols=())
+    folder.joinpath("result.json").write_text(json.dumps(to_json(made)))
     shutil.copy(KEPT / bundle.FILE, folder)
-    answers = programs(folder)
-    assert answers is not None
+    answers = load(folder).result
+    assert answers == made
     return answers
+
+
+def answered(subject: SubjectResult, **more: Any) -> SubjectResult:
+    """The same subject with a changed answer."""
+    changed: Answer = replace(subject.answer, **more)
+    return replace(subject, answers=(changed,))
 
 
 def text_of(page: Page) -> str:
@@ -53,10 +63,10 @@ def test_every_answer_and_its_witness_is_on_one_page(tmp_path: Path) -> None:
     answers = found(tmp_path)
     page = parse(to_html(answers, tmp_path))
     text = text_of(page)
-    harms = [one for result in answers.results for one in result.vulnerabilities]
+    harms = [one for answer in answers.answers for one in answer.ways]
     assert harms
-    for result in answers.results:
-        assert result.configuration in text and result.mount in text
+    for subject in answers.file_systems:
+        assert subject.name in text and subject.effective_mount_options in text
     for one in harms:
         for said in (one.evidence, f"bob replay {tmp_path / str(one.witness)}", *(it.sentence for it in one.relied_on)):
             assert " ".join(said.split()) in text, said
@@ -67,7 +77,7 @@ def test_every_answer_and_its_witness_is_on_one_page(tmp_path: Path) -> None:
 def test_as_several_pages_each_witness_has_its_own(tmp_path: Path) -> None:
     answers = found(tmp_path)
     made = html(pages(answers, tmp_path))
-    assert len(made) == 1 + sum(len(result.vulnerabilities) for result in answers.results) > 1
+    assert len(made) == 1 + sum(len(answer.ways) for answer in answers.answers) > 1
     for place, targets in leads(made).items():
         assert targets == (set(made) if place == "index.html" else {place, "index.html"})
 
@@ -76,39 +86,40 @@ def test_a_witness_that_is_not_there_is_left_out(tmp_path: Path) -> None:
     answers = found(tmp_path)
     page = parse(to_html(answers, tmp_path / "elsewhere"))
     assert not page.with_class("svg", "bob-timeline")
-    assert answers.results[0].vulnerabilities[0].evidence in text_of(page)
+    assert answers.answers[0].ways[0].evidence in text_of(page)
 
 
-@pytest.mark.parametrize("safety", Safety)
-def test_what_is_not_vulnerable_has_its_word_and_its_reason(tmp_path: Path, safety: Safety) -> None:
+@pytest.mark.parametrize("verdict", [Verdict.HOLDS, Verdict.FAILS, Verdict.UNKNOWN])
+def test_what_is_not_vulnerable_has_its_word_and_its_reason(tmp_path: Path, verdict: Verdict) -> None:
     answers = found(tmp_path)
-    other = replace(
-        answers.results[0], safety=safety, vulnerabilities=(), reason="a guest was lost", notes=("so be it",)
-    )
-    page = parse(to_html(replace(answers, results=(other,)), tmp_path))
-    says = {Safety.SAFE: "· safe as far as explored", Safety.VULNERABLE: "× vulnerable", Safety.UNKNOWN: "? not known"}
+    other = answered(answers.subjects[0], verdict=verdict, ways=(), reason="a guest was lost")
+    page = parse(to_html(replace(answers, subjects=(replace(other, notes=("so be it",)),)), tmp_path))
+    says = {Verdict.HOLDS: "· safe as far as explored", Verdict.FAILS: "× vulnerable", Verdict.UNKNOWN: "? not known"}
     [answer] = [one.text for one in page.all("a", href="#answer-1") if one.parent and one.parent.tag == "td"]
-    assert answer == says[safety]
+    assert answer == says[verdict]
     text = text_of(page)
     assert "A guest was lost." in text and "So be it." in text
 
 
 def test_text_of_programs_is_text(tmp_path: Path) -> None:
     answers = found(tmp_path)
-    [first, *_] = answers.results
-    harm = replace(first.vulnerabilities[0], evidence=NASTY, told=NASTY.encode())
-    nasty = replace(first, configuration=NASTY, mount=NASTY, vulnerabilities=(harm,), notes=(NASTY,))
-    page = parse(to_html(Programs(NASTY, NASTY, (nasty,), NASTY), tmp_path))
+    [first, *_] = answers.subjects
+    harm = replace(first.answer.ways[0], evidence=NASTY, told=NASTY.encode().decode("latin-1"))
+    nasty = replace(first, name=NASTY, effective_mount_options=NASTY, notes=(NASTY,))
+    nasty = answered(nasty, ways=(harm,))
+    page = parse(to_html(of_program(NASTY, NASTY, nasty, kernel=NASTY), tmp_path))
     assert text_of(page).count('alert("1")') > 5
     assert not page.all("script") and not page.all("img")
 
 
 def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path) -> None:
     answers = found(tmp_path)
-    relied_on = (replace(answers.results[0].vulnerabilities[0].relied_on[0], kind="ordering: safe rename"),)
-    harm = Predicted(Consequence.LOST, NASTY, 3, b"", "prefix", relied_on, {"ext4": Cross.NOT_REACHABLE})
-    model = ModelResult("ext4-o", NASTY, Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (harm,), notes=("so be it",))
-    page = parse(to_html(replace(answers, models=(model,)), tmp_path))
+    relied_on = (replace(answers.answers[0].ways[0].relied_on[0], kind="ordering: safe rename"),)
+    crossed = {"ext4": Cross.NOT_REACHABLE}
+    harm = way(Consequence.LOST, NASTY, 3, 3, step="prefix", relied_on=relied_on, crossed=crossed)
+    allowed, checks = Allowed(NASTY, 4, 21, 14, is_all=True), Checks(0, 10, 13)
+    model = by_model("ext4-o", Verdict.FAILS, (harm,), allowed, checks, notes=("so be it",))
+    page = parse(to_html(replace(answers, subjects=(*answers.subjects, model)), tmp_path))
     text = text_of(page)
     assert [one.text for one in page.all("a", href="#model-1")] == ["model ext4-o", "× vulnerable"]
     assert "14, all that it allows" in text and "On ext4: not reachable." in text and "So be it." in text
@@ -129,17 +140,19 @@ STEPS = (
 )
 
 
-def with_protocol(folder: Path) -> Programs:
+def with_protocol(folder: Path) -> Result:
     """Answers of a real file system and a model, with what the program did."""
     answers = found(folder)
-    [first, *others] = answers.results
-    relied = replace(first.vulnerabilities[0].relied_on[0], explanation=Explanation(Reliance.ORDER, (3,), (10,)))
-    harm = replace(first.vulnerabilities[0], relied_on=(replace(relied, sentence=NASTY),))
+    [first, *others] = answers.subjects
+    [harm, *_] = first.answer.ways
+    relied = replace(harm.relied_on[0], explanation=Explanation(Reliance.ORDER, (3,), (10,)))
+    harm = replace(harm, relied_on=(replace(relied, sentence=NASTY),))
     lost = replace(relied, sentence="so", explanation=Explanation(Reliance.DURABLE, (10,), ()))
-    predicted = Predicted(Consequence.LOST, "lost", 3, NASTY.encode(), "prefix", (lost,))
-    model = ModelResult("ext4-o", "a model", Safety.VULNERABLE, 4, 21, 14, True, 10, 13, (predicted,))
-    results = (replace(first, vulnerabilities=(harm,)), *others)
-    return replace(answers, results=results, models=(model,), protocols=(Protocol(first.configuration, STEPS),))
+    predicted = way(Consequence.LOST, "lost", 3, 3, NASTY.encode(), step="prefix", relied_on=(lost,))
+    allowed, checks = Allowed("a model", 4, 21, 14, is_all=True), Checks(0, 10, 13)
+    model = by_model("ext4-o", Verdict.FAILS, (predicted,), allowed, checks)
+    subjects = (answered(first, ways=(harm,)), *others, model)
+    return replace(answers, subjects=subjects, protocols=(Protocol(first.name, STEPS),))
 
 
 def test_the_update_protocol_stands_with_each_answer_about_its_recording(tmp_path: Path) -> None:
@@ -224,15 +237,8 @@ KEPT = ROOT / "reports" / "reference" / "apps-linux-6.1"
 COLUMNS = ["ext4", "ext4-writeback", "ext4-journal", "xfs", "btrfs", "f2fs"]
 
 
-def kept() -> list[dict[str, Any]]:
-    programs: list[dict[str, Any]] = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))["programs"]
-    return programs
-
-
-def every() -> tuple[Programs, ...]:
-    found = several_programs(KEPT / "apps.json.xz")
-    assert found is not None
-    return tuple(found)
+def every() -> list[Result]:
+    return [one.result for one in load_every(KEPT / "apps.json.xz")]
 
 
 def test_the_page_is_what_is_made_of_the_results() -> None:
@@ -241,23 +247,18 @@ def test_the_page_is_what_is_made_of_the_results() -> None:
 
 
 def test_every_violation_has_its_witness_and_every_witness_a_violation() -> None:
-    named = {
-        KEPT / one["witness"]
-        for program in kept()
-        for answer in program["configurations"]
-        for one in answer["vulnerabilities"]
-    }
+    named = {KEPT / str(one.witness) for program in every() for answer in program.answers for one in answer.ways}
     assert named == set(bundle.within(KEPT))
 
 
 def test_a_sentence_stands_once_and_what_is_left_out_is_counted() -> None:
-    program = next(one for one in every() if any(it.vulnerabilities for it in one.results))
-    result = next(one for one in program.results if one.vulnerabilities)
-    harm = next(one for one in result.vulnerabilities if one.relied_on)
+    program = next(one for one in every() if any(it.ways for it in one.answers))
+    subject = next(one for one in program.file_systems if one.answer.ways)
+    harm = next(one for one in subject.answer.ways if one.relied_on)
     relied = harm.relied_on[0]
     several = [relied, relied, *(replace(relied, sentence=f"other {number}") for number in range(4))]
-    harmed = replace(result, vulnerabilities=(replace(harm, relied_on=tuple(several)),))
-    lines = table([replace(program, results=(harmed,))], [result.configuration], "x").splitlines()
+    harmed = answered(subject, ways=(replace(harm, relied_on=tuple(several)),))
+    lines = table([replace(program, subjects=(harmed,))], [subject.name], "x").splitlines()
     said = [line.removeprefix("    - ") for line in lines if line.startswith("    - ")]
     assert text_with(said[0], 2) == snapshot(
         "must be durable by then: ‘python3: overwrite 4647 bytes at 6217 of /env/log.0000000001’, ‘python3: append 512 bytes at 5120 of /env/records.db’, ‘python3: append 512 bytes at 5632 of /env/records.db’, 8 more, for each of 2 such calls"
@@ -267,23 +268,23 @@ def test_a_sentence_stands_once_and_what_is_left_out_is_counted() -> None:
 
 
 def test_a_cell_names_the_paces_where_they_differ_and_what_an_earlier_pace_has_stands_once() -> None:
-    program = next(one for one in every() if any(it.vulnerabilities for it in one.results))
-    harmed = next(one for one in program.results if one.vulnerabilities)
-    named = [replace(harmed, configuration=name) for name in ("ext4", "ext4-slow", "ext4-slower")]
-    safe = replace(harmed, configuration="ext4-busy", safety=Safety.SAFE, vulnerabilities=())
-    made = table([replace(program, results=(*named, safe))], ["ext4"], "x").splitlines()
+    program = next(one for one in every() if any(it.ways for it in one.answers))
+    harmed = next(one for one in program.file_systems if one.answer.ways)
+    named = [replace(harmed, name=name) for name in ("ext4", "ext4-slow", "ext4-slower")]
+    safe = answered(replace(harmed, name="ext4-busy"), verdict=Verdict.HOLDS, ways=())
+    made = table([replace(program, subjects=(*named, safe))], ["ext4"], "x").splitlines()
     [row] = [line for line in made if line.startswith("| [")]
     assert row.endswith(" (undisturbed, slow, slower); safe (busy) |")
-    assert sum(line.startswith("  - ") for line in made) == len(harmed.vulnerabilities)
+    assert sum(line.startswith("  - ") for line in made) == len(harmed.answer.ways)
     assert sum("all of them as above" in line for line in made) == 2
-    alike = table([replace(program, results=tuple(named))], ["ext4"], "x").splitlines()
+    alike = table([replace(program, subjects=tuple(named))], ["ext4"], "x").splitlines()
     assert not any("undisturbed" in line for line in alike if line.startswith("| ["))
 
 
 def test_what_is_not_known_is_not_safe_and_what_was_not_asked_is_empty() -> None:
     program = every()[0]
-    unknown = replace(program.results[0], safety=Safety.UNKNOWN, reason="a guest was lost", vulnerabilities=())
-    made = table([replace(program, results=(unknown,))], COLUMNS, "x")
+    unknown = answered(program.subjects[0], verdict=Verdict.UNKNOWN, reason="a guest was lost", ways=())
+    made = table([replace(program, subjects=(unknown,))], COLUMNS, "x")
     row = next(line for line in made.splitlines() if line.startswith("| ["))
     assert row.endswith("| ? | – | – | – | – | – |")
     assert line_with(made, "guest") == snapshot(

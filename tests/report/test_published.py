@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
+from bob.answer.answer import CallWords, Cross, ReliedOn, Way
+from bob.answer.result import Allowed, Missed, Result, SubjectResult
 from bob.apm.builtin import builtin, names
-from bob.crash.coverage import NOTHING
+from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
-from bob.judge.program_result import Cross, Missed, ModelResult, Predicted, ProgramResult, Programs, Safety
-from bob.judge.reliance import CallWords, ReliedOn
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.kinds import TYPES
@@ -43,6 +43,7 @@ from bob.report.vulnerability_tables import (
 from bob.report.vulnerability_tables import published as published_counts
 from bob.resources import shipped
 from bob.witness.traits import Trait, Traits
+from samples_of_programs import by_model, file_system, of_program, way
 
 from .html_pages import NASTY, parse
 
@@ -201,23 +202,26 @@ def test_the_published_numbers_add_up_as_the_paper_has_them() -> None:
     assert published_counts("ccfs-reproduced").programs["leveldb"]["ext4-writeback"] is None
 
 
-def predicted(kind: str, call: str, consequence: Consequence = Consequence.LOST) -> Predicted:
+def predicted(kind: str, call: str, consequence: Consequence = Consequence.LOST) -> Way:
     relied = ReliedOn(Explanation(Reliance.DURABLE, (1,)), "so", (CallWords(1, call, ()),), 1, kind)
-    return Predicted(consequence, call, 1, b"", "prefix", (relied,))
+    return way(consequence, call, step="prefix", relied_on=(relied,))
 
 
-def model(name: str, *harms: Predicted, safety: Safety | None = None, about: str | None = None) -> ModelResult:
-    found = safety or (Safety.VULNERABLE if harms else Safety.SAFE)
+def model(
+    name: str, *harms: Way, verdict: Verdict | None = None, about: str | None = None, missed: tuple[Missed, ...] = ()
+) -> SubjectResult:
+    found = verdict or (Verdict.FAILS if harms else Verdict.HOLDS)
     about = about if about is not None else builtin(name).about if name in names() else "derived"
-    return ModelResult(name, about, found, 1, 1, 1, True, 1, 1, harms, "lost" if found is Safety.UNKNOWN else None)
+    allowed = Allowed(about, 1, 1, 1, is_all=True, missed=missed)
+    return by_model(name, found, harms, allowed, reason="lost" if found is Verdict.UNKNOWN else None)
 
 
 APPEND, RENAME = predicted("ordering: other", "p: append /a"), predicted("ordering: safe rename", NASTY)
 CUT = predicted("", "p: append /a", Consequence.CORRUPT)
 FOUND = [
-    Programs("git-commit", "git", (), models=(model("ext4-o", APPEND, RENAME), model("btrfs", APPEND), model("xfs"))),
-    Programs("mine", NASTY, (), models=(model("ext4-o", CUT), model("btrfs", safety=Safety.UNKNOWN))),
-    Programs("git-commit", "git", (), models=(model("ext3-j"),)),
+    of_program("git-commit", "git", model("ext4-o", APPEND, RENAME), model("btrfs", APPEND), model("xfs")),
+    of_program("mine", NASTY, model("ext4-o", CUT), model("btrfs", verdict=Verdict.UNKNOWN)),
+    of_program("git-commit", "git", model("ext3-j")),
 ]
 
 
@@ -238,21 +242,21 @@ def test_what_the_paper_has_stands_beside_its_own_model_whatever_that_is_called(
     of_paper, derived = builtin("btrfs").about, "btrfs on Linux 6.1, derived from 123 workloads"
     changed = model("ext4-o", APPEND, about=f"what if: ext4-o, but {builtin('ext4-o').about}")
     both = (model("btrfs (built-in)", APPEND, about=of_paper), model("btrfs (derived)", about=derived), changed)
-    assert by_file_system([Programs("git-commit", "git", (), models=both)]).rows[0][1] == ("1 (5)", "0", "1")
-    alone = Programs("git-commit", "git", (), models=(model("btrfs", about=derived),))
+    assert by_file_system([of_program("git-commit", "git", *both)]).rows[0][1] == ("1 (5)", "0", "1")
+    alone = of_program("git-commit", "git", model("btrfs", about=derived))
     assert by_file_system([alone]).rows[0][1] == ("0",)
 
 
 def test_answers_of_several_runs_stand_together_in_whichever_order() -> None:
-    one, other, lost = model("xfs", APPEND), model("xfs", RENAME), model("xfs", safety=Safety.UNKNOWN)
-    runs = [Programs("mine", "", (), models=(each,)) for each in (one, other, lost)]
+    one, other, lost = model("xfs", APPEND), model("xfs", RENAME), model("xfs", verdict=Verdict.UNKNOWN)
+    runs = [of_program("mine", "", each) for each in (one, other, lost)]
     assert by_file_system(runs).rows[0][1] == by_file_system(runs[::-1]).rows[0][1] == ("2",)
     assert by_file_system(runs[2:]).rows[0][1] == ("?",)
 
 
 def test_each_file_system_has_its_paces_side_by_side_whichever_program_was_recorded_at_them() -> None:
-    def of(program: str, *names: str) -> Programs:
-        return Programs(program, "", tuple(ProgramResult(name, "", Safety.SAFE, NOTHING, 1, 1, 1) for name in names))
+    def of(program: str, *names: str) -> Result:
+        return of_program(program, "", *(file_system(name, Verdict.HOLDS) for name in names))
 
     paces = by_file_system(
         [of("a", "xfs", "xfs-busy", "ext4"), of("b", "ext4-slow"), of("c", "xfs-slow", "xfs-slower")]
@@ -263,21 +267,21 @@ def test_each_file_system_has_its_paces_side_by_side_whichever_program_was_recor
 
 
 def test_what_became_of_predictions_is_counted_over_all_paces() -> None:
-    def crossed(harm: Predicted, **said: Cross) -> Predicted:
+    def crossed(harm: Way, **said: Cross) -> Way:
         return replace(harm, crossed=said)
 
-    real = ProgramResult("ext4", "", Safety.SAFE, NOTHING, 1, 1, 1)
+    real = file_system("ext4", Verdict.HOLDS)
     confirmed = crossed(APPEND, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN, busy=Cross.CONFIRMED)
     unreachable = crossed(RENAME, ext4=Cross.NOT_REACHABLE, slow=Cross.NOT_REACHABLE)
     left_open = crossed(CUT, ext4=Cross.NOT_REACHABLE, slow=Cross.OPEN)
     assert [one.cross for one in (confirmed, unreachable, left_open, APPEND)] == [
         Cross.CONFIRMED, Cross.NOT_REACHABLE, Cross.OPEN, None,
     ]  # fmt: skip
-    missing = replace(model("o", unreachable), missed=(Missed("ext4", "it", True),))
+    missing = model("o", unreachable, missed=(Missed("ext4", "it", True),))
     runs = [
-        Programs("one", "", (real,), models=(model("o", confirmed, unreachable, left_open), model("none"))),
-        Programs("two", "", (real,), models=(missing, model("lost", safety=Safety.UNKNOWN))),
-        Programs("three", "", (), models=(model("o", APPEND),)),  # no real file system was asked
+        of_program("one", "", real, model("o", confirmed, unreachable, left_open), model("none")),
+        of_program("two", "", real, missing, model("lost", verdict=Verdict.UNKNOWN)),
+        of_program("three", "", model("o", APPEND)),  # no real file system was asked
     ]
     assert by_cross_check(runs) == Sheet(
         "Predictions of models, and the real file system",
@@ -292,7 +296,7 @@ def test_what_is_relied_on_in_the_same_words_is_told_once(tmp_path: Path) -> Non
     [first] = APPEND.relied_on
     other = replace(first, explanation=Explanation(Reliance.DURABLE, (7,)))
     text = io.StringIO()
-    found = Programs("p", "", (), models=(model("o", replace(APPEND, relied_on=(first, other)), RENAME),))
+    found = of_program("p", "", model("o", replace(APPEND, relied_on=(first, other)), RENAME))
     print_programs(Console(file=text, width=100), found, tmp_path)
     assert text.getvalue().count("so   ordering: other   for each of 2 such calls") == 1
     assert html_of(found, tmp_path).count("so (ordering: other), for each of 2 such calls") == 1
@@ -312,6 +316,6 @@ def test_the_tables_are_written_in_every_form_and_text_is_text() -> None:
     lines = list(csv.DictReader(io.StringIO(to_csv(FOUND))))
     assert [line["place"] for line in lines if line["type"] == "ordering: other"] == ["p: append /a"] * 2
     assert {(line["program"], line["name"], line["safety"]) for line in lines} >= {
-        ("mine", "btrfs", "unknown"), ("git-commit", "xfs", "safe")
+        ("mine", "btrfs", "unknown"), ("git-commit", "xfs", "safe"), ("git-commit", "btrfs", "vulnerable"),
     }  # fmt: skip
     assert [len(table["rows"]) for table in to_json(sheets)["tables"]] == [3, 2, 2]

@@ -17,16 +17,17 @@ from inline_snapshot import snapshot
 from rich.console import Console
 from rich.text import Text
 
+from bob.answer.answer import Way
+from bob.answer.result import Cause, Finding, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.observe.observations import TroubleKind
 from bob.report.lines import broken
 from bob.report.nearby import nearby, witness_command
 from bob.report.table import foot, print_result
-from bob.result import Cause, ConfigurationResult, Finding, Result, Trouble, Unmountable
 from wording import line_with, text_with
 
-from .samples import cell, result, sixteen
+from .samples import cell, named, result, sixteen, trouble, unmountable
 
 HERE = Path(__file__).parent
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
@@ -43,8 +44,8 @@ def with_cells(*verdicts: Verdict) -> Result:
     """A run with these verdicts and nothing else."""
     names = ("append-any", "overwrite-any", "directory-op")
     cells = tuple(cell(name, verdict, States(2, 4, 8)) for name, verdict in zip(names, verdicts, strict=False))
-    column = ConfigurationResult("ext4", "ext4", "", "", "", cells)
-    return replace(result(), configurations=(column,))
+    column = SubjectResult("ext4", "ext4", "", "", "", cells)
+    return replace(result(), subjects=(column,))
 
 
 def test_as_it_looks() -> None:
@@ -56,9 +57,9 @@ def test_as_it_looks() -> None:
 
 
 def test_where_all_was_mounted_nothing_is_said_of_predictions() -> None:
-    column = result().configurations[0]
-    cells = tuple(replace(cell, states=States(8, 8, 8, None, 8)) for cell in column.properties)
-    assert "predicted" not in printed(replace(result(), configurations=(replace(column, properties=cells),)), 120)
+    column = result().subjects[0]
+    cells = tuple(replace(cell, states=States(8, 8, 8, None, 8)) for cell in column.answers)
+    assert "predicted" not in printed(replace(result(), subjects=(replace(column, answers=cells),)), 120)
     older = with_cells(Verdict.HOLDS)
     assert "predicted" not in printed(older, 120)
 
@@ -89,20 +90,22 @@ def test_without_findings_there_is_nothing_but_the_table() -> None:
 
 def test_unmountable_states_are_not_a_row() -> None:
     shown = with_cells(Verdict.HOLDS)
-    (column,) = shown.configurations
-    shown = replace(shown, configurations=(replace(column, unmountable=Unmountable(1, None, "bad superblock")),))
+    (column,) = shown.subjects
+    shown = replace(shown, subjects=(replace(column, beside=(unmountable(1, None, "bad superblock"),)),))
     lines = printed(shown).splitlines()
     assert lines[lines.index("    bad superblock") - 1] == snapshot("! 1 crash state could not be mounted")
 
 
 def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
     shown = with_cells(Verdict.HOLDS)
-    [column] = shown.configurations
+    [column] = shown.subjects
     troubles = (
-        Trouble(TroubleKind.KERNEL_MESSAGE, 3, "EXT4-fs error (device loop): bad", "witnesses/kernel-message.json"),
-        Trouble(TroubleKind.CHECKER, 1, "e2fsck ends with 4", None),
+        trouble(
+            TroubleKind.KERNEL_MESSAGE, Way("EXT4-fs error (device loop): bad", 3, "witnesses/kernel-message.json")
+        ),
+        trouble(TroubleKind.CHECKER, Way("e2fsck ends with 4", 1)),
     )
-    shown = replace(shown, configurations=(replace(column, troubles=troubles, examined=2, examinable=40),))
+    shown = replace(shown, subjects=(replace(column, beside=troubles, examined=2, examinable=40),))
     text = printed(shown)
     assert line_with(text, 3, "mounted") == snapshot("! 3 crash states mounted, but the kernel warned")
     assert line_with(text, "EXT4-fs") == snapshot("EXT4-fs error (device loop): bad")
@@ -114,7 +117,7 @@ def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
         "2 of 40 outcomes have a tree that was examined: by removing all of it, and by"
     )
     assert line_with(
-        printed(replace(shown, configurations=(replace(shown.configurations[0], name="a"), replace(column, name="b")))),
+        printed(replace(shown, subjects=(replace(shown.subjects[0], name="a"), replace(column, name="b")))),
         3,
         "states",
     ) == snapshot("! a: 3 crash states mounted, but the kernel warned")
@@ -122,10 +125,10 @@ def test_what_is_wrong_with_states_that_mount_is_below_the_table() -> None:
 
 def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() -> None:
     shown = with_cells(Verdict.HOLDS)
-    [column] = shown.configurations
-    removals = tuple(Trouble(TroubleKind.REMOVAL, states, f"{states}", None) for states in (1, 9, 4))
-    several = replace(column, name="a", troubles=(*removals, Trouble(TroubleKind.CHECKER, 2, "fsck ends with 4", None)))
-    text = printed(replace(shown, configurations=(several, replace(column, name="b"))), width=120)
+    [column] = shown.subjects
+    removals = trouble(TroubleKind.REMOVAL, *(Way(f"{states}", states) for states in (1, 9, 4)))
+    several = replace(column, name="a", beside=(removals, trouble(TroubleKind.CHECKER, Way("fsck ends with 4", 2))))
+    text = printed(replace(shown, subjects=(several, replace(column, name="b"))), width=120)
     assert line_with(text, 3, 1, 9) == snapshot(
         "! a: 3 findings of 1 to 9 crash states each: mounted, but not all that was there could be removed"
     )
@@ -136,10 +139,10 @@ def test_several_troubles_of_one_kind_are_one_line_for_several_configurations() 
 
 
 def test_a_property_that_is_not_in_table_1_comes_last_in_its_family() -> None:
-    own = replace(cell("append-any", Verdict.HOLDS, States(2, 4, 8)), name="a-property-of-mine")
+    own = named(cell("append-any", Verdict.HOLDS, States(2, 4, 8)), "a-property-of-mine")
     shown = with_cells(Verdict.HOLDS, Verdict.HOLDS)
-    (column,) = shown.configurations
-    shown = replace(shown, configurations=(replace(column, properties=(own, *column.properties)),))
+    (column,) = shown.subjects
+    shown = replace(shown, subjects=(replace(column, answers=(own, *column.answers)),))
     rows = [line.split()[0] for line in printed(shown).splitlines() if line.startswith("  ")]
     assert rows[:3] == ["overwrite-any", "append-any", "a-property-of-mine"]
 
@@ -168,14 +171,14 @@ def test_paths_are_written_as_they_are_best_used_here(tmp_path: Path, monkeypatc
 
 def test_what_has_one_cause_is_told_once_and_the_other_rows_as_ever() -> None:
     shown = with_cells(Verdict.FAILS, Verdict.FAILS, Verdict.FAILS)
-    [column] = shown.configurations
+    [column] = shown.subjects
     cause = Cause("durable", "inode table", "lost", "none")
     finding = Finding(
         *(cause, "inode table was lost: no flush was sent after it", ("append-any", "overwrite-any")),
         *(("append", "create"), 12, "append /f 4096; fsync /f", "natural", 2, "nothing of it is there"),
         "lot-001/witnesses/finding-1.json",
     )
-    text = printed(replace(shown, configurations=(replace(column, findings=(finding,)),)), 120)
+    text = printed(replace(shown, subjects=(replace(column, findings=(finding,)),)), 120)
     block = text[text.index("× 1. ") :].split("\n\n")[0].splitlines()[:6]
     assert block[-1] == f"    {witness_command(RUN, 'lot-001/witnesses/finding-1.json')}"
     assert block[:-1] == snapshot(
@@ -193,20 +196,17 @@ def test_what_has_one_cause_is_told_once_and_the_other_rows_as_ever() -> None:
 
 def test_of_several_configurations_only_what_is_not_in_a_cell(tmp_path: Path) -> None:
     shown = sixteen()
-    (tmp_path / shown.configurations[0].name).mkdir()
+    (tmp_path / shown.subjects[0].name).mkdir()
     text = printed(shown, run=tmp_path, width=200)
-    skipped = next(one for one in shown.configurations if one.properties[0].verdict is Verdict.SKIPPED)
-    assert f"\n– {skipped.name}: {skipped.properties[0].reason}\n" in text, "once, not for each cell"
+    skipped = next(one for one in shown.subjects if one.answers[0].verdict is Verdict.SKIPPED)
+    assert f"\n– {skipped.name}: {skipped.answers[0].reason}\n" in text, "once, not for each cell"
     unknown = [
-        (column.name, cell)
-        for column in shown.configurations
-        for cell in column.properties
-        if cell.verdict is Verdict.UNKNOWN
+        (column.name, cell) for column in shown.subjects for cell in column.answers if cell.verdict is Verdict.UNKNOWN
     ]
     assert unknown
     assert all(f"\n? {name}, {cell.name}: {cell.reason}\n" in text for name, cell in unknown)
-    for column in shown.configurations:
-        assert (f"\n! {column.name}: " in text) == (column.unmountable.states > 0)
+    for column in shown.subjects:
+        assert (f"\n! {column.name}: " in text) == (column.unmountable is not None)
     assert "bob replay" not in text
     assert line_with(text.replace(str(tmp_path), "TMP"), "column") == snapshot(
         "bob show TMP/ext2 shows a column with its evidence."

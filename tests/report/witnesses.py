@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import samples_of_runs as samples
+from bob.answer.result import Result
 from bob.catalogue.probe_files import shipped_probes
 from bob.crash.state import CrashState
 from bob.judge.column import Column
-from bob.result import Result
 from bob.witness.document import Witness, read
 
 
@@ -49,9 +49,9 @@ def witness(name: str, folder: Path) -> Witness:
 
 def put(folder: Path, result: Result) -> None:
     """Write a witness wherever ``result`` names one, into its run's ``folder``."""
-    for column in result.configurations:
-        paths = [(cell.name, cell.witness) for cell in column.properties]
-        for name, path in [*paths, ("unmountable", column.unmountable.witness)]:
+    for column in result.subjects:
+        paths = [(cell.name, cell.witness) for cell in column.answers]
+        for name, path in [*paths, ("unmountable", column.unmountable.witness if column.unmountable else None)]:
             if path is not None:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 known = documents()

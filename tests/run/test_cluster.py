@@ -31,6 +31,9 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.answer import Cross
+from bob.answer.document import to_json
+from bob.answer.result import Allowed, Checks, Environment, Missed, Result
 from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.catalogue.request import Host, ProbeRequest
@@ -44,13 +47,11 @@ from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.judge.merging import merge
 from bob.judge.modelled import unknown
-from bob.judge.program_result import Cross, Missed, Predicted, ProgramResult, Safety, Vulnerability, to_json
 from bob.program.answer import Consequence
 from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Earlier, Silent
 from bob.record.base import base_name
-from bob.report.saved import read_result
-from bob.result import Result
+from bob.report.saved import load
 from bob.run import cluster, matrix_parts, parcel_process, prober, programs, scheduler, timings
 from bob.run import matrix as module
 from bob.run import search as searching
@@ -64,6 +65,7 @@ from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.store.search_directory import SearchDirectory
 from bob.subject import ConfigurationSet, configuration
+from samples_of_programs import by_model, file_system, way
 from wording import text_with
 
 distributed = pytest.importorskip("distributed")
@@ -168,18 +170,21 @@ def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
     )
     name = asked.request.configuration.name
     witness = run.save_witness(f"{number:02d}-1-lost", {"of": name})
-    found = (Vulnerability(Consequence.LOST, f"lost on {name}", 3, 1, b"", (), witness),) if number else ()
-    safety = Safety.VULNERABLE if found else Safety.SAFE
-    missed = tuple(Missed(name, one.evidence, True) for one in found)
-    answers = [replace(unknown(model.name, "", "not asked"), missed=missed) for model in asked.models]
+    found = (way(Consequence.LOST, f"lost on {name}", 3, witness=witness),) if number else ()
+    verdict = Verdict.FAILS if found else Verdict.HOLDS
+    allowed = Allowed("", 0, 0, 0, is_all=False, missed=tuple(Missed(name, one.evidence, True) for one in found))
+    answers = [replace(unknown(model.name, "", "not asked"), model=allowed) for model in asked.models]
     if asked.models and asked.answers:
         assert number == 0, "one part has the answers of models"
-        predicted = Predicted(Consequence.LOST, f"lost on {NAMES[1]}", 1, b"", "")
-        answers = [replace(one, safety=Safety.VULNERABLE, vulnerabilities=(predicted,)) for one in answers]
-    results = (ProgramResult(name, "rw", safety, States(5, 6, 7, None, 4), 1, 2, 3, found),)
+        predicted = way(Consequence.LOST, f"lost on {NAMES[1]}")
+        answers = [by_model(one.name, Verdict.FAILS, (predicted,), allowed) for one in answers]
+    subject = file_system(name, verdict, found, States(5, 6, 7, None, 4), Checks(1, 2, 3))
     measured_on = {**samples.ENVIRONMENT, "qemu": "7.2"}
     run.note(environment=measured_on)
-    run.save_result(to_json(program, results, {"environment": measured_on}, answers))
+    subjects = (subject, *answers)
+    run.save_result(
+        to_json(programs.result_of(run, program, Environment(**measured_on), asked.request, subjects, (), ""))
+    )
 
 
 IS_WANTED: list[Callable[[], bool]] = []
@@ -350,8 +355,8 @@ def check_bases(run: Path) -> None:
 
 def cells(result: Result) -> list[tuple[str, list[tuple[str, Verdict, int]]]]:
     found = [
-        (column.name, [(cell.name, cell.verdict, len(cell.workloads)) for cell in column.properties])
-        for column in result.configurations
+        (column.name, [(cell.name, cell.verdict, len(cell.recordings)) for cell in column.answers])
+        for column in result.subjects
     ]
     assert any(verdict is Verdict.FAILS for _name, column in found for _cell, verdict, _workloads in column)
     return found
@@ -368,8 +373,8 @@ def test_a_matrix_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", watching)
 
     assert cells(result) == cells(on_one_machine(tmp_path))
-    assert result.run.finished and read_result(run) == result
-    assert [column.name for column in result.configurations] == NAMES
+    assert result.run.finished and load(run).result == result
+    assert [column.name for column in result.subjects] == NAMES
     assert not (orders() / "kill-xfs-4").exists()
     lost = [step for step in watching.steps if "was lost" in step]
     assert any("xfs" in step and "anew" in step for step in lost), "others may have been done, and not fetched yet"
@@ -377,19 +382,19 @@ def test_a_matrix_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     every = [folder for column in MatrixDirectory(run).columns() for folder in column.workloads()]
     assert watching.states == 4 * len(every) and watching.done == len(every)
     assert not list(run.rglob("lost.json"))
-    assert judge_again(run).configurations == result.configurations
+    assert judge_again(run).subjects == result.subjects
 
 
 def test_what_is_refused_is_skipped(host: Host, tmp_path: Path) -> None:
     order("refuse-xfs", "mkfs.xfs failed (1): too small")
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", Silent())
-    assert {(cell.verdict, cell.reason) for cell in result.configurations[1].properties} == {
+    assert {(cell.verdict, cell.reason) for cell in result.subjects[1].answers} == {
         (Verdict.SKIPPED, "mkfs.xfs failed (1): too small")
     }
-    assert [cell.verdict for cell in result.configurations[0].properties] == [
-        cell.verdict for cell in result.configurations[2].properties
+    assert [cell.verdict for cell in result.subjects[0].answers] == [
+        cell.verdict for cell in result.subjects[2].answers
     ]
-    assert result.run.finished and read_result(run) == result
+    assert result.run.finished and load(run).result == result
 
 
 @pytest.mark.parametrize("parcels", [1, 100])
@@ -485,11 +490,11 @@ def test_shards_of_a_matrix_become_the_whole(tmp_path: Path) -> None:
         result = merge(tmp_path / "whole", parts, "merged")
     assert isinstance(result, Result)
     assert cells(result) == cells(whole) and result.run.finished
-    assert read_result(tmp_path / "whole") == result
+    assert load(tmp_path / "whole").result == result
     with here():
-        assert judge_again(tmp_path / "whole").configurations == result.configurations
-    for column in result.configurations:
-        assert all((tmp_path / "whole" / str(cell.witness)).is_file() for cell in column.properties if cell.witness)
+        assert judge_again(tmp_path / "whole").subjects == result.subjects
+    for column in result.subjects:
+        assert all((tmp_path / "whole" / str(cell.witness)).is_file() for cell in column.answers if cell.witness)
     with here():
         assert cells(module.resume(tmp_path / "whole", Host(), Silent())[0]) == cells(whole), "it can be gone on with"
     with pytest.raises(UsageError) as refused:
@@ -537,10 +542,10 @@ def test_shards_of_a_search_become_the_whole(tmp_path: Path) -> None:
         assert text_with(str(refused.value), "1/2") == snapshot("the shard 1/2 is missing")
         result = merge(tmp_path / "whole", [tmp_path / "part-2", tmp_path / "part-1"], "merged")
     assert isinstance(result, Result)
-    parts = [read_result(tmp_path / f"part-{number}") for number in (1, 2)]
-    for cell in result.configurations[0].properties:
-        theirs = [one for part in parts for one in part.configurations[0].properties if one.name == cell.name]
-        assert len(cell.workloads) == sum(len(one.workloads) for one in theirs)
+    parts = [load(tmp_path / f"part-{number}").result for number in (1, 2)]
+    for cell in result.subjects[0].answers:
+        theirs = [one for part in parts for one in part.subjects[0].answers if one.name == cell.name]
+        assert len(cell.recordings) == sum(len(one.recordings) for one in theirs)
         assert cell.verdict is not Verdict.UNKNOWN
         assert (cell.verdict is Verdict.FAILS) == any(one.verdict is Verdict.FAILS for one in theirs)
     with here():
@@ -567,20 +572,21 @@ def test_a_program_is_tried_on_each_file_system_by_some_worker(host: Host, tmp_p
     requests = [replace(REQUEST, configuration=made, host=host) for made in CHOSEN.configurations]
     models = [builtin("ext4-o"), builtin("btrfs")]
     answers, run = programs.try_program(PROGRAM, requests, tmp_path / "run", Silent(), models)
-    assert [(one.configuration, one.safety) for one in answers.results] == [
-        (NAMES[0], Safety.SAFE), (NAMES[1], Safety.VULNERABLE), (NAMES[2], Safety.VULNERABLE)
+    assert [(one.name, one.answer.verdict) for one in answers.file_systems] == [
+        (NAMES[0], Verdict.HOLDS), (NAMES[1], Verdict.FAILS), (NAMES[2], Verdict.FAILS)
     ]  # fmt: skip
-    for one in answers.results[1:]:
-        [found] = one.vulnerabilities
-        assert opened((run / str(found.witness)).read_bytes()) == {"of": one.configuration}
-    for model, answer in zip(models, answers.models, strict=True):
-        assert (answer.model, answer.safety) == (model.name, Safety.VULNERABLE)
-        assert [one.configuration for one in answer.missed] == NAMES[1:], "each file system's own calls were asked"
-        [one] = answer.vulnerabilities
-        assert [one.crossed[name] is Cross.CONFIRMED for name in NAMES[1:]] == [True, False]
-    document = json.loads((run / "result.json").read_text())
-    assert [one["name"] for one in document["configurations"]] == NAMES
-    assert document["environment"]["qemu"] == "7.2"
+    for one in answers.file_systems[1:]:
+        [found] = one.answer.ways
+        assert opened((run / str(found.witness)).read_bytes()) == {"of": one.name}
+    for model, subject in zip(models, answers.models, strict=True):
+        assert (subject.name, subject.answer.verdict) == (model.name, Verdict.FAILS) and subject.model is not None
+        missed = [one.configuration for one in subject.model.missed]
+        assert missed == NAMES[1:], "each file system's own calls were asked"
+        [predicted] = subject.answer.ways
+        assert [predicted.crossed[name] is Cross.CONFIRMED for name in NAMES[1:]] == [True, False]
+    kept = load(run).result
+    assert kept.subjects == answers.subjects and [one.name for one in kept.file_systems] == NAMES
+    assert (kept.run.id, kept.program, kept.environment.qemu) == (answers.run.id, answers.program, "7.2")
 
 
 def test_shards_of_a_program_become_the_whole(host: Host, tmp_path: Path) -> None:
@@ -589,9 +595,12 @@ def test_shards_of_a_program_become_the_whole(host: Host, tmp_path: Path) -> Non
         numbers = range(3)[shard - 1 :: 2]
         mine = [requests[number] for number in numbers]
         programs.try_program(PROGRAM, mine, tmp_path / f"part-{shard}", Silent(), numbers=numbers)
-    document = merge(tmp_path / "whole", [tmp_path / "part-2", tmp_path / "part-1"], "merged")
-    assert isinstance(document, dict)
-    assert [one["name"] for one in document["configurations"]] == NAMES
+    parts = [load(tmp_path / f"part-{shard}").result for shard in (1, 2)]
+    whole = merge(tmp_path / "whole", [tmp_path / "part-2", tmp_path / "part-1"], "merged")
+    [first, third], [second] = (part.file_systems for part in parts)
+    assert whole.subjects == (first, second, third) and [one.name for one in whole.subjects] == NAMES
+    assert (whole.run.id, whole.program) == ("merged", parts[0].program)
+    assert load(tmp_path / "whole").result == whole
     assert (tmp_path / "whole" / "witnesses" / "01-1-lost.json").is_file()
     with pytest.raises(UsageError) as refused:
         merge(tmp_path / "half", [tmp_path / "part-2"], "merged")
@@ -633,11 +642,11 @@ def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
     monkeypatch.setattr(matrix_parts, "FEWEST", 3)
     order("break-xfs-4")
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", watching := Watching())
-    by_name = {column.name: column.properties[0] for column in result.configurations}
+    by_name = {column.name: column.answers[0] for column in result.subjects}
     assert [step for step in watching.steps if step.startswith("unknown: xfs") and "it broke" in step]
     xfs = MatrixDirectory(run).columns()[1]
     assert xfs.losses() and not xfs.is_finished()
-    assert 0 < len(by_name["xfs"].workloads) < len(by_name["ext2"].workloads) == len(MINE.workloads)
+    assert 0 < len(by_name["xfs"].recordings) < len(by_name["ext2"].recordings) == len(MINE.workloads)
     (orders() / "break-xfs-4").unlink()
     assert cells(module.resume(run, host, Silent())[0]) == cells(on_one_machine(tmp_path))
     assert not xfs.losses() and xfs.is_finished()

@@ -11,6 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.document import to_json
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.checking import CheckerClaim
 from bob.crash.state import CrashState
@@ -18,8 +19,7 @@ from bob.documents import opened
 from bob.errors import UsageError
 from bob.program.program import Program, ProgramFile
 from bob.progress import Silent
-from bob.report.saved import read_result
-from bob.result import to_json
+from bob.report.saved import load
 from bob.run.export import ExportedLog, export, exported
 from bob.run.shrink import shrink
 from bob.trace.log_writer import write_log
@@ -133,11 +133,12 @@ def test_the_witness_of_a_program_is_not_exported(tmp_path: Path) -> None:
 
 def test_results_are_told_anew(tmp_path: Path) -> None:
     made = result()
-    (column,) = made.configurations
+    (column,) = made.subjects
     cells = [
-        replace(cell, witness=f"witnesses/{cell.name}.json") if cell.evidence else cell for cell in column.properties
+        replace(cell, ways=tuple(replace(way, witness=f"witnesses/{cell.name}.json") for way in cell.ways))
+        for cell in column.answers
     ]
-    made = replace(made, configurations=(replace(column, properties=tuple(cells)),))
+    made = replace(made, subjects=(replace(column, answers=tuple(cells)),))
     put(tmp_path, made)
     (tmp_path / "result.json").write_text(json.dumps(to_json(made)))
     told = {cell.name for cell in cells if cell.witness}
@@ -146,8 +147,8 @@ def test_results_are_told_anew(tmp_path: Path) -> None:
         path = tmp_path / "witnesses" / f"{name}.json"
         path.write_text(json.dumps({**opened(path.read_bytes()), "evidence": f"smaller {name}"}))
     tell_results(tmp_path)
-    (column,) = read_result(tmp_path).configurations
-    assert {cell.name: cell.evidence for cell in column.properties if cell.witness} == {
+    (column,) = load(tmp_path).result.subjects
+    assert {cell.name: cell.evidence for cell in column.answers if cell.witness} == {
         name: f"smaller {name}" for name in told
     }
 

@@ -14,6 +14,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
+from bob.answer.document import to_json
 from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
@@ -23,8 +24,7 @@ from bob.guest.spec import Accelerator
 from bob.image.cache import GUEST_MODULES
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.report.saved import read_result
-from bob.result import to_json
+from bob.report.saved import load
 from bob.run import matrix as module
 from bob.run import prober
 from bob.run.tasks import ExploredCase, RecordedCase, Task
@@ -127,15 +127,16 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_columns_come_in_the_order_of_the_set(machine: Machine, tmp_path: Path) -> None:
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
-    assert [column.name for column in result.configurations] == NAMES
+    assert [column.name for column in result.subjects] == NAMES
     assert machine.probed == NAMES
     assert [folder.name for folder in MatrixDirectory(run).folders] == ["ext2", "xfs", "ext4--O-^a-b-data=ordered"]
-    assert result.configurations[1].properties[0].witness == "xfs/witnesses/overwrite-any.json"
-    assert result.configurations[1].unmountable.witness == "xfs/witnesses/unmountable.json"
+    assert result.subjects[1].answers[0].witness == "xfs/witnesses/overwrite-any.json"
+    assert result.subjects[1].unmountable is not None
+    assert result.subjects[1].unmountable.witness == "xfs/witnesses/unmountable.json"
     assert (run / "xfs/witnesses/overwrite-any.json").is_file()
     assert result.environment.mkfs_version == "e2fsprogs 1, xfsprogs 2"
-    assert [column.mkfs_version for column in result.configurations] == ["e2fsprogs 1", "xfsprogs 2", "e2fsprogs 1"]
-    assert read_result(run) == result
+    assert [column.mkfs_version for column in result.subjects] == ["e2fsprogs 1", "xfsprogs 2", "e2fsprogs 1"]
+    assert load(run).result == result
     assert result.run.finished
     workloads, states = machine.plan[0]
     assert workloads % 3 == 0 and workloads > 0
@@ -166,7 +167,7 @@ def test_a_run_that_lost_something_is_not_finished(machine: Machine, tmp_path: P
     machine.done.clear()
     again, _run = module.resume(run, Host(), machine)
     assert machine.done == [("xfs", 0)]
-    assert [column.name for column in again.configurations] == [column.name for column in result.configurations]
+    assert [column.name for column in again.subjects] == [column.name for column in result.subjects]
 
 
 def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
@@ -177,17 +178,17 @@ def test_what_breaks_while_it_is_judged_is_unknown_and_told_whole(
 
     monkeypatch.setattr(JudgedCase, "judge", broken)
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
-    assert {cell.verdict for column in result.configurations for cell in column.properties} == {Verdict.UNKNOWN}
+    assert {cell.verdict for column in result.subjects for cell in column.answers} == {Verdict.UNKNOWN}
     [told, *_others] = (run / "xfs").glob("judging-*.txt")
     assert "Traceback (most recent" in told.read_text()
     assert "in broken" in told.read_text()
-    assert {cell.verdict for cell in judge_again(run / "xfs").configurations[0].properties} == {Verdict.UNKNOWN}
+    assert {cell.verdict for cell in judge_again(run / "xfs").subjects[0].answers} == {Verdict.UNKNOWN}
 
 
 def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     machine.fails["xfs"] = UsageError("mkfs.xfs failed (1): too small")
     result, run = module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
-    cells = result.configurations[1].properties
+    cells = result.subjects[1].answers
     assert {(cell.verdict, cell.reason) for cell in cells} == {(Verdict.SKIPPED, "mkfs.xfs failed (1): too small")}
     assert [cell.name for cell in cells] == ["overwrite-any", "trunc-append-any"]
     assert machine.probed == [NAMES[0], NAMES[2]]
@@ -200,14 +201,14 @@ def test_what_is_refused_is_skipped(machine: Machine, tmp_path: Path) -> None:
     assert machine.plan == [(0, 0)]
     assert not any(task.workloads for task in machine.asked), "nor is it tried again"
     assert again == result
-    assert to_json(again)["configurations"] == to_json(result)["configurations"]
+    assert to_json(again)["subjects"] == to_json(result)["subjects"]
     assert machine.probed == [NAMES[0], NAMES[2]]
 
 
 def test_what_the_kernel_does_not_have_is_skipped(machine: Machine, tmp_path: Path) -> None:
     chosen = ConfigurationSet("two", "", (configuration("ext2"), configuration("f2fs")))
     result, run = module.matrix(chosen, REQUEST, tmp_path / "run", machine)
-    reasons = {cell.reason for cell in result.configurations[1].properties}
+    reasons = {cell.reason for cell in result.subjects[1].answers}
     assert [text_with(reason, "6.1", "debian-bookworm", "f2fs", "CONFIG_F2FS_FS") for reason in reasons] == snapshot(
         ["the kernel 6.1 of debian-bookworm has no module f2fs (CONFIG_F2FS_FS)"]
     )
@@ -230,11 +231,11 @@ def test_a_matrix_that_was_stopped_goes_on(machine: Machine, tmp_path: Path, sto
     machine.fails["xfs"] = stop
     with pytest.raises(type(stop)):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", machine)
-    partly = read_result(tmp_path / "run")
-    assert [column.name for column in partly.configurations] == NAMES[:1]
+    partly = load(tmp_path / "run").result
+    assert [column.name for column in partly.subjects] == NAMES[:1]
     assert partly.run.finished == ""
     result, _ = module.resume(tmp_path / "run", Host(), machine)
-    assert result.configurations == whole.configurations
+    assert result.subjects == whole.subjects
     assert machine.done == once, "nothing is done twice"
     assert machine.plan[1][0] == machine.plan[0][0] * 2 // 3 - 2
 
@@ -244,15 +245,13 @@ def test_a_matrix_that_was_stopped_can_be_judged(machine: Machine, tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         module.matrix(CHOSEN, REQUEST, tmp_path / "run", Silent())
     result = judge_again(tmp_path / "run")
-    assert [column.name for column in result.configurations] == NAMES
-    assert [column.properties[0].verdict for column in result.configurations] == [
+    assert [column.name for column in result.subjects] == NAMES
+    assert [column.answers[0].verdict for column in result.subjects] == [
         Verdict.FAILS,
         Verdict.FAILS,
         Verdict.UNKNOWN,
     ]
-    assert result.configurations[2].properties[0].reason == snapshot(
-        "the run was stopped before this workload was observed"
-    )
+    assert result.subjects[2].answers[0].reason == snapshot("the run was stopped before this workload was observed")
 
 
 def test_a_matrix_that_was_never_run(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -337,7 +336,7 @@ def test_what_was_lost_is_judged_anew_also_where_it_was_done_before_its_turn(
     lost = column.workloads()[2]
     (lost / "observed.json").unlink()
     column.save_loss(lost, samples.WORKLOAD, "the guest was lost")
-    assert judge_again(run).configurations[1] != whole.configurations[1]
+    assert judge_again(run).subjects[1] != whole.subjects[1]
 
     def ahead(_guests: object, _image: object, tasks: Sequence[Task], *_: object) -> Machine:
         column.keep_observed(lost, samples.WORKLOAD, SEEN)
@@ -345,7 +344,5 @@ def test_what_was_lost_is_judged_anew_also_where_it_was_done_before_its_turn(
 
     monkeypatch.setattr(prober, "Pipeline", ahead)
     result, _run = module.resume(run, Host(), machine)
-    assert [cell.verdict for cell in result.configurations[1].properties] == [
-        cell.verdict for cell in whole.configurations[1].properties
-    ]
-    assert result.configurations[1].unmountable == whole.configurations[1].unmountable
+    assert [cell.verdict for cell in result.subjects[1].answers] == [cell.verdict for cell in whole.subjects[1].answers]
+    assert result.subjects[1].unmountable == whole.subjects[1].unmountable

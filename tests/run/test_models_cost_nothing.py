@@ -12,10 +12,10 @@ from bob.agent.client import AgentBroken
 from bob.agent.inside.mounts import ROOT
 from bob.apm.named import named_models
 from bob.catalogue.request import ProbeRequest
+from bob.claim.verdict import Verdict
 from bob.errors import GuestError, UsageError
 from bob.judge.explaining import Explaining
 from bob.judge.modelled import unknown
-from bob.judge.program_result import Safety
 from bob.observe.observation import Node
 from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
@@ -72,8 +72,8 @@ def test_a_file_that_is_too_large_for_models_is_refused_by_its_size(
     """64 GiB of nothing were put together in memory."""
     monkeypatch.setattr(program_models, "both_ends", lambda *_: (DIRECTORY, {**DIRECTORY, "/f": Node("file", 2)}))
     answers = held(case(opened(), *calls), tmp_path)
-    assert {one.result.safety for one in answers} == {Safety.UNKNOWN}
-    assert all("256 MiB" in (one.result.reason or "") for one in answers), answers[0].result.reason
+    assert {one.result.answer.verdict for one in answers} == {Verdict.UNKNOWN}
+    assert all("256 MiB" in (one.result.answer.reason or "") for one in answers), answers[0].result.answer.reason
 
 
 def test_a_file_of_the_setup_is_counted_and_a_smaller_one_is_followed() -> None:
@@ -94,9 +94,10 @@ def test_an_error_in_what_models_share_costs_their_answers_alone(
 
     monkeypatch.setattr(program_models, "both_ends", ends)
     answers = held(case(), tmp_path)
-    assert [one.result.model for one in answers] == [model.name for model in MODELS]
+    assert [one.result.name for one in answers] == [model.name for model in MODELS]
     said = "not spoken of" if isinstance(broken, UsageError) else type(broken).__name__
-    assert all(one.result.safety is Safety.UNKNOWN and said in (one.result.reason or "") for one in answers)
+    found = [one.result.answer for one in answers]
+    assert all(one.verdict is Verdict.UNKNOWN and said in (one.reason or "") for one in found)
     assert isinstance(broken, UsageError) or "Traceback" in (tmp_path / "broken.txt").read_text()
 
 
@@ -112,13 +113,13 @@ def test_an_error_in_one_model_costs_no_other_and_an_agent_that_failed_is_told_a
     monkeypatch.setattr(program_models, "_validate_checker", lambda *_: None)
     monkeypatch.setattr(program_models._ModelledProgram, "look", look)
     first, second = held(case(), tmp_path)
-    assert "MemoryError" in (first.result.reason or "") and second.result.reason == "asked"
+    assert "MemoryError" in (first.result.answer.reason or "") and second.result.answer.reason == "asked"
 
     def lost(*_: object) -> None:
         raise AgentBroken("the agent failed at observe")
 
     monkeypatch.setattr(program_models, "both_ends", lost)
-    assert {one.result.reason for one in held(case(), tmp_path)} == {"the agent failed at observe"}
+    assert {one.result.answer.reason for one in held(case(), tmp_path)} == {"the agent failed at observe"}
 
 
 @pytest.mark.parametrize("error", [GuestError("no guest can be started"), OSError(28, "full")])

@@ -16,21 +16,22 @@ from inline_snapshot import snapshot
 import bob.run.trial
 import samples_of_runs as samples
 from bob.agent.loss import GuestLost, Loss, LossCause
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Environment, Result, Run
 from bob.catalogue.request import ProbeRequest
 from bob.claim.expectation.language import parse as expectation
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import RecordingError, StoreError, UsageError
+from bob.judge.question import Trial, judge_question
 from bob.judge.recovered import Recovered
-from bob.judge.tried import Trial, Tried, from_json, to_json
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answers_page import to_html
-from bob.report.points import Outcome, suites_of_tried
-from bob.result import Environment, Run
+from bob.report.points import Outcome, suites_of
 from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.schema import encode
@@ -53,7 +54,7 @@ def observed(*states: tuple[CrashState, int | None]) -> Observations:
 
 def judged(
     folder: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observations | str | Loss], *expected: str
-) -> tuple[Tried, Path]:
+) -> tuple[Result, Path]:
     """The answers of a run that observed this with one finish each, or could not record it for that reason."""
     monkeypatch.setattr(case, "checked", lambda _recording, _base: samples.TRACE)
     workloads = tuple(replace(samples.WORKLOAD, finish=finish, at=At.ANY) for finish in (NATURAL, ROOT))[: len(kept)]
@@ -71,7 +72,7 @@ def judged(
         run.save_recording(place, workload, samples.BASE, samples.RECORDING)
         run.save_observed(place, what)
     measured = Run("id", "2026-11-21T23:00:21Z", "2026-11-21T23:04:33Z", "0.1.0", 1, 100)
-    tried = bob.run.trial.judge(trial, run, measured, Environment(**samples.ENVIRONMENT))
+    tried = judge_question(trial, run, measured, Environment(**samples.ENVIRONMENT))
     return tried, folder
 
 
@@ -92,17 +93,18 @@ def test_the_witness_is_of_the_recording_that_shows_it(tmp_path: Path, monkeypat
     )
 
     assert [answer.verdict for answer in tried.answers] == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]
-    assert [[one.verdict for one in answer.each] for answer in tried.answers] == [
+    assert [[one.verdict for one in answer.recordings] for answer in tried.answers] == [
         [Verdict.HOLDS, Verdict.FAILS],
         [Verdict.HOLDS, Verdict.FAILS],
         [Verdict.HOLDS, Verdict.HOLDS],
     ]
-    paths = [path for witnesses in tried.witnesses for path in witnesses]
+    paths = [way.witness for answer in tried.answers for way in answer.ways]
     assert paths == ["witnesses/expectation-1-1.json", "witnesses/expectation-2-1.json"]
-    assert {finish_of(folder / path) for path in paths} == {"fsync /"}
-    assert (tried.states.explored, tried.states.unmountable, tried.states.legal_sectors) == (11, 1, 2**71)
-    assert [part.unmountable.states for part in tried.finishes] == [0, 1]
-    assert (tried.unmountable.states, tried.unmountable.witness) == (1, "witnesses/unmountable.json")
+    assert {finish_of(folder / str(path)) for path in paths} == {"fsync /"}
+    states = tried.answers[0].states
+    assert (states.explored, states.unmountable, states.legal_sectors) == (11, 1, 2**71)
+    [refused] = tried.subjects[0].beside
+    assert [(way.place, way.states, way.witness) for way in refused.ways] == [(1, 1, "witnesses/unmountable.json")]
     assert finish_of(folder / "witnesses/unmountable.json") == "fsync /"
 
 
@@ -110,9 +112,9 @@ def test_each_recording_has_a_witness_of_what_it_could_not_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried, folder = judged(tmp_path / "run", monkeypatch, [observed((LOST, 3)), observed((SCATTERED, 3))], "mounts")
-    assert tried.unmountable.states == 2
-    names = [part.unmountable.witness or "" for part in tried.finishes]
-    assert [finish_of(folder / name) for name in names] == ["natural", "fsync /"]
+    [refused] = tried.subjects[0].beside
+    assert refused.violations == 2
+    assert [finish_of(folder / str(way.witness)) for way in refused.ways] == ["natural", "fsync /"]
 
 
 def test_what_could_not_be_recorded_leaves_open_what_does_not_break(
@@ -126,8 +128,8 @@ def test_what_could_not_be_recorded_leaves_open_what_does_not_break(
         snapshot("finish fsync /: the guest refused it: fsync /: Invalid argument"),
     )
     assert broken.verdict is Verdict.FAILS
-    assert tried.states.exhaustive is None
-    assert [part.refused is None for part in tried.finishes] == [True, False]
+    assert broken.states.exhaustive is None
+    assert [part.is_recorded for part in broken.recordings] == [True, False]
 
 
 def test_a_kernel_that_falls_is_told_also_where_nothing_was_recorded(
@@ -138,12 +140,15 @@ def test_a_kernel_that_falls_is_told_also_where_nothing_was_recorded(
     )
     for number, kept in enumerate(([fall, fall], [fall, observed()])):
         tried, folder = judged(tmp_path / str(number), monkeypatch, kept, "mounts")
-        assert [part.fall for part in tried.finishes] == [fall if isinstance(one, Loss) else None for one in kept]
+        [subject] = tried.subjects
+        assert [part.fall for part in subject.answers[0].recordings] == [
+            fall if isinstance(one, Loss) else None for one in kept
+        ]
         assert [answer.verdict for answer in tried.answers] == [Verdict.UNKNOWN]
         assert from_json(json.loads(json.dumps(to_json(tried)))) == tried
-        [suite] = suites_of_tried(tried, folder)
+        [suite] = suites_of(tried, folder)
         told = [point.details for point in suite.points if point.outcome is Outcome.FAILED]
-        assert told == [fall.lines] * len(tried.falls)
+        assert told == [fall.lines] * len(subject.falls)
         assert fall.lines[1] in to_html(tried, folder)
 
 
@@ -207,12 +212,9 @@ def test_the_document_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Sequence[Observations]
 ) -> None:
     tried, _folder = judged(tmp_path / "run", monkeypatch, kept, "exists /n implies content /a = new", "mounts")
-    document = to_json(tried)
-    again = from_json(json.loads(json.dumps(document)))
-    assert to_json(again) == document
-    assert [answer.states for answer in again.answers] == [answer.states for answer in tried.answers]
-    [first, *_others] = document["expectations"]
-    assert [way["violations"] for way in first["ways"]] == [sum(way["by_finish"]) for way in first["ways"]]
+    assert from_json(json.loads(json.dumps(to_json(tried)))) == tried
+    [first, *_others] = tried.answers
+    assert [way.states for way in first.ways] == [sum(way.by_recording) for way in first.ways]
 
 
 # Crashed recoveries whose guests are lost, or at which bob breaks: tried again, unknown, and the others go on

@@ -16,13 +16,13 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob import documents
+from bob.answer.document import to_json
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import BobError
 from bob.judge.again import judge_again
-from bob.report.saved import read_result
-from bob.result import to_json
+from bob.report.saved import load
 from bob.store.run_directory import RunDirectory
 from bob.witness.document import read
 from bob.workload.plain import workload_to_json
@@ -100,7 +100,7 @@ def witnesses(path: Path) -> Any:
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "show": lambda path: to_json(read_result(path)),
+    "show": lambda path: to_json(load(path).result),
     "witness": witnesses,
     "judge": lambda path: to_json(judge_again(path)),
 }
@@ -218,7 +218,7 @@ def test_what_is_said_of_another_run_is_told(whole: Path, another: Path, tmp_pat
     shutil.copytree(whole, tmp_path / "run")
     shutil.copy(another / name, tmp_path / "run" / name)
     with pytest.raises(BobError) as refused:
-        read_result(tmp_path / "run")
+        load(tmp_path / "run")
     said = text_with(str(refused.value).replace(str(tmp_path), "TMP"), "result.json")
     assert said.replace(" y", " x") == snapshot("TMP/run/result.json is of the run x, and TMP/run is x")
     if name == "run.json":
@@ -233,7 +233,7 @@ def test_what_was_observed_and_is_gone_is_told(whole: Path, tmp_path: Path) -> N
     """A run that was stopped has none of it, and is unknown."""
     shutil.copytree(whole, tmp_path / "run")
     (tmp_path / "run" / OBSERVED).unlink()
-    assert judge_again(tmp_path / "run").configurations[0].properties[0].verdict is Verdict.UNKNOWN
+    assert judge_again(tmp_path / "run").subjects[0].answers[0].verdict is Verdict.UNKNOWN
     RunDirectory(tmp_path / "run").note(finished="now")
     with pytest.raises(BobError) as refused:
         judge_again(tmp_path / "run")

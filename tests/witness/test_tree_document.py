@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import lzma
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import samples_of_runs as samples
+from bob.answer.document import to_json
+from bob.answer.result import Environment, Result, Run
 from bob.cli.main import run
 from bob.cli.replay import keep_found
-from bob.crash.device import DeviceModel
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.crash.state import CrashState
 from bob.documents import opened
 from bob.observe.observation import Node, Observation, OutcomeTable
-from bob.result import Environment, Result, Run, condensed, to_json
 from bob.run.replay import WitnessReplay
 from bob.schema import decode, encode
 from bob.witness import bundle
@@ -78,24 +79,25 @@ def reference(tmp_path: Path) -> Path:
     )
     about = Run("x", "then", "later", "0.1", 1, 10)
     environment = Environment(**samples.ENVIRONMENT)
-    result = to_json(Result(about, environment, DeviceModel(), (made.result(made.cells()),)))
-    for cell in result["configurations"][0]["properties"]:
-        if cell["evidence"]:
-            cell["evidence"] = "as it was said once"
+    device = DeviceModelDocument.of(DeviceModel())
+    result = to_json(Result(about, environment, device, (made.result(made.cells()),)))
+    for cell in result["subjects"][0]["answers"]:
+        for way in cell.get("ways", ()):
+            way["evidence"] = "as it was said once"
     witnesses = folder / "witnesses"
     witnesses.mkdir(parents=True)
     for name, document in keep.items():
         changed = document if name == "unmountable" else {**document, "evidence": "as it was said once"}
         (witnesses / f"{name}.json").write_text(json.dumps(changed))
     bundle.pack(witnesses)
-    (folder / "result.json.xz").write_bytes(lzma.compress(json.dumps(condensed(result)).encode()))
+    (folder / "result.json.xz").write_bytes(lzma.compress(json.dumps(result).encode()))
     return folder
 
 
 def evidence(reference: Path) -> dict[str, str]:
     document = opened(lzma.decompress((reference / "result.json.xz").read_bytes()))
-    cells = document["configurations"][0]["properties"]
-    return {cell["name"]: cell["evidence"] for cell in cells if cell["evidence"]}
+    cells = document["subjects"][0]["answers"]
+    return {cell["claim"]["name"]: cell["ways"][0]["evidence"] for cell in cells if cell.get("ways")}
 
 
 def test_a_reference_says_its_evidence_anew(reference: Path) -> None:

@@ -89,10 +89,10 @@ def test_a_column() -> None:
     assert cells["overwrite-any"].witness == "witnesses/overwrite-any.json"
     assert cells["overwrite-any"].evidence == keep["overwrite-any"]["evidence"]
     assert set(keep) == {"single-sector-overwrite", "overwrite-any", "unmountable"}
-    assert (result.unmountable.states, result.unmountable.witness) == (1, "witnesses/unmountable.json")
-    assert text_with(result.unmountable.error, "EXT4-fs") == snapshot(
-        "Structure needs cleaning: EXT4-fs (loop): bad geometry"
-    )
+    refused = result.unmountable
+    assert refused is not None
+    assert (refused.states, refused.witness) == (1, "witnesses/unmountable.json")
+    assert text_with(refused.evidence, "EXT4-fs") == snapshot("Structure needs cleaning: EXT4-fs (loop): bad geometry")
     assert (result.name, result.effective_mount_options, result.notes) == (
         "ext4-ordered",
         "rw,data=ordered",
@@ -164,9 +164,9 @@ def test_a_new_kind_of_claim_takes_one_line_to_be_read_back(monkeypatch: pytest.
 
 def test_a_refused_workload_leaves_nothing_to_hold() -> None:
     made, _keep = filled(found=[])
-    assert {cell.verdict for cell in made.cells() if cell.workloads} == {Verdict.HOLDS}
+    assert {cell.verdict for cell in made.cells() if cell.recordings} == {Verdict.HOLDS}
     made.refuse(samples.WORKLOAD, "the recording was refused")
-    refused = [cell for cell in made.cells() if cell.workloads]
+    refused = [cell for cell in made.cells() if cell.recordings]
     assert {(cell.verdict, cell.reason) for cell in refused} == {(Verdict.UNKNOWN, "the recording was refused")}
 
 
@@ -310,7 +310,7 @@ def test_what_is_wrong_with_states_that_mount_is_told_with_a_witness_of_the_easi
     for workload in (samples.WORKLOAD, replace(samples.WORKLOAD, name="other")):
         made.add(samples.case(workload), seen)
     result = made.result(made.cells())
-    assert [(one.kind, one.states, one.words, one.witness) for one in result.troubles] == [
+    assert [(kind, way.states, way.evidence, way.witness) for kind, way in result.troubles()] == [
         ("kernel-message", 2, "EXT4-fs error: another", "witnesses/kernel-message.json"),
         ("kernel-message", 4, "EXT4-fs error: inode 7", "witnesses/kernel-message-2.json"),
         ("removal", 2, snapshot("cannot be removed: /a: Input/output error"), "witnesses/removal.json"),

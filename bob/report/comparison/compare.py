@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bob.report.comparison.exploration import differences
-from bob.report.comparison.sides import Answer, Said, Side
+from bob.report.comparison.sides import Said, Side, SideAnswer
 from bob.report.published import Difference, Direction, Reason, reason_for
 from bob.report.rows import FAMILIES
 
@@ -43,8 +43,8 @@ class Cell:
     name: str
     family: str
     kind: Kind
-    a: Answer | None
-    b: Answer | None
+    a: SideAnswer | None
+    b: SideAnswer | None
     notes: tuple[str, ...] = ()
     reason: Reason | None = None
 
@@ -136,7 +136,7 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     )
 
 
-def kind_of(a: Answer | None, b: Answer | None) -> Kind:
+def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
     """What kind of difference there is between two answers, at least one of which is there."""
     if a is None:
         return Kind.ONLY_B
@@ -156,7 +156,7 @@ class _Reasons:
     known: Sequence[Reason]
     run: Side
 
-    def of(self, configuration: str, name: str, answer: Answer) -> Reason | None:
+    def of(self, configuration: str, name: str, answer: SideAnswer) -> Reason | None:
         """Why ``answer``, which is the run's, differs."""
         if answer.said is Said.FAILS:
             found = Difference(configuration, name, Direction.FOUND, self.run.shown(answer))
@@ -166,7 +166,7 @@ class _Reasons:
         return reason_for(self.known, found)
 
 
-def _cell(configuration: str, name: str, a: Answer | None, b: Answer | None, reasons: _Reasons | None) -> Cell:
+def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | None, reasons: _Reasons | None) -> Cell:
     answer = b or a
     assert answer is not None
     kind = kind_of(a, b)
@@ -179,7 +179,7 @@ def _cell(configuration: str, name: str, a: Answer | None, b: Answer | None, rea
     return Cell(configuration, name, answer.family, kind, a, b, notes, reason)
 
 
-def _notes(a: Answer, b: Answer) -> tuple[str, ...]:
+def _notes(a: SideAnswer, b: SideAnswer) -> tuple[str, ...]:
     return differences(a.cell, b.cell) if a.cell is not None and b.cell is not None else ()
 
 

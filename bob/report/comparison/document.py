@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from bob.claim.verdict import Verdict
 from bob.crash.device import DeviceModelDocument
 from bob.report.comparison.compare import Cell, Comparison, Kind
-from bob.report.comparison.sides import Answer, Side
+from bob.report.comparison.sides import Side, SideAnswer
 from bob.report.comparison.words import command, settings
 from bob.report.published import Reason
-from bob.result import plain
 from bob.schema import encode
 
 SCHEMA = "bob.comparison/1"
@@ -38,7 +36,7 @@ def _side(side: Side) -> dict[str, Any]:
     result = side.result
     if result is None:
         return {"name": side.name, "published": side.source, "run": None, "environment": None, "device_model": None}
-    run, environment = plain(asdict(result.run)), plain(asdict(result.environment))
+    run, environment = encode(result.run), encode(result.environment)
     model = encode(DeviceModelDocument.of(result.model))
     return {"name": side.name, "published": None, "run": run, "environment": environment, "device_model": model}
 
@@ -56,7 +54,7 @@ def _cell(comparison: Comparison, cell: Cell) -> dict[str, Any]:
     }
 
 
-def _answer(side: Side, answer: Answer | None) -> dict[str, Any] | None:
+def _answer(side: Side, answer: SideAnswer | None) -> dict[str, Any] | None:
     if answer is None:
         return None
     cell = answer.cell
@@ -64,11 +62,11 @@ def _answer(side: Side, answer: Answer | None) -> dict[str, Any] | None:
         return {"verdict": answer.said.value}
     return {
         "verdict": answer.said.value,
-        "states": plain(asdict(cell.states)),
-        "workloads": len(cell.workloads),
-        "failing": sum(workload.verdict is Verdict.FAILS for workload in cell.workloads),
-        "violations": sum(workload.violations for workload in cell.workloads),
-        "finishes": list(dict.fromkeys(workload.finish for workload in cell.workloads)),
+        "states": encode(cell.states),
+        "workloads": len(cell.recordings),
+        "failing": sum(workload.verdict is Verdict.FAILS for workload in cell.recordings),
+        "violations": sum(workload.violations for workload in cell.recordings),
+        "finishes": list(dict.fromkeys(workload.finish for workload in cell.recordings)),
         "evidence": cell.evidence,
         "witness": cell.witness,
         "replay": command(side, answer),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bob.result import PropertyResult, WorkloadResult
+from bob.answer.answer import Answer, ByRecording
 from bob.text import compact, plural
 
 NOISE = 0.1
@@ -31,12 +31,12 @@ _LEVELS = {
 }
 
 
-def differences(a: PropertyResult, b: PropertyResult) -> tuple[str, ...]:
+def differences(a: Answer, b: Answer) -> tuple[str, ...]:
     """How ``b`` was explored otherwise than ``a``, a phrase each; empty where it was explored alike."""
     return tuple(_differences(a, b))
 
 
-def _differences(a: PropertyResult, b: PropertyResult) -> Iterator[str]:
+def _differences(a: Answer, b: Answer) -> Iterator[str]:
     old, new = _by_name(a), _by_name(b)
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]
@@ -59,8 +59,8 @@ def _differences(a: PropertyResult, b: PropertyResult) -> Iterator[str]:
         yield f"A explored {compact(explored[0])} crash states, B {compact(explored[1])}"
 
 
-def _by_name(cell: PropertyResult) -> dict[str, WorkloadResult]:
-    return {f"{workload.name} [{workload.finish}]": workload for workload in cell.workloads}
+def _by_name(cell: Answer) -> dict[str, ByRecording]:
+    return {f"{workload.name} [{workload.finish}]": workload for workload in cell.recordings}
 
 
 def _some(names: list[str]) -> str:
@@ -68,5 +68,5 @@ def _some(names: list[str]) -> str:
     return "; ".join([*names[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _level(cell: PropertyResult) -> str:
+def _level(cell: Answer) -> str:
     return _LEVELS.get(cell.states.exhaustive, str(cell.states.exhaustive))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bob.report.comparison.compare import Cell, Comparison, Group, Kind
 from bob.report.comparison.page import facts, headings, title
-from bob.report.comparison.sides import Answer, Side
+from bob.report.comparison.sides import Side, SideAnswer
 from bob.report.comparison.words import NOT_EXPLAINED, command, counts, evidence, legend, mark, names, says
 from bob.report.templating import html
 from bob.version import __version__
@@ -114,5 +114,5 @@ def _sayings(comparison: Comparison, cell: Cell) -> tuple[ShownSaying, ...]:
     return tuple(_saying(label, side, answer) for label, side, answer in both if answer is not None)
 
 
-def _saying(label: str, side: Side, answer: Answer) -> ShownSaying:
+def _saying(label: str, side: Side, answer: SideAnswer) -> ShownSaying:
     return ShownSaying(f"{label}, {side.name}", says(answer), evidence(answer), command(side, answer))

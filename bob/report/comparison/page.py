@@ -10,8 +10,9 @@ from itertools import groupby
 
 from jinja2 import Template
 
+from bob.answer.result import Result
 from bob.report.comparison.compare import Cell, Comparison, Group, Kind
-from bob.report.comparison.sides import Answer, Said, Side
+from bob.report.comparison.sides import Said, Side, SideAnswer
 from bob.report.comparison.words import (
     BLANK_MEANS,
     HEADINGS,
@@ -26,7 +27,6 @@ from bob.report.comparison.words import (
     settings,
 )
 from bob.report.templating import environment
-from bob.result import Result
 from bob.text import plural
 
 _COLUMNS = 7
@@ -43,7 +43,7 @@ _SINCE = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Grid:
+class _ComparedGrid:
     """A table of marks: its heads, and each row's name and marks, all in Markdown."""
 
     heads: tuple[str, ...]
@@ -198,7 +198,7 @@ def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
         yield lot
 
 
-def _grid(comparison: Comparison, configurations: Sequence[str]) -> _Grid:
+def _grid(comparison: Comparison, configurations: Sequence[str]) -> _ComparedGrid:
     """The marks of some configurations; a family's name stands alone in its row."""
     cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     families: dict[str, dict[str, None]] = {}
@@ -208,7 +208,7 @@ def _grid(comparison: Comparison, configurations: Sequence[str]) -> _Grid:
     for family, found in families.items():
         rows.append((f"**{escaped(family)}**", ("",) * len(configurations)))
         rows += [(escaped(name), tuple(_marked(cells.get((one, name))) for one in configurations)) for name in found]
-    return _Grid(tuple(escaped(name).replace("-", "<br>", 1) for name in configurations), tuple(rows))
+    return _ComparedGrid(tuple(escaped(name).replace("-", "<br>", 1) for name in configurations), tuple(rows))
 
 
 def _marked(cell: Cell | None) -> str:
@@ -246,7 +246,7 @@ def _entry(comparison: Comparison, cell: Cell) -> _Entry:
     return _Entry(cell, _marked(cell), tuple(told))
 
 
-def _line(label: str, side: Side, answer: Answer, *, brief: bool) -> _Line:
+def _line(label: str, side: Side, answer: SideAnswer, *, brief: bool) -> _Line:
     if brief:
         return _Line(label, says(answer), None, None)
     return _Line(label, says(answer), evidence(answer), command(side, answer))

@@ -8,16 +8,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
+from bob.answer.answer import Answer
+from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError, UsageError, meant
 from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
-from bob.report.saved import read_result
-from bob.result import ConfigurationResult, PropertyResult, Result
+from bob.report.saved import load_table
 from bob.witness import document as witness
 from bob.witness.traits import Traits, traits_of
 
-T = TypeVar("T", ConfigurationResult, PropertyResult)
+T = TypeVar("T", SubjectResult, Answer)
 
 
 class Said(StrEnum):
@@ -36,12 +37,12 @@ class Said(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SideAnswer:
     """One side's cell. ``cell`` has what a run tells besides; the published table tells nothing."""
 
     said: Said
     family: str
-    cell: PropertyResult | None = None
+    cell: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Side:
     """
 
     name: str
-    columns: Mapping[str, Mapping[str, Answer]]
+    columns: Mapping[str, Mapping[str, SideAnswer]]
     result: Result | None = None
     folder: Path = Path()
     source: str = ""
@@ -65,7 +66,7 @@ class Side:
         """Whether it is the published table."""
         return self.result is None
 
-    def shown(self, answer: Answer) -> Traits | None:
+    def shown(self, answer: SideAnswer) -> Traits | None:
         """What the witness of ``answer`` shows; None where there is none to read."""
         if answer.cell is None or answer.cell.witness is None:
             return None
@@ -74,7 +75,7 @@ class Side:
         except BobError:
             return None  # a comparison needs no witness, and a reason that cannot be checked is not told
 
-    def unlike(self, name: str, answer: Answer) -> frozenset[str]:
+    def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
         """The configurations of which it says otherwise in the row ``name`` than ``answer``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
@@ -91,16 +92,15 @@ def named_side(name: str) -> Side:
     if not path.exists():
         hint = f"a run directory, a result that --json wrote, or {OSDI14}"
         raise StoreError(f"there is no {name}", hint=hint)
-    return run_side(name, read_result(path), path if path.is_dir() else path.parent)
+    saved = load_table(path)
+    return run_side(name, saved.result, saved.folder)
 
 
 def run_side(name: str, result: Result, folder: Path) -> Side:
     """A run as a side; raises MalformedError where a configuration or a cell is there twice."""
     columns = {
-        column.name: {
-            cell: answer_of(found) for cell, found in _once(column.properties, f"{name}: {column.name}").items()
-        }
-        for column in _once(result.configurations, f"{name}: the result").values()
+        column.name: {cell: answer_of(found) for cell, found in _once(column.answers, f"{name}: {column.name}").items()}
+        for column in _once(result.subjects, f"{name}: the result").values()
     }
     return Side(name, columns, result, folder)
 
@@ -109,7 +109,7 @@ def published_side(table: Published) -> Side:
     """The published table as a side: all its configurations, all thirteen rows."""
     columns = {
         configuration: {
-            name: Answer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
+            name: SideAnswer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
             for family, names in FAMILIES.items()
             for name in names
         }
@@ -134,7 +134,7 @@ def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Si
     )
 
 
-def answer_of(cell: PropertyResult) -> Answer:
+def answer_of(cell: Answer) -> SideAnswer:
     """What a run says of a cell."""
     saids = {
         Verdict.FAILS: Said.FAILS,
@@ -142,7 +142,7 @@ def answer_of(cell: PropertyResult) -> Answer:
         Verdict.UNKNOWN: Said.UNKNOWN,
         Verdict.SKIPPED: Said.SKIPPED,
     }
-    return Answer(saids[cell.verdict], cell.family, cell)
+    return SideAnswer(saids[cell.verdict], cell.family, cell)
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:

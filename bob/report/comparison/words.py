@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bob.answer.answer import Answer
+from bob.answer.result import Result
 from bob.report.comparison.compare import Cell, Comparison, Kind
-from bob.report.comparison.sides import Answer, Said, Side
+from bob.report.comparison.sides import Said, Side, SideAnswer
 from bob.report.counts import explored
 from bob.report.nearby import witness_command
-from bob.result import PropertyResult, Result
 from bob.text import compact, plural
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
@@ -67,7 +68,7 @@ def legend(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield from ((marks, meaning) for marks, meaning in LEGEND if used.intersection(marks.split()))
 
 
-def says(answer: Answer) -> str:
+def says(answer: SideAnswer) -> str:
     """What one side says of a cell, in one line: how often it fails, or what was explored in vain."""
     cell = answer.cell
     match answer.said:
@@ -85,12 +86,12 @@ def says(answer: Answer) -> str:
     return f"{answer.said.value}: {reason}" if reason else answer.said.value
 
 
-def evidence(answer: Answer | None) -> str | None:
+def evidence(answer: SideAnswer | None) -> str | None:
     """What a violation shows, in one line."""
     return answer.cell.evidence if answer is not None and answer.cell is not None else None
 
 
-def command(side: Side, answer: Answer | None) -> str | None:
+def command(side: Side, answer: SideAnswer | None) -> str | None:
     """The command that shows that side's violation again, where it has a witness."""
     if answer is None or answer.cell is None or answer.cell.witness is None:
         return None
@@ -160,24 +161,24 @@ def _number(kind: Kind, number: int) -> str:
     return f"{number} {kind.value}"
 
 
-def _fails(cell: PropertyResult) -> str:
-    states = sum(workload.violations for workload in cell.workloads)
-    failing = sum(workload.verdict is cell.verdict for workload in cell.workloads)
+def _fails(cell: Answer) -> str:
+    states = sum(workload.violations for workload in cell.recordings)
+    failing = sum(workload.verdict is cell.verdict for workload in cell.recordings)
     parts = [f"in {plural(states, 'crash state')}"] if states else []
-    parts += [f"in {failing} of {plural(len(cell.workloads), 'workload')}"] if cell.workloads else []
+    parts += [f"in {failing} of {plural(len(cell.recordings), 'workload')}"] if cell.recordings else []
     return " ".join(["fails", ", ".join(parts)]).strip()
 
 
-def _in_vain(cell: PropertyResult) -> str:
+def _in_vain(cell: Answer) -> str:
     """What was tried and gave no violation: how many states of how many, in how many workloads, finished how."""
-    if not cell.workloads:
+    if not cell.recordings:
         return "holds"
-    finishes = list(dict.fromkeys(workload.finish for workload in cell.workloads))
+    finishes = list(dict.fromkeys(workload.finish for workload in cell.recordings))
     tried = ", ".join(finishes[:_FINISHES])
     more = f" and {len(finishes) - _FINISHES} more" if len(finishes) > _FINISHES else ""
     part = explored(cell.states)
     seen = f"; explored in vain: {part}" if part else ""
-    return f"holds: nothing found in {plural(len(cell.workloads), 'workload')} finished by {tried}{more}{seen}"
+    return f"holds: nothing found in {plural(len(cell.recordings), 'workload')} finished by {tried}{more}{seen}"
 
 
 def _settings(side: Side) -> dict[str, str]:
@@ -198,6 +199,6 @@ def _settings(side: Side) -> dict[str, str]:
         "bob": result.run.bob_version,
     }
     # A column that was skipped was mounted with nothing.
-    mounted = {one.name: one.effective_mount_options for one in result.configurations if one.effective_mount_options}
+    mounted = {one.name: one.effective_mount_options for one in result.subjects if one.effective_mount_options}
     names = side.called or {name: name for name in mounted}
     return found | {f"mount options of {name}": mounted[its] for name, its in names.items() if its in mounted}

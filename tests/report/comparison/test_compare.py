@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import settings as limits
 from inline_snapshot import snapshot
 
+from bob.answer.result import SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.errors import MalformedError, UsageError
 from bob.report.comparison.compare import Kind, compare, kind_of
 from bob.report.comparison.exploration import differences
-from bob.report.comparison.sides import Answer, Said, Side, paired, run_side
+from bob.report.comparison.sides import Said, Side, SideAnswer, paired, run_side
 from bob.report.comparison.words import counts, settings
 from bob.report.published import Direction, Reason
-from bob.result import ConfigurationResult
 from wording import text_with
 
 from .worlds import SAID, cell, run, run_of, side, sides, table, workload
@@ -117,8 +117,8 @@ def test_the_kinds(old: Verdict, new: Verdict) -> None:
     ],
 )
 def test_the_published_table_is_blank_where_nothing_was_found(verdict: Verdict, blank: bool, kind: Kind) -> None:
-    published = Answer(Said.NOT_FOUND if blank else Said.FAILS, "ordering")
-    assert kind_of(published, Answer(SAID[verdict], "ordering", cell(verdict=verdict))) is kind
+    published = SideAnswer(Said.NOT_FOUND if blank else Said.FAILS, "ordering")
+    assert kind_of(published, SideAnswer(SAID[verdict], "ordering", cell(verdict=verdict))) is kind
 
 
 def test_cells_that_one_side_lacks_count_only_if_one_is_strict() -> None:
@@ -247,7 +247,7 @@ def test_what_is_there_twice_is_refused() -> None:
     assert text_with(str(refused.value), "ext4-ordered", "append-any") == snapshot(
         "run: ext4-ordered has 'append-any' twice"
     )
-    column = ConfigurationResult("ext4", "ext4", "", "", "", ())
+    column = SubjectResult("ext4", "ext4", "", "", "", ())
     with pytest.raises(MalformedError) as refused:
         run_side("run", run_of(column, column), Path())
     assert text_with(str(refused.value), "ext4") == snapshot("run: the result has 'ext4' twice")
@@ -258,18 +258,18 @@ def test_what_was_set_otherwise() -> None:
     sides = run_side("a", old, Path()), run_side("b", new, Path())
     assert settings(compare(*sides)) == (("kernel", "6.1.0", "6.12.3"),)
     assert settings(compare(table(), sides[1])) == ()
-    column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw,noatime", (cell(),))
+    column = SubjectResult("ext4-ordered", "ext4", "", "", "rw,noatime", (cell(),))
     other = run_side("b", run_of(column), Path())
     assert settings(compare(sides[0], other)) == (
         (snapshot("mount options of ext4-ordered"), "rw,relatime", "rw,noatime"),
     )
-    skipped = ConfigurationResult("ext4-ordered", "ext4", "", "", "", (cell(),))
+    skipped = SubjectResult("ext4-ordered", "ext4", "", "", "", (cell(),))
     assert settings(compare(sides[0], run_side("b", run_of(skipped), Path()))) == ()
 
 
 def test_two_columns_of_other_names_are_held_against_each_other() -> None:
     columns = [
-        ConfigurationResult(name, "ext4", "", "", options, (cell(verdict=verdict),))
+        SubjectResult(name, "ext4", "", "", options, (cell(verdict=verdict),))
         for name, options, verdict in (("one", "rw", Verdict.HOLDS), ("two", "rw,sync", Verdict.FAILS))
     ]
     both = run_side("run", run_of(*columns), Path())

@@ -18,6 +18,8 @@ from hypothesis import given, settings
 from inline_snapshot import snapshot
 from rich.console import Console
 
+from bob.answer.answer import Answer, Way
+from bob.answer.result import SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.report.comparison.compare import Comparison, Kind, compare
@@ -28,8 +30,7 @@ from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import LEGEND, mark, says
 from bob.report.published import osdi14, osdi14_reasons
-from bob.report.saved import read_result
-from bob.result import ConfigurationResult, PropertyResult
+from bob.report.saved import load
 from bob.witness.traits import Trait
 from wording import line_with
 
@@ -61,10 +62,10 @@ def printed(comparison: Comparison, width: int = 80) -> str:
     return file.getvalue()
 
 
-def column(name: str, **verdicts: Verdict) -> ConfigurationResult:
+def column(name: str, **verdicts: Verdict) -> SubjectResult:
     """All thirteen rows; those that are not in ``verdicts`` hold."""
     cells = [cell(row, verdicts.get(row.replace("-", "_"), Verdict.HOLDS)) for row in ROWS]
-    return ConfigurationResult(name, "ext4", "", f"options of {name}", "", tuple(cells))
+    return SubjectResult(name, "ext4", "", f"options of {name}", "", tuple(cells))
 
 
 def today() -> Side:
@@ -194,7 +195,7 @@ def test_no_mark_becomes_another_one_in_ascii() -> None:
         (cell(verdict=Verdict.SKIPPED), "skipped"),
     ],
 )
-def test_what_a_run_says(told: PropertyResult, words: str) -> None:
+def test_what_a_run_says(told: Answer, words: str) -> None:
     (answer,) = side(told).columns["ext4-ordered"].values()
     assert says(answer) == words
 
@@ -353,8 +354,8 @@ DIFFERENT = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS, Kind.UNDECIDED, Kind.EXPLOR
 
 
 def test_the_page_in_html_has_both_sides_and_the_reason_and_nothing_that_looks_like_html() -> None:
-    nasty = replace(cell("directory-op", Verdict.FAILS), evidence=NASTY, witness="w.json")
-    column = ConfigurationResult("ext4-ordered", "ext4", "", "", "rw", (nasty,))
+    nasty = replace(cell("directory-op", Verdict.FAILS), ways=(Way(NASTY, 1, "w.json"),))
+    column = SubjectResult("ext4-ordered", "ext4", "", "", "rw", (nasty,))
     shown = parse(html_page(compare(table(), run_side(NASTY, run_of(column), Path("a b")))))
     [article] = shown.all("article")
     assert line_with(article.text, "blank") == snapshot("A, osdi14: blank: no case was found") and NASTY in article.text
@@ -366,7 +367,7 @@ REFERENCE = Path(__file__).parents[3] / "reports/reference/osdi14-linux-6.1"
 
 
 def test_the_published_table_and_the_reference_as_a_page() -> None:
-    new = run_side("new", read_result(REFERENCE), REFERENCE)
+    new = run_side("new", load(REFERENCE).result, REFERENCE)
     shown = parse(html_page(compare(published_side(osdi14()), new, osdi14_reasons())))
     assert [one.text for one in shown.all("h1")] == snapshot(["Table 1, then and now"])
     assert len(shown.all("article")) == len(shown.with_class("td", "fails")) + len(shown.with_class("td", "holds")) > 40

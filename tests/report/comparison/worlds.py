@@ -7,13 +7,15 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from bob.answer.answer import Answer, ByRecording, ClaimWords
+from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.report.comparison.sides import Said, Side, published_side, run_side
 from bob.report.published import Published
 from bob.report.rows import FAMILIES
-from bob.result import ConfigurationResult, PropertyResult, Result, WorkloadResult
 
+from ..samples import answer, named
 from ..samples import result as sample
 
 ROWS = {name: family for family, names in FAMILIES.items() for name in names}
@@ -22,21 +24,20 @@ CONFIGURATIONS = ("ext2", "ext4-ordered", "btrfs", "my own")
 STATES = States(812, 4096, 2**88, None)
 
 
-def workload(name: str = "w", finish: str = "natural", verdict: Verdict = Verdict.HOLDS) -> WorkloadResult:
-    return WorkloadResult(name, finish, verdict, STATES, violations=7 if verdict is Verdict.FAILS else 0)
+def workload(name: str = "w", finish: str = "natural", verdict: Verdict = Verdict.HOLDS) -> ByRecording:
+    return ByRecording(name, finish, verdict, STATES, violations=7 if verdict is Verdict.FAILS else 0)
 
 
 def cell(
     name: str = "append-any",
     verdict: Verdict = Verdict.HOLDS,
     states: States = STATES,
-    workloads: tuple[WorkloadResult, ...] | None = None,
-) -> PropertyResult:
+    workloads: tuple[ByRecording, ...] | None = None,
+) -> Answer:
     """A cell with what a cell of this verdict has."""
     fails = verdict is Verdict.FAILS
-    return PropertyResult(
-        name,
-        ROWS.get(name, "ordering"),
+    return answer(
+        ClaimWords("property", name, ROWS.get(name, "ordering")),
         verdict,
         states,
         (workload(verdict=verdict),) if workloads is None else workloads,
@@ -46,17 +47,17 @@ def cell(
     )
 
 
-def run(*cells: PropertyResult, configuration: str = "ext4-ordered", kernel: str = "6.1.0") -> Result:
+def run(*cells: Answer, configuration: str = "ext4-ordered", kernel: str = "6.1.0") -> Result:
     """A run over one configuration."""
-    return run_of(ConfigurationResult(configuration, "ext4", "", "", "rw,relatime", cells), kernel=kernel)
+    return run_of(SubjectResult(configuration, "ext4", "", "", "rw,relatime", cells), kernel=kernel)
 
 
-def run_of(*columns: ConfigurationResult, kernel: str = "6.1.0") -> Result:
+def run_of(*columns: SubjectResult, kernel: str = "6.1.0") -> Result:
     made = sample()
-    return replace(made, environment=replace(made.environment, kernel=kernel), configurations=columns)
+    return replace(made, environment=replace(made.environment, kernel=kernel), subjects=columns)
 
 
-def side(*cells: PropertyResult, configuration: str = "ext4-ordered", name: str = "run") -> Side:
+def side(*cells: Answer, configuration: str = "ext4-ordered", name: str = "run") -> Side:
     return run_side(name, run(*cells, configuration=configuration), Path(name))
 
 
@@ -86,11 +87,11 @@ states = st.builds(
 
 
 @st.composite
-def columns(draw: st.DrawFn, name: str) -> ConfigurationResult:
+def columns(draw: st.DrawFn, name: str) -> SubjectResult:
     names = draw(st.lists(st.sampled_from([*ROWS, "mine"]), unique=True, max_size=6))
     made = st.builds(cell, st.just(""), st.sampled_from(Verdict), states, workloads)
-    cells = tuple(replace(draw(made), name=name, family=ROWS.get(name, "ordering")) for name in names)
-    return ConfigurationResult(name, "ext4", "", "", draw(st.sampled_from(["rw", "rw,relatime"])), cells)
+    cells = tuple(named(draw(made), name, family=ROWS.get(name, "ordering")) for name in names)
+    return SubjectResult(name, "ext4", "", "", draw(st.sampled_from(["rw", "rw,relatime"])), cells)
 
 
 @st.composite

@@ -1,0 +1,117 @@
+"""Results that were made apart, as one: columns of a matrix, lots of a search, configurations of a program.
+
+Subjects of one name become one subject, whose answers rest on the recordings of all; others stand side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from bob.answer.answer import Answer, Way
+from bob.answer.result import Cause, Finding, Result, Run, SubjectResult
+from bob.claim.verdict import Verdict, merged_verdict
+from bob.crash.coverage import total
+from bob.observe.observations import without_numbers
+
+
+def within(result: Result, folder: str) -> Result:
+    """Return ``result`` with its witnesses as they are found from the directory above the run in ``folder``."""
+    return replace(result, subjects=tuple(_within(subject, folder) for subject in result.subjects))
+
+
+def _within(subject: SubjectResult, folder: str) -> SubjectResult:
+    def moved(witness: str | None) -> str | None:
+        return f"{folder}/{witness}" if witness else None
+
+    def of_ways(answers: Iterable[Answer]) -> tuple[Answer, ...]:
+        return tuple(
+            replace(answer, ways=tuple(replace(way, witness=moved(way.witness)) for way in answer.ways))
+            for answer in answers
+        )
+
+    findings = tuple(replace(finding, witness=moved(finding.witness)) for finding in subject.findings)
+    return replace(subject, answers=of_ways(subject.answers), beside=of_ways(subject.beside), findings=findings)
+
+
+def merged(parts: Sequence[Result], run: Run) -> Result:
+    """Return ``parts``, at least one, as one result of ``run``. Where several subjects of one name have a way that
+    breaks a claim, the first one's witness and evidence stand: in a search, the workloads of earlier lots are not
+    longer."""
+    subjects: dict[str, list[SubjectResult]] = {}
+    for subject in (subject for part in parts for subject in part.subjects):
+        subjects.setdefault(subject.name, []).append(subject)
+    tools = dict.fromkeys(part.environment.mkfs_version for part in parts)
+    return replace(
+        parts[0],
+        run=run,
+        environment=replace(parts[0].environment, mkfs_version=", ".join(tools)),
+        subjects=tuple(map(_subject, subjects.values())),
+        protocols=tuple(protocol for part in parts for protocol in part.protocols),
+    )
+
+
+def _subject(several: Sequence[SubjectResult]) -> SubjectResult:
+    if len(several) == 1:
+        return several[0]
+    return replace(
+        several[0],
+        answers=_by_claim(answer for subject in several for answer in subject.answers),
+        beside=_by_claim(answer for subject in several for answer in subject.beside),
+        findings=_by_cause(finding for subject in several for finding in subject.findings),
+        examined=sum(subject.examined for subject in several),
+        examinable=sum(subject.examinable for subject in several),
+        notes=tuple(dict.fromkeys(note for subject in several for note in subject.notes)),
+    )
+
+
+def _by_claim(answers: Iterable[Answer]) -> tuple[Answer, ...]:
+    found: dict[tuple[str, str], list[Answer]] = {}
+    for answer in answers:
+        found.setdefault((answer.claim.kind, answer.name), []).append(answer)
+    return tuple(map(_answer, found.values()))
+
+
+def _answer(several: Sequence[Answer]) -> Answer:
+    verdict = merged_verdict(answer.verdict for answer in several)
+    shown = next((answer for answer in several if answer.witness), several[0])
+    reason = next((answer.reason for answer in several if answer.verdict is Verdict.UNKNOWN), None)
+    return replace(
+        shown,
+        verdict=verdict,
+        states=total([answer.states for answer in several]),
+        ways=_ways(shown, several),
+        recordings=tuple(one for answer in several for one in answer.recordings),
+        reason=reason if verdict is Verdict.UNKNOWN else None,
+    )
+
+
+def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
+    """Return the ways of ``several``. Those of what was asked, of which each has one, are one; of what was not, those
+    whose words differ in numbers only."""
+    if shown.recordings:
+        return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
+    found: dict[str, Way] = {}
+    for way in (way for answer in several for way in answer.ways):
+        key = without_numbers(way.evidence)
+        earlier = found.get(key)
+        found[key] = way if earlier is None else replace(earlier, states=earlier.states + way.states)
+    return tuple(found.values())
+
+
+def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return each cause once, with the rows and the workloads of all, and the smallest workload as its witness; those
+    with small workloads come first."""
+    found: dict[Cause, list[Finding]] = {}
+    for finding in findings:
+        found.setdefault(finding.cause, []).append(finding)
+    return tuple(sorted(map(_finding, found.values()), key=lambda finding: finding.size))
+
+
+def _finding(several: Sequence[Finding]) -> Finding:
+    return replace(
+        min(several, key=lambda finding: finding.size),
+        rows=tuple(dict.fromkeys(row for finding in several for row in finding.rows)),
+        missing=tuple(sorted({kind for finding in several for kind in finding.missing})),
+        shown_by=sum(finding.shown_by for finding in several),
+    )

@@ -1,0 +1,198 @@
+"""The formats that results are written in: on the terminal, as one file, or as a folder of pages."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bob.answer.document import to_json
+from bob.cli.output import console, is_stdout, paper, print_one, write_json, write_pages, write_text
+from bob.errors import UsageError
+from bob.report.columns import ShownColumn, columns_of
+from bob.report.junit import to_junit
+from bob.report.nearby import nearby
+from bob.report.points import suites_of
+from bob.report.saved import Saved, result_file
+from bob.run.option_values import Destination
+from bob.store.new_folder import check_folder
+
+ENDINGS = {
+    "table": (".txt",),
+    "markdown": (".md", ".markdown"),
+    "latex": (".tex",),
+    "csv": (".csv",),
+    "json": (".json",),
+    "html": (".html", ".htm"),
+    "junit": (".xml",),
+}
+"""The formats of one file, and how it ends."""
+PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}
+"""The formats of the update protocol that a run of bob app has."""
+SITE = "site"
+"""The format of several files."""
+FORMATS = (*ENDINGS, *PICTURES, SITE)
+_ENDINGS = {**ENDINGS, **PICTURES}
+_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
+"""Endings that promise something else than text."""
+
+
+class ResultKind(Enum):
+    """A kind of result, with the formats that there are of it."""
+
+    TABLES = (*ENDINGS, SITE)
+    QUESTION = ("table", "json", "html", "junit", SITE)
+    PROGRAM = FORMATS
+    PROGRAMS = ("table", "markdown", "latex", "csv", "json", "html")
+
+
+def kind_of(saved: Sequence[Saved]) -> ResultKind:
+    """Return what ``saved`` are: tables, one question, or one program or several."""
+    first = saved[0].result
+    if first.program is not None:
+        return ResultKind.PROGRAM if len(saved) == 1 else ResultKind.PROGRAMS
+    return ResultKind.TABLES if first.workload is None else ResultKind.QUESTION
+
+
+def format_of(output: Destination | None) -> str:
+    """Return the format that the name of the file speaks of. Raise UsageError for one that bob does not have."""
+    if output and output.is_folder:
+        return SITE
+    ending = output.path.suffix.lower() if output else ""
+    wanted = next((name for name, endings in _ENDINGS.items() if ending in endings), "")
+    if ending in _OTHERS:
+        known = ", ".join(endings[0] for endings in ENDINGS.values())
+        raise UsageError(f"--output: bob writes no {ending}", hint=f"it writes {known}; --format makes any file one")
+    return wanted or "table"
+
+
+def check_output(wanted: str, output: Destination | None) -> None:
+    """Raise UsageError if a site has no directory to go to, or something else has."""
+    if wanted != SITE:
+        if output and output.is_folder:
+            hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
+            raise UsageError(f"--output: {output.path} is a directory", hint=hint)
+        return
+    if output is None or is_stdout(output.path):
+        raise UsageError("a site is several files", hint="name a directory for them, for example --output pages/")
+    check_folder(output.path, "--output")
+    if result_file(output.path).exists():
+        hint = f"for example --output {output.path / 'pages'}/"
+        raise UsageError(f"--output: {output.path} is the directory of a run", hint=hint)
+
+
+def check_format(kind: ResultKind, wanted: str, run: str = "it") -> None:
+    """Raise UsageError if what ``run`` has is not made ``wanted``."""
+    if wanted in kind.value:
+        return
+    match kind:
+        case ResultKind.TABLES:
+            hint = "a run of bob app has one"
+            raise UsageError(f"{run} has no update protocol to be drawn as {wanted}", hint=hint)
+        case ResultKind.QUESTION:
+            hint = "bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI"
+            raise UsageError(f"{run} is the run of a quick question, whose answers are no table", hint=hint)
+    hint = f"{', '.join(kind.value)}; of one run alone more"
+    raise UsageError(f"of several runs of bob app no {wanted} is made", hint=hint)
+
+
+def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
+    """Return what --json writes of ``saved``: the result document, an array of them, or the tables of programs."""
+    if kind is ResultKind.PROGRAMS:
+        from bob.report import vulnerability_tables as tables
+
+        return tables.to_json(tables.sheets_of([one.result for one in saved]))
+    documents = [to_json(one.result) for one in saved]
+    return documents[0] if len(documents) == 1 else documents
+
+
+def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -> None:
+    """Write ``saved`` to ``target``, a file, a directory or stdout, in the format that is ``wanted``."""
+    match wanted:
+        case "table" if is_stdout(target):
+            _print(console(), kind, saved)
+        case "table":
+            text = io.StringIO()
+            _print(paper(text), kind, saved)
+            write_text(target, text.getvalue(), "--output")
+        case "json":
+            write_json(target, document_of(kind, saved), "--output")
+        case "junit":
+            suites = [suite for one in saved for suite in suites_of(one.result, one.folder)]
+            write_text(target, to_junit(suites), "--output")
+        case _ if wanted == SITE:
+            write_pages(target, _pages(kind, saved), "--output")
+        case _:
+            write_text(target, _text(kind, wanted, saved), "--output")
+
+
+def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
+    if kind is ResultKind.PROGRAMS:
+        from bob.report import vulnerability_tables as tables
+
+        tables.print_sheets(screen, tables.sheets_of([one.result for one in saved]))
+        return
+    if len(saved) == 1:
+        print_one(screen, saved[0].result, saved[0].folder)
+        return
+    from bob.report.overview import print_overview  # pandas takes a while to load
+
+    print_overview(screen, [one.result for one in saved])
+    screen.print()
+    for one in saved:
+        names = ", ".join(column.name for column in one.result.subjects)
+        screen.print(f"{names}: bob show {nearby(one.path or one.folder)}", style="bob.dim", soft_wrap=True)
+
+
+def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
+    """Yield the pages of a site, each with its place."""
+    one = saved[0]
+    match kind:
+        case ResultKind.QUESTION:
+            from bob.report.answers_page import pages
+
+            return pages(one.result, one.folder)
+        case ResultKind.PROGRAM:
+            from bob.report.programs_page import pages as program_pages
+
+            return program_pages(one.result, one.folder)
+    from bob.report.site import pages as table_pages
+
+    return table_pages(_columns(saved))
+
+
+def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
+    """Return the document in a format that is text. pandas and jinja2 take a while to load, so only now."""
+    one = saved[0]
+    if wanted in PICTURES:
+        from bob.report.protocol_drawing import picture
+
+        return picture(one.result, is_dot=wanted == "dot")
+    if kind is ResultKind.QUESTION:
+        from bob.report.answers_page import to_html
+
+        return to_html(one.result, one.folder)
+    if kind is ResultKind.PROGRAM and wanted == "html":
+        from bob.report.programs_page import to_html as program_to_html
+
+        return program_to_html(one.result, one.folder)
+    if kind is ResultKind.TABLES:
+        from bob.report import documents, page
+
+        writers = {"csv": documents.to_csv, "latex": documents.to_latex, "markdown": documents.to_markdown}
+        return page.to_html(_columns(saved)) if wanted == "html" else writers[wanted](_columns(saved))
+    from bob.report import vulnerability_tables as tables
+
+    results = [each.result for each in saved]
+    if wanted == "csv":
+        return tables.to_csv(results)
+    to_text = {"markdown": tables.to_markdown, "latex": tables.to_latex, "html": tables.to_html}[wanted]
+    return to_text(tables.sheets_of(results))
+
+
+def _columns(saved: Sequence[Saved]) -> list[ShownColumn]:
+    return columns_of((one.result, one.folder) for one in saved)

@@ -1,0 +1,141 @@
+"""From observations to answers: in how many legal crash states an expectation holds, and how it breaks. Pure.
+
+Crash states that show the same of what an expectation speaks of are one *way* in which it breaks, however else they
+differ. A question is asked of several recordings of the same operations, which end in different ways
+(:mod:`bob.workload.finishes`); what they show alike is one way, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bob.agent.loss import Loss
+from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
+from bob.claim.expectation.evaluate import evidence, holds
+from bob.claim.expectation.expected import ExpectationClaim
+from bob.claim.expectation.syntax import Expectation
+from bob.claim.property.judged_case import JudgedCase
+from bob.claim.verdict import Verdict
+from bob.crash.coverage import NOTHING, States, total
+from bob.crash.state import CrashState
+from bob.observe.easiest import Easiest
+from bob.observe.observations import Observations
+from bob.workload.operations import Sync, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class SaidByRecording:
+    """What one recording says of an expectation, and the ``ways`` in which it breaks there, by their evidence."""
+
+    recording: ByRecording
+    ways: Mapping[str, Easiest[CrashState]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EasiestOfWay:
+    """The crash state that is the easiest to explain of a way, in the recording with the number ``place``."""
+
+    place: int
+    state: CrashState
+
+
+def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecording:
+    """Return what is said of each expectation where ``workload`` could not be recorded, for this ``reason``."""
+    name, finish = workload.name, workload.finish.name
+    said = ByRecording(name, finish, Verdict.UNKNOWN, NOTHING, reason=reason, is_recorded=False, fall=fall)
+    return SaidByRecording(said)
+
+
+def said_by(
+    expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
+) -> list[SaidByRecording]:
+    """Return what one recording says of each of ``expectations``.
+
+    ``complete`` is the state with every write. A crash state that the kernel does not mount is held against an
+    expectation only as far as that asks whether it ``mounts``.
+    """
+    broken: list[dict[int, str]] = [{} for _ in expectations]
+    mounted: set[int] = set()
+    # An observation is put together as it is asked for, and may be large: each once.
+    for outcome, observation in enumerate(observed.findings.observations()):
+        if observation.mounted:
+            mounted.add(outcome)
+        for wrong, expectation in zip(broken, expectations, strict=True):
+            if holds(expectation.test, observation, bench.history) is False:
+                wrong[outcome] = evidence(expectation.test, observation, bench.history)
+    if bench.distrust is not None:
+        # What bob makes of a tree is not to be believed; that the kernel refused to mount is no reading of bob's.
+        broken = [{outcome: told for outcome, told in one.items() if outcome not in mounted} for one in broken]
+    doubt = _doubt(bench, observed.coverage, observed.lost, len(mounted))
+    settled = complete if _is_settled(bench.workload) else None
+    return [_said(bench, wrong, observed, settled, doubt) for wrong in broken]
+
+
+def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
+    """Return the answer by all recordings, and the easiest state of each of its ways. An expectation fails where it
+    breaks in one of them, and holds only where it holds in all."""
+    ways: dict[str, Easiest[EasiestOfWay]] = {}
+    for place, said in enumerate(each):
+        for told, way in said.ways.items():
+            ways.setdefault(told, Easiest()).add(way.shown, EasiestOfWay(place, way.shown), way.states)
+    ordered = sorted(ways.items(), key=lambda way: way[1].rank)
+    recordings = [said.recording for said in each]
+    several = len(each) > 1
+    unknown = [f"finish {one.finish}: {one.reason}" if several else one.reason for one in recordings if one.reason]
+    verdict = Verdict.FAILS if ways else Verdict.UNKNOWN if unknown else Verdict.HOLDS
+    answer = Answer(
+        ClaimWords(ExpectationClaim.kind, expectation.text),
+        verdict,
+        total([one.states for one in recordings]),
+        tuple(
+            Way(told, way.states, place=way.shown.place, by_recording=tuple(_states(said, told) for said in each))
+            for told, way in ordered
+        ),
+        tuple(recordings),
+        unknown[0] if verdict is Verdict.UNKNOWN else None,
+    )
+    return answer, tuple(way.shown for _told, way in ordered)
+
+
+def _states(said: SaidByRecording, told: str) -> int:
+    return said.ways[told].states if told in said.ways else 0
+
+
+def _is_settled(workload: Workload) -> bool:
+    """Return whether everything is written when a recording of ``workload`` ends."""
+    finish = workload.finish
+    return finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
+
+
+def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) -> str | None:
+    """Return why it cannot be said that an expectation holds; None if it can."""
+    if bench.distrust is not None or lost is not None:
+        return bench.distrust or lost
+    if coverage.explored == 0:
+        return "no crash state was explored"
+    return bench.unseen if mounted else "no crash state that was explored could be mounted"
+
+
+def _said(
+    bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None, doubt: str | None
+) -> SaidByRecording:
+    """Return what is said by the outcomes that are ``broken``; ``settled`` is the state in which nothing is lost, if
+    there is one."""
+    ways: dict[str, Easiest[CrashState]] = {}
+    needs_no_crash = False
+    for seen in observed.states:
+        if seen.outcome is not None and seen.outcome in broken:
+            ways.setdefault(broken[seen.outcome], Easiest()).add(seen.state, seen.state, seen.states)
+            needs_no_crash = needs_no_crash or seen.state == settled
+    verdict = Verdict.FAILS if ways else Verdict.HOLDS if doubt is None else Verdict.UNKNOWN
+    said = ByRecording(
+        bench.workload.name,
+        bench.workload.finish.name,
+        verdict,
+        bench.coverage,
+        sum(way.states for way in ways.values()),
+        doubt if verdict is Verdict.UNKNOWN else None,
+        needs_no_crash,
+    )
+    return SaidByRecording(said, ways)

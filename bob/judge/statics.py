@@ -1,0 +1,81 @@
+"""Vulnerabilities as ALICE counts them: by the place in the program, whatever the crash states are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+
+from bob.answer.answer import ReliedOn, Way
+from bob.observe.observations import without_numbers
+from bob.program.answer import Consequence
+from bob.protocol.kinds import place_of, type_of
+
+
+def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
+    """The first of those in the same words, of each, and how many there are: of calls that a program makes several
+    times, any one may be missing."""
+    every: dict[tuple[str, str], list[ReliedOn]] = {}
+    for one in relied_on:
+        every.setdefault((one.sentence, one.kind), []).append(one)
+    return [(alike[0], len(alike)) for alike in every.values()]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Static:
+    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: the calls do not
+    tell), and the ``place`` of the call of which something is missing."""
+
+    type: str
+    place: str
+
+
+Statics = dict[Static, frozenset[Consequence]]
+"""Vulnerabilities, with the consequences of each."""
+
+
+def together(*several: Statics) -> Statics:
+    """All of them. The function that makes a call is not always known: a place without is one with, if that can be one
+    only."""
+    every: Statics = {}
+    for one, consequences in chain.from_iterable(found.items() for found in several):
+        every[one] = every.get(one, frozenset()) | consequences
+    for one in list(every):
+        within = [other for other in every if other.type == one.type and other.place.startswith(f"{one.place} (")]
+        if one.type and one.place and len(within) == 1:
+            every[within[0]] |= every.pop(one)
+    return every
+
+
+def statics(harms: Iterable[Way]) -> Statics:
+    """The ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one, with all
+    their consequences. A checker that does not end is none.
+
+    Of each, the shortest reason of each type counts, by its first call that is missing. Where the same call is missing
+    too early and in the end, it is an order: that the program had told something makes no difference. One that no call
+    explains is told by the checker's sentence.
+    """
+    found: Statics = {}
+    for harm in harms:
+        if harm.consequence is None or harm.consequence is Consequence.HANG:
+            continue
+        shortest: dict[str, ReliedOn] = {}
+        for relied in sorted(harm.relied_on, key=lambda one: len(one.calls)):
+            if type_of(relied.kind) and relied.calls:
+                shortest.setdefault(type_of(relied.kind), relied)
+        places = {kind: _place(relied) for kind, relied in shortest.items()}
+        ordered = {place for kind, place in places.items() if kind.startswith("ordering")}
+        told = [
+            Static(kind, place)
+            for kind, place in places.items()
+            if not (kind.startswith("durability") and place in ordered)
+        ]
+        for one in told or [Static("", without_numbers(place_of(harm.evidence)))]:
+            found[one] = found.get(one, frozenset()) | {harm.consequence}
+    return together(found)
+
+
+def _place(relied: ReliedOn) -> str:
+    first = (*relied.explanation.missing, *relied.explanation.there)[0]
+    words = {call.number: call.words for call in relied.calls}
+    return place_of(words.get(first, ""))
