@@ -20,7 +20,7 @@ from enum import EnumType
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import field
@@ -38,7 +38,6 @@ __all__ = [
     "OneWord",
     "ShapeError",
     "adapt",
-    "as_text",
     "declared",
     "decode",
     "described",
@@ -97,30 +96,10 @@ def older(value: T) -> Callable[[], T]:
     return _Older(value)
 
 
-class _Text(NamedTuple):
-    read: Callable[[Any], Any]
-    write: Callable[[Any], Any]
-    described: dict[str, Any]
-
-
-_TEXTS: dict[type, _Text] = {}
-
-
-def as_text(kind: type[T], read: Callable[[Any], T], write: Callable[[T], Any], **described: Any) -> None:
-    """Have documents write each ``kind`` by ``write``, and ``read`` it again. ``described`` is its JSON Schema.
-
-    ``kind`` is a class that is no dataclass. ``read`` raises ValueError or TypeError for what is none.
-    """
-    _TEXTS[kind] = _Text(read, write, {"type": "string", **described})
-
-
-as_text(
-    counts.Count,
-    lambda text: counts.Count(text if type(text) is int else counts.read(text)),
-    counts.written,
-    type=["integer", "string"],
-    description="a count: an integer, the text of its digits, or of a sum of powers of two",
-)
+_COUNT = {
+    "type": ["integer", "string"],
+    "description": "a count: an integer, the text of its digits, or of a sum of powers of two",
+}
 
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
@@ -176,7 +155,7 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
 
 def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
     """Return the JSON Schema of ``kind``, of which :func:`decode` wants the same fields."""
-    schema = msgspec.json.schema(kind, schema_hook=lambda one: _TEXTS[one].described)
+    schema = msgspec.json.schema(kind, schema_hook=lambda _count: _COUNT)
     inside: set[Any] = set()
     _visit(kind, inside.add)
     for one in () if lean else filter(_wanted, inside):
@@ -184,14 +163,13 @@ def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
     return schema
 
 
-def _read(kind: type, plain: Any) -> Any:
-    return _TEXTS[kind].read(plain)
+def _read(_count: type, plain: Any) -> Any:
+    return counts.Count(plain if type(plain) is int else counts.read(plain))
 
 
 def _write(value: Any) -> Any:
-    for kind in type(value).__mro__:
-        if kind in _TEXTS:
-            return _TEXTS[kind].write(value)
+    if isinstance(value, counts.Count):
+        return counts.written(value)
     raise TypeError(f"a {type(value).__name__} is no part of a document")
 
 

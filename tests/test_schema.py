@@ -21,7 +21,7 @@ from bob.crash.coverage import States
 from bob.crash.state import CrashState
 from bob.schema import Declaration, Document, ShapeError, decode, described, older
 from bob.witness import bundle
-from bob.witness.document import WitnessDocument, read
+from bob.witness.document import WitnessDocument
 from formats_page import below
 
 ROOT = Path(__file__).parents[1]
@@ -165,7 +165,7 @@ def test_every_committed_document_is_read() -> None:
             continue
         if path.name.startswith("witnesses"):
             every = bundle.within(path.parent)
-            assert all(read(one) for one in every)
+            assert all(decode(WitnessDocument, {"claim": "", **bundle.load(one)}) for one in every)
             counts["witnesses"] += len(every)
         elif "models" in path.parts:
             counts["models"] += bool(model.load(path))

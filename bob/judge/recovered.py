@@ -5,30 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observations import Observations
-from bob.schema import decode, encode
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Crash state ``state`` of workload ``number`` of the run, which had that ``outcome``."""
+    """Crash state ``state`` of the ``workload`` with this number in the run, which had that ``outcome``."""
 
-    number: int
+    workload: int
     state: CrashState
     outcome: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As run.json keeps it."""
-        return {"workload": self.number, "state": encode(self.state), "outcome": self.outcome}
-
-    @staticmethod
-    def from_json(document: Any) -> Recovered:
-        """What :meth:`to_json` made."""
-        return Recovered(document["workload"], decode(CrashState, document["state"]), document["outcome"])
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:

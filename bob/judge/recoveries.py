@@ -9,6 +9,8 @@ from bob.claim.idempotence import IDEMPOTENT
 from bob.crash.state import CrashState
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered
+from bob.schema import decode
+from bob.store.files import reading
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Finish, Workload
 
@@ -16,7 +18,8 @@ from bob.workload.operations import Finish, Workload
 def planned(run: RunDirectory) -> list[Recovered] | None:
     """Whose recoveries are crashed in ``run``; None where that was not decided yet."""
     about = run.about()
-    return [Recovered.from_json(one) for one in about["recoveries"]] if "recoveries" in about else None
+    with reading(run.path / "run.json"):
+        return decode(list[Recovered], about["recoveries"]) if "recoveries" in about else None
 
 
 def recovery_of(workload: Workload, state: CrashState) -> Workload:
@@ -38,7 +41,7 @@ def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Worklo
         if not run.is_observed(folder):
             column.refuse_property(IDEMPOTENT, "the run was stopped before all recoveries were crashed")
             continue
-        origin = run.folder(recovered.number, workloads[recovered.number])
+        origin = run.folder(recovered.workload, workloads[recovered.workload])
         expected = run.observed(origin).findings.observation(recovered.outcome)
         case = run.case(folder, request.configuration, request.model)
         column.add_recovery(case, run.observed(folder), expected)

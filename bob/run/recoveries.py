@@ -22,6 +22,7 @@ from bob.record.base import drop_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.agents import GuestSource
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
+from bob.schema import encode
 from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
@@ -40,7 +41,9 @@ def crash_recoveries(
 ) -> None:
     """Crash recoveries of ``workloads`` in guests in virtual time. ``run`` keeps what is seen."""
     plan = _plan(run, request, workloads)
-    every = (_RecoveryJob(run, request, place, one, workloads[one.number], progress) for place, one in enumerate(plan))
+    every = (
+        _RecoveryJob(run, request, place, one, workloads[one.workload], progress) for place, one in enumerate(plan)
+    )
     if not (left := [recovery for recovery in every if not run.is_done(recovery.folder)]):
         return
     crashes = f"crashes during recovery, from {plural(len(left), 'crash state')}"
@@ -55,7 +58,7 @@ def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload
         folders = {number: run.folder(number, workload) for number, workload in enumerate(workloads)}
         observed = ((number, run.observed(path)) for number, path in folders.items() if run.is_observed(path))
         plan = chosen(observed, request.recovery_crashes, request.seed)
-        run.note(recoveries=[recovered.to_json() for recovered in plan])
+        run.note(recoveries=encode(plan))
     return plan
 
 
@@ -82,7 +85,7 @@ class _RecoveryJob(Job):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         run, request, recovered = self._run, self._request, self._recovered
-        subject, origin = request.configuration, run.folder(recovered.number, self._origin)
+        subject, origin = request.configuration, run.folder(recovered.workload, self._origin)
         base = after_crash(run.case(origin, subject, request.model), recovered.state)
         try:
             put_base(agent, base)

@@ -27,7 +27,7 @@ from bob.judge import findings
 from bob.judge.again import judge_again
 from bob.judge.column import Column
 from bob.judge.recovered import Recovered, chosen
-from bob.judge.recoveries import add_recoveries, recovery_of
+from bob.judge.recoveries import add_recoveries, planned, recovery_of
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.schema import decode, encode
@@ -321,6 +321,12 @@ def test_a_row_that_was_asked_for_is_never_silent(tmp_path: Path) -> None:
         assert [(cell.name, cell.verdict) for cell in made.cells()] == [(IDEMPOTENT.name, Verdict.UNKNOWN)]
 
 
+def test_a_damaged_plan_of_recoveries_is_refused(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", {"recoveries": [{"workload": 0, "state": {"point": 1, "kept": []}}]})
+    with pytest.raises(StoreError, match=r"run\.json is damaged: \[0\]: 'outcome' is missing|'torn' is missing"):
+        planned(run)
+
+
 # Whose recoveries are crashed: one of each outcome, drawn from the seed, and none of a lost guest
 
 
@@ -343,7 +349,7 @@ def observed(lost: str | None = None) -> Observations:
 def test_the_easiest_state_of_each_outcome_that_mounts() -> None:
     every = chosen([(7, observed()), (8, observed("the guest was lost"))], 100, 1)
     assert every == [Recovered(7, CrashState(2), 1), Recovered(7, CrashState(1, (3,)), 0)]
-    assert [Recovered.from_json(json.loads(json.dumps(one.to_json()))) for one in every] == every
+    assert decode(list[Recovered], json.loads(json.dumps(encode(every)))) == every
 
 
 def test_the_seed_draws_them() -> None:

@@ -268,7 +268,7 @@ def guests(monkeypatch: pytest.MonkeyPatch) -> Guests:
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     made = RunDirectory.create(tmp_path / "run", {})
-    made.note(recoveries=[Recovered(0, samples.LAST, outcome).to_json() for outcome in range(PLACES)])
+    made.note(recoveries=encode([Recovered(0, samples.LAST, outcome) for outcome in range(PLACES)]))
     return made
 
 
