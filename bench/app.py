@@ -142,8 +142,8 @@ def _models(program: Program, request: ProbeRequest) -> None:
         by_hand = _by_hand(hypervisor, image, case, after)
     again, _notes = protocol_of(case, before, after)
     asked = graph_under(again.workload, workings(again.history), model.promised)
-    made, distinct, making = _made(ModelStates(asked, model.promised, again.told, MADE), lambda _tries, _state: None)
-    _made_too, built, building = _made(ModelStates(asked, model.promised, again.told, MADE // 10), ModelStates.nodes)
+    made, distinct, making = _made(ModelStates(asked, model.promised, again.outputs, MADE), lambda _tries, _state: None)
+    _made_too, built, building = _made(ModelStates(asked, model.promised, again.outputs, MADE // 10), ModelStates.nodes)
     result, answer, checks = found.result.model, found.result.answer, found.result.checks
     assert result is not None and checks is not None
     print(
@@ -184,7 +184,7 @@ while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n
     with agent_in(hypervisor, image, Clock.REAL, world) as agent:
         put_program(agent, replace(program, files=tuple(files)))
         builder = TreeBuilder(agent, after.get("/", Node("directory")))
-        asked = [BuiltTree(tree, case.transcript.told)]
+        asked = [BuiltTree(tree, case.transcript.output)]
         builder.check(asked, program.seconds)
         start = time.monotonic()
         builder.check(asked, program.seconds)

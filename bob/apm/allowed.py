@@ -113,31 +113,31 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """Whether a model that promises ``promised`` allows what was found of a program, of which ``told[k]`` is what it
+    """Whether a model that promises ``promised`` allows what was found of a program, of which ``outputs[k]`` is what it
     had told when operation k had returned. At most ``most`` steps are taken for a tree."""
 
-    def __init__(self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int = 2_000) -> None:
-        self._implications, self._told, self._most = Implications(graph, promised), told, most
+    def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
+        self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
         # Inode numbers are used again for what the program makes and removes: so names and contents tell files apart.
         self._reader = ObservationReader(graph.workings, {})
 
-    def allows(self, told: bytes, tree: Mapping[str, Node]) -> bool | None:
-        """Whether a crash after ``told`` had been told may leave ``tree``; None where that is not known."""
+    def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
+        """Whether a crash after ``output`` had been told may leave ``tree``; None where that is not known."""
         constraints = self._seen(tree)
         try:
             return any(
                 self._implications.is_allowed(constraints, returned, self._most)
                 for returned in range(len(self._graph.returns))
-                if self._told[returned] == told
+                if self._outputs[returned] == output
             )
         except Undecided:
             return None
 
-    def clauses(self, told: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Clauses that together forbid a ``tree`` that the model does not allow after ``told`` had been told, whenever
-        the crash came; without any one of them it may be allowed. None where that takes too long to say."""
-        times = [returned for returned, words in enumerate(self._told) if words == told]
+    def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
+        """Return clauses that together forbid a ``tree`` after this ``output``, whenever the crash came; without any one
+        of them it may be allowed. None where that takes too long to say."""
+        times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
         try:

@@ -30,12 +30,12 @@ class StateCount:
     is_exact: bool
 
 
-def count(lattice: Lattice, told: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
-    """The crash states of a lattice: different sets of micro-operations, each with what had been ``told``. About
+def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
+    """The crash states of a lattice: different sets of micro-operations, each with what had been told. About
     ``most`` steps are taken at most."""
     counting = _Counter(lattice, most)
     # Where the freedom is large most of them are: what there is no time for is missing at the small places.
-    ordered = sorted(places(lattice, told), key=lambda one: one.free.bit_count(), reverse=True)
+    ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)
     found: list[StateCount] = []
     for place in ordered:
         if counting.left <= 0:

@@ -83,8 +83,8 @@ class Lattice:
         return found
 
 
-def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Every crash state, in the order of work. ``told[k]`` is what the program had told when operation k had returned.
+def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
+    """Every crash state, in the order of work. ``outputs[k]`` is the program's output when operation k had returned.
 
     Where prefixes would take more than three quarters of the ``budget``, half of it is for prefixes that lie evenly,
     and what comes next is from places all over the workload: else a large one would be tried at its beginning alone.
@@ -106,20 +106,20 @@ def crashes(lattice: Lattice, told: Sequence[bytes], budget: int | None = None) 
         order = _spread(last)
         split = _in_turns(*(_split(lattice, returned) for returned in order))
         without = _in_turns(*(_without(lattice, returned) for returned in (last, *order)))
-        yield from _in_turns(split, without, _least(lattice, told, order))
+        yield from _in_turns(split, without, _least(lattice, outputs, order))
         yield from (ModelCrash(lattice.upto[returned], returned, CrashStage.PREFIX) for returned in numbers)
     else:
         split = chain.from_iterable(_split(lattice, returned) for returned in range(last))
         without = chain.from_iterable(_without(lattice, returned) for returned in reversed(numbers))
         yield from _in_turns(split, without)
-    yield from _further(lattice, told)
+    yield from _further(lattice, outputs)
 
 
-def _least(lattice: Lattice, told: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
+def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
     """Just what is forced when something new had been told, all else lost: at the end, and then in this ``order``."""
     since = [0] * len(lattice.of)  # by operation, the one that told the last of what had been told then
     for number in range(1, len(since)):
-        since[number] = since[number - 1] if told[number] == told[number - 1] else number
+        since[number] = since[number - 1] if outputs[number] == outputs[number - 1] else number
     for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
         yield ModelCrash(lattice.forced[returned], returned, CrashStage.LEAST)
 
@@ -185,11 +185,11 @@ class CrashInterval:
     must: int
 
 
-def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[CrashInterval]:
+def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval]:
     """Where crashes may come: every crash state is one of exactly one of these."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
-        is_new = returned == 0 or told[returned] != told[returned - 1]
+        is_new = returned == 0 or outputs[returned] != outputs[returned - 1]
         base = lattice.upto[min(returned + 1, last)]
         if is_new or base != lattice.upto[returned]:
             # Any other set was a set of the operation before: that forces less, and the output is the same.
@@ -197,9 +197,9 @@ def places(lattice: Lattice, told: Sequence[bytes]) -> Iterator[CrashInterval]:
             yield CrashInterval(returned, base, base & ~lattice.forced[returned], must)
 
 
-def _further(lattice: Lattice, told: Sequence[bytes]) -> Iterator[ModelCrash]:
+def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
     """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
-    waiting, size = list(places(lattice, told)), 0
+    waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []
         for place in waiting:
@@ -233,11 +233,11 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: the first ``crash`` that came to it, what had been ``told`` before, which of the trees that
+    """A distinct state: the first ``crash`` that came to it, the ``output`` before it, which of the trees that
     the crash may leave it is (``variant``), and a ``digest`` of tree and output."""
 
     crash: ModelCrash
-    told: bytes
+    output: bytes
     variant: int
     digest: bytes
 
@@ -251,10 +251,10 @@ class ModelStates:
     """
 
     def __init__(
-        self, graph: Graph, promised: Set[Clause], told: Sequence[bytes], most: int, budget: int | None = None
+        self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
     ) -> None:
         self.tried, self.is_all = 0, False
-        self._told, self._most, self._budget = told, most, budget
+        self._outputs, self._most, self._budget = outputs, most, budget
         self._shapes = Shapes(graph.workings, promised)
         self.lattice = Lattice(graph, promised)
         self._sets: set[bytes] = set()
@@ -265,24 +265,24 @@ class ModelStates:
         """The digest of what the first 0, 1, 2 ... operations leave with nothing missing; None: it was not made."""
 
     def __iter__(self) -> Iterator[ModelState]:
-        for crash in crashes(self.lattice, self._told, self._budget):
-            told = self._told[crash.returned]
-            key = digest(told, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
+        for crash in crashes(self.lattice, self._outputs, self._budget):
+            output = self._outputs[crash.returned]
+            key = digest(output, crash.there.to_bytes((crash.there.bit_length() + 7) // 8, "little"))
             if key in self._sets:
                 if crash.stage is CrashStage.PREFIX:  # the last operation changed nothing
-                    self.prefixes[crash.returned] = self._shapes.of(told, crash.there)[0][0]
+                    self.prefixes[crash.returned] = self._shapes.of(output, crash.there)[0][0]
                 continue
             if self.tried >= self._most:
                 return
             self._sets.add(key)
             self.tried += 1
-            for variant, (of_tree, shape) in enumerate(self._shapes.of(told, crash.there)):
+            for variant, (of_tree, shape) in enumerate(self._shapes.of(output, crash.there)):
                 if crash.stage is CrashStage.PREFIX and not variant:
                     self.prefixes[crash.returned] = of_tree
                 if of_tree not in self._digests:
                     self._digests.add(of_tree)
                     self.shapes.add(shape)
-                    yield ModelState(crash, told, variant, of_tree)
+                    yield ModelState(crash, output, variant, of_tree)
         self.is_all = True
 
     @property

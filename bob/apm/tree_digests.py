@@ -43,10 +43,10 @@ def digest(*parts: bytes) -> bytes:
     return made.digest()
 
 
-def shape_of(told: bytes, tree: ModelTree) -> bytes:
+def shape_of(output: bytes, tree: ModelTree) -> bytes:
     """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
     was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
-    return _shape(told, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
+    return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
 def bits(mask: int) -> Iterator[int]:
@@ -96,16 +96,16 @@ class Shapes:
         """Whether a set that was asked about leaves a hole in which stale contents may show."""
         return any(file.shows_stale for file in self._files.values())
 
-    def of(self, told: bytes, there: int) -> list[tuple[bytes, bytes]]:
+    def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
         """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.HoleFill`): the
-        digest of all that a checker can see (contents, modes, owners, and what was told), and the shape."""
+        digest of all that a checker can see (contents, modes, owners, and the output), and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
         found: dict[bytes, bytes] = {}
         for variant in range(len(FILLINGS) if any(one[0] != one[1] for one in sums.values()) else 1):
             shape = _shape(
-                told,
+                output,
                 [
                     (path, entries[of], sums[of][variant] if of in sums else _sealed(0, 0))
                     for path, of in listing.items()
@@ -381,9 +381,9 @@ def _hash(sector: int, data: bytes) -> int:
     return int.from_bytes(blake2b(sector.to_bytes(8, "little") + data, digest_size=DIGEST_BYTES).digest(), "little")
 
 
-def _shape(told: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
+def _shape(output: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
     """``seen`` has the paths, what is there, and what its content is known by."""
-    made = blake2b(digest(told), digest_size=DIGEST_BYTES)
+    made = blake2b(digest(output), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
         target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # there it is the order of its names
         more = repr((entry.kind, target, entry.same)).encode()

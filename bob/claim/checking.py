@@ -18,10 +18,10 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class CheckerClaim:
-    """After a crash before which it had told ``told``, the checker of ``program`` accepts what is there."""
+    """After a crash before which it had told ``output``, the checker of ``program`` accepts what is there."""
 
     program: Program
-    told: bytes
+    output: bytes
 
     kind = name = "checker"
     is_shown_by_the_tree = False
@@ -39,7 +39,7 @@ class CheckerClaim:
 
     @property
     def asks(self) -> tuple[str, str]:
-        said = self.told.decode(errors="replace").strip()
+        said = self.output.decode(errors="replace").strip()
         after = f"The program had told: {said}" if said else "The program had told nothing yet."
         return "What is asked for", f"The checker of {self.program.name} accepts what a crash left. {after}"
 
@@ -48,7 +48,7 @@ class CheckerClaim:
 
     def broken(self, view: View, context: Context) -> str | None:
         del context
-        answer = view.checked(self.program, self.told)
+        answer = view.checked(self.program, self.output)
         return None if answer.consequence is None else evidence(answer)
 
     def kept(self, view: View, context: Context) -> bool:
@@ -68,7 +68,7 @@ class CheckerClaim:
             "probe": None,
             "question": None,
             "program": encode(ProgramDocument.of(self.program)),
-            "told": self.told.decode("latin-1"),
+            "told": self.output.decode("latin-1"),
         }
 
 

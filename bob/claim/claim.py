@@ -63,8 +63,8 @@ class View(Protocol):
     def undisturbed(self) -> Observation:
         """What is there where recovery is not crashed."""
 
-    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
-        """What a program's checker says of it, after a crash before which ``told`` was told."""
+    def checked(self, program: Program, output: bytes) -> CheckerAnswer:
+        """What a program's checker says of it, after a crash before which ``output`` was told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class AfterMount:
         """Not known: raises LookupError."""
         raise LookupError("the recovery without a crash was not looked at")
 
-    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
+    def checked(self, program: Program, output: bytes) -> CheckerAnswer:
         """Not known: raises LookupError."""
-        del told
+        del output
         raise LookupError(f"the checker of {program.name} did not look at it")
 
 

@@ -53,11 +53,11 @@ class MountedState:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun:
-    """A crash state that a program's checker is to look at, what was ``told`` before the crash, and what spoils the
+    """A crash state that a program's checker is to look at, the ``output`` before the crash, and what spoils the
     state first (empty: nothing does)."""
 
     delta: Sequence[ByteRun]
-    told: bytes
+    output: bytes
     spoiler: str = ""
 
 
@@ -136,7 +136,7 @@ class Session:
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.told(outcome) for outcome in header["outcomes"]]
-        self._complaints += [Complaint(*told) for told in header.get("new_complaints", ())]
+        self._complaints += [Complaint(*words) for words in header.get("new_complaints", ())]
         complaints = [
             self._complaints[number - 1] if number else None for number in header.get("complaints", [0] * len(outcomes))
         ]
@@ -190,7 +190,7 @@ class Session:
             "check_program",
             timeout=STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
             states=[_flat(one.delta) for one in asked],
-            told=[one.told.decode("latin-1") for one in asked],
+            told=[one.output.decode("latin-1") for one in asked],
             spoilers=[one.spoiler for one in asked],
             seconds=seconds,
             blob=new,

@@ -20,11 +20,11 @@ TREE_TIMEOUT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class BuiltTree:
-    """A tree that a checker is to look at (without its root), what was ``told`` before, and what spoils the tree first
+    """A tree that a checker is to look at (without its root), the ``output`` before it, and what spoils the tree first
     (empty: nothing does)."""
 
     tree: Mapping[str, Node]
-    told: bytes
+    output: bytes
     spoiler: str = ""
 
 
@@ -55,7 +55,7 @@ class TreeBuilder:
             timeout=TREE_TIMEOUT + (seconds + TREE_TIMEOUT) * len(asked),
             trees=trees,
             root=self._root,
-            told=[one.told.decode("latin-1") for one in asked],
+            told=[one.output.decode("latin-1") for one in asked],
             spoilers=[one.spoiler for one in asked],
             seconds=seconds,
             lengths=[len(chunk) for chunk in new],

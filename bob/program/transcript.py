@@ -30,27 +30,27 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The crashes before which just ``told`` was told: those of ``trace``."""
+    """The crashes before which just ``output`` was told: those of ``trace``."""
 
-    told: bytes
+    output: bytes
     trace: Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What a program ``told``, in which ``outputs``, through the pipe with the inode ``pipe``, and its ``calls``.
+    """The ``output`` of a program, in its pieces ``outputs``, through the pipe with the inode ``pipe``; its ``calls``.
     ``offset`` leads from the clock of the calls to that of the recording (seconds; None: not known)."""
 
-    told: bytes
+    output: bytes
     calls: tuple[SystemCall, ...]
     pipe: int
     outputs: tuple[Output, ...]
     offset: float | None
 
     @classmethod
-    def of(cls, calls: tuple[SystemCall, ...], pipe: int, told: bytes, timeline: Timeline) -> Transcript:
+    def of(cls, calls: tuple[SystemCall, ...], pipe: int, output: bytes, timeline: Timeline) -> Transcript:
         """Return the transcript of a recording with this ``timeline``. Raises as :func:`outputs` does."""
-        return cls(told, calls, pipe, outputs(calls, timeline, pipe, told), clock_offset(calls, timeline))
+        return cls(output, calls, pipe, outputs(calls, timeline, pipe, output), clock_offset(calls, timeline))
 
     @property
     def tellings(self) -> dict[int, bytes]:
@@ -64,9 +64,9 @@ class Transcript:
         return replace(self, calls=with_stacks_of(self.calls, frames))
 
 
-def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: bytes) -> tuple[Output, ...]:
+def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: bytes) -> tuple[Output, ...]:
     """The outputs, in order, of a program whose standard output was the pipe with the inode ``pipe``, out of which
-    ``told`` was read.
+    ``output`` was read.
 
     Raises RecordingError where the calls are not the kernel's, or did not write what was read.
     """
@@ -81,8 +81,8 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, told: by
                 raise RecordingError(f"process {pid}: the kernel and strace do not tell of the same calls")
             if _tells(call, name):
                 found.append(Output(event.at, call.written))
-    found.sort(key=lambda output: output.at.time)
-    if b"".join(output.data for output in found) != told:
+    found.sort(key=lambda one: one.at.time)
+    if b"".join(one.data for one in found) != output:
         raise RecordingError(
             "the program's output is not what its traced calls wrote",
             hint="did two processes write at the same time, or one by sendfile or splice? bob does not follow that",
@@ -114,12 +114,12 @@ def _tells(call: SystemCall, pipe: str) -> bool:
     return call.name in ("write", "writev") and bool(call.result) and call.path(0) == pipe
 
 
-def windows(trace: Trace, told: Sequence[Output]) -> tuple[Window, ...]:
+def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     """The windows in which nothing, the first output, the first two ... were told; what was told before the window of
     ``trace`` is told in all. A state that is legal in several of them is several cases."""
     made: list[Window] = []
     start, before = trace.start, b""
-    for output in told:
+    for output in outputs:
         if output.at.time > start.time:
             made.append(Window(before, replace(trace, start=start, end=_just_before(output.at))))
             start = output.at

@@ -28,14 +28,14 @@ class ReplayedProgram:
     """The ``workload`` that a program's calls are, with its ``history``. An identity of a thing there is the number of
     a file in ``effects``.
 
-    Operation number k (from 1) is call number ``calls[k - 1]``. When it had returned, ``told[k]`` had been told.
+    Operation number k (from 1) is call number ``calls[k - 1]``. When it had returned, ``outputs[k]`` had been told.
     """
 
     workload: Workload
     history: History
     effects: Effects
     calls: tuple[int, ...]
-    told: Sequence[bytes]
+    outputs: Sequence[bytes]
 
 
 class OutputPrefixes(Sequence[bytes]):
@@ -128,20 +128,20 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
-    told, lengths = bytearray(), [0]
+    output, lengths = bytearray(), [0]
     deeds: list[tuple[int, Deed | bytes]] = [(deed.call, deed) for deed in effects.deeds]
     deeds += tellings.items()
     for call, deed in sorted(deeds, key=lambda one: one[0]):
         number = len(operations) + 1
         calls.append(call)
         if isinstance(deed, bytes):
-            told += deed
+            output += deed
             operations.append(ops.Acknowledge(deed.decode(errors="replace")))
         else:
             operations.append(deed.operation)
             if (wrote := tree.perform(number, deed)) is not None:
                 data[number] = wrote
-        lengths.append(len(told))
+        lengths.append(len(output))
         steps.append(tree.step())
     begun = {
         number: bisect_left(calls, effects.begun[call])
@@ -150,7 +150,7 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
     }
     history = History(tuple(operations), tuple(steps), tuple(tree.things), data, begun=begun)
     return ReplayedProgram(
-        Workload(name, (), history.operations), history, effects, tuple(calls), OutputPrefixes(bytes(told), lengths)
+        Workload(name, (), history.operations), history, effects, tuple(calls), OutputPrefixes(bytes(output), lengths)
     )
 
 

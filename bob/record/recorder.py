@@ -87,11 +87,11 @@ def put_program(agent: Agent, program: Program) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedProgram:
-    """A recording of a program's workload: the bios, what it told (``told``, and through which ``pipe``), and what
+    """A recording of a program's workload: the bios, what it told (``output``, and through which ``pipe``), and what
     strace wrote of its system calls (``calls``)."""
 
     recording: Recording
-    told: bytes
+    output: bytes
     calls: str
     pipe: int
 
@@ -148,9 +148,9 @@ def _recorded_program(
         manner=_manner(agent, completion),
     )
     calls = pieces[len(pieces) - header["calls"] :]
-    told = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
+    output = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
     recording = _recording(header, pieces, completion, lasting_inodes=subject.fs.lasting_inodes)
-    return RecordedProgram(recording, told, calls.decode(errors="replace"), header["pipe"])
+    return RecordedProgram(recording, output, calls.decode(errors="replace"), header["pipe"])
 
 
 def _manner(agent: Agent, completion: Completion, *, narrates: bool = False) -> Manner:
@@ -183,9 +183,9 @@ def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion,
     )
 
 
-def _inodes(told: Mapping[str, list[int]]) -> dict[str, int]:
-    return {path: number for path, (number, *_status) in told.items()}
+def _inodes(listed: Mapping[str, list[int]]) -> dict[str, int]:
+    return {path: number for path, (number, *_status) in listed.items()}
 
 
-def _statuses(told: Mapping[str, list[int]]) -> dict[str, InodeStatus]:
-    return {path: InodeStatus(*status) for path, (_number, *status) in told.items()}
+def _statuses(listed: Mapping[str, list[int]]) -> dict[str, InodeStatus]:
+    return {path: InodeStatus(*status) for path, (_number, *status) in listed.items()}

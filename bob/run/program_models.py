@@ -63,10 +63,10 @@ class Allows:
     ``clauses`` it forbids one (none: that is not known)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
-    clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _told, _tree: frozenset()
+    clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
 
 
-UNKNOWN = Allows(lambda _told, _tree: None)
+UNKNOWN = Allows(lambda _output, _tree: None)
 """It is not known whether a model allows a tree."""
 
 
@@ -76,11 +76,11 @@ def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
     ``by_pairs`` all the same."""
     shapes = frozenset(tries.shapes)
 
-    def is_listed(told: bytes, tree: Mapping[str, Node]) -> bool:
-        return shape_of(told, observed_tree(Observation(True, None, dict(tree)))) in shapes
+    def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
+        return shape_of(output, observed_tree(Observation(True, None, dict(tree)))) in shapes
 
-    def is_allowed(told: bytes, tree: Mapping[str, Node]) -> bool | None:
-        return is_listed(told, tree) or by_pairs.says(told, tree)
+    def is_allowed(output: bytes, tree: Mapping[str, Node]) -> bool | None:
+        return is_listed(output, tree) or by_pairs.says(output, tree)
 
     return replace(by_pairs, says=is_allowed if tries.shows_stale or _allows_garbage(model) else is_listed)
 
@@ -156,7 +156,7 @@ def allowed_by_models(
         again, _notes = protocol_of(case, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
-            each = [TreeOracle(pairs, model.promised, again.told) for model in models]
+            each = [TreeOracle(pairs, model.promised, again.outputs) for model in models]
             return [_but_for_logs(Allows(one.allows, one.clauses), case.work, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
         pass  # what is not known is counted
@@ -168,11 +168,11 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
     with the clauses that forbid the first such tree; and of how many trees it is not known whether it allows them."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
-    for key, told, tree in refused_trees(looked):
-        is_allowed = allows.says(told, tree)
+    for key, output, tree in refused_trees(looked):
+        is_allowed = allows.says(output, tree)
         undecided += is_allowed is None
         if is_allowed is False and key not in found:
-            found[key] = tuple(sorted(clause.name for clause in allows.clauses(told, tree)))
+            found[key] = tuple(sorted(clause.name for clause in allows.clauses(output, tree)))
     return found, undecided
 
 
@@ -185,7 +185,7 @@ def _validate_checker(
 ) -> None:
     """Try the checker on trees that are built, too: it must say what it says of the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    root, program, said = _root(ends[0]), case.work, case.transcript.told
+    root, program, said = _root(ends[0]), case.work, case.transcript.output
     world = ensure_world(image, program.packages, progress.step)
 
     def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
@@ -236,7 +236,7 @@ class _ModelledProgram:
         self.progress.recorded(model.name)
         budget = self._request.budget
         asked = graph_under(self._again.workload, self._apart, model.promised)
-        tries = ModelStates(asked, model.promised, self._again.told, MOST_TRIED * budget, budget)
+        tries = ModelStates(asked, model.promised, self._again.outputs, MOST_TRIED * budget, budget)
         known = len(self._answers)
         builders: dict[Agent, TreeBuilder] = {}
 
@@ -245,7 +245,7 @@ class _ModelledProgram:
             builders[agent] = TreeBuilder(agent, self.root)
 
         def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
-            asked = [BuiltTree(tree, state.told) for state, tree in built]
+            asked = [BuiltTree(tree, state.output) for state, tree in built]
             return builders[agent].check(asked, self.case.work.seconds)
 
         queue = StateQueue(
@@ -261,11 +261,11 @@ class _ModelledProgram:
         )
         Pool(self.guests, self.image, self.progress).do_all(queue, self._jobs)
         self.progress.finished(model.name, budget - queue.handed_out)
-        told = [state for state in queue.states if state.digest in self._answers]
+        answered = [state for state in queue.states if state.digest in self._answers]
         calls = self._again.calls
         parts = parts_of_calls([one.number for one in self._apart.operations], calls)
-        states = [BuiltState(one.told, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
-        allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.told)
+        states = [BuiltState(one.output, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
+        allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.outputs)
         looked = ModelLooked(
             model=model.name,
             about=model.about,
@@ -292,7 +292,7 @@ class _ModelledProgram:
         result = judge_model(
             looked, self.case.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
         )
-        allows = self._allows(model, tries, is_all=tries.is_all and len(told) == len(states))
+        allows = self._allows(model, tries, is_all=tries.is_all and len(answered) == len(states))
         return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self._before))
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
@@ -302,7 +302,7 @@ class _ModelledProgram:
         if len(self._again.history.operations) <= MOST_IN_PAIRS:
             if self._pairs is None:
                 self._pairs = graph(self._again.workload, self._apart)
-            foreseen = TreeOracle(self._pairs, model.promised, self._again.told)
+            foreseen = TreeOracle(self._pairs, model.promised, self._again.outputs)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
         return by_list(tries, by_pairs, model) if is_all else by_pairs
 
@@ -314,8 +314,8 @@ def unasked(model: Model) -> ModelAnswer:
 
 def _but_for_logs(allows: Allows, program: Program, before: Mapping[str, Node]) -> Allows:
     return Allows(
-        lambda told, tree: allows.says(told, without_logs(program, before, tree)),
-        lambda told, tree: allows.clauses(told, without_logs(program, before, tree)),
+        lambda output, tree: allows.says(output, without_logs(program, before, tree)),
+        lambda output, tree: allows.clauses(output, without_logs(program, before, tree)),
     )
 
 

@@ -54,7 +54,7 @@ def protocol_of(
         raise CannotBeModelled(f"not traced: {named(untold)}")
     if wrong := unlike(again.history, without_logs(program, before, after)):
         raise CannotBeModelled(f"its calls do not explain what a clean end leaves: {named(wrong)}")
-    if again.told[-1] != said.told:
+    if again.outputs[-1] != said.output:
         raise CannotBeModelled("its calls do not explain what it told")
     if len(again.calls) > MOST_CHANGES:
         raise CannotBeModelled(f"too large for models: {len(again.calls):,} calls that change or sync something")

@@ -76,7 +76,7 @@ def preflight_of(case: ProgramCase) -> Preflight:
     parts, transcript = case.windows, case.transcript
     states = sum(count_writes(growth_points(window.trace, case.plan.model)) for window in parts)
     calls = sum(call.name not in PASSING for call in transcript.calls)
-    return Preflight(case.name, len(parts) - 1, len(transcript.told), calls, len(parts), states)
+    return Preflight(case.name, len(parts) - 1, len(transcript.output), calls, len(parts), states)
 
 
 def record_program_run(
@@ -193,7 +193,7 @@ def case_of(
 ) -> ProgramCase:
     """The case of what was recorded on ``base``. Raises RecordingError where that is not to be believed."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
-    transcript = Transcript.of(calls, recorded.pipe, recorded.told, line)
+    transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
@@ -222,7 +222,7 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
 def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
     """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
     a clean end leaves, or accepts what the program says that it must refuse."""
-    program, plan, told = case.work, case.plan, case.transcript.told
+    program, plan, output = case.work, case.plan, case.transcript.output
     world = ensure_world(image, program.packages, progress.step)
     progress.step(f"trying the checker of {program.name} on {case.name}")
     pristine, complete = plan.controls[0], plan.controls[-1]
@@ -232,8 +232,8 @@ def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progres
         session = session_of(agent, case)
         asked = [
             CheckerRun(plan.composer.delta(pristine), b""),
-            CheckerRun(plan.composer.delta(complete), told),
-            *(CheckerRun(plan.composer.delta(complete), told, spoiler) for spoiler in program.must_fail),
+            CheckerRun(plan.composer.delta(complete), output),
+            *(CheckerRun(plan.composer.delta(complete), output, spoiler) for spoiler in program.must_fail),
         ]
         return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
 

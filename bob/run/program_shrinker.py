@@ -77,7 +77,7 @@ class ProgramShrinker:
             again = case_of(found.configuration, program, found.base, recorded, found.model)
         except (UsageError, RecordingError, MalformedError):
             return None, ()
-        window = next((window for window in again.windows if window.told == self._claim.told), None)
+        window = next((window for window in again.windows if window.output == self._claim.output), None)
         if window is None:
             return None, ()
         case, ends = again.within(window), self._ends(again)
@@ -169,7 +169,7 @@ class _Checker:
             if found.mounted and found.unseen is None:  # or else two of them need not be one tree
                 new.setdefault(outcome, state)
         if new:
-            asked = [CheckerRun(composer.delta(state), self._claim.told) for state in new.values()]
+            asked = [CheckerRun(composer.delta(state), self._claim.output) for state in new.values()]
             answers = self._session.check_program(asked, payload, self._claim.program.seconds)
             self._answers.update(zip(new, answers, strict=True))
 

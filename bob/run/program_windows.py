@@ -79,7 +79,7 @@ class _WindowJob(Job):
                 _check(agent, case, window, self._request, observed, checked, tell)
             except (GuestLost, AgentBroken, UsageError) as loss:
                 observed = replace(observed, lost=what_happened(loss, self.when))
-        self.looked = Looked(window.told, case, observed, checked.answers, checked.count, checked.disagreed)
+        self.looked = Looked(window.output, case, observed, checked.answers, checked.count, checked.disagreed)
         if not agent.is_sound:
             raise LostGuest(observed.lost)
         self._finished()
@@ -131,14 +131,14 @@ def _check(
     first = {one: easiest(some).shown.state for one, some in of.items() if observed.findings.observation(one).mounted}
     others = [(one, seen.state) for one in first for seen in of[one] if seen.state != first[one]]
     wanted = min(len(others), max(LEAST_SAMPLED, round(request.audit * len(others))))
-    sample = Random(f"{request.seed} checked {len(window.told)}").sample(others, wanted)
+    sample = Random(f"{request.seed} checked {len(window.output)}").sample(others, wanted)
     plan, session, batches = case.plan, session_of(agent, case), Batches(BATCH)
 
     def ask(asked: Iterator[tuple[int, CrashState]]) -> None:
         while some := list(islice(asked, batches.size)):
             tell(0)
             began = time.monotonic()
-            checkings = [CheckerRun(plan.composer.delta(state), window.told) for _outcome, state in some]
+            checkings = [CheckerRun(plan.composer.delta(state), window.output) for _outcome, state in some]
             answers = session.check_program(checkings, plan.composer.payload_since(0), case.work.seconds)
             batches.took(len(some), time.monotonic() - began)
             for (outcome, _state), answer in zip(some, answers, strict=True):

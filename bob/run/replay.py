@@ -102,9 +102,9 @@ class _WitnessView:
     def undisturbed(self) -> Observation:
         return self._session.findings.observation(self._session.observe([[]], self._payload)[0])
 
-    def checked(self, program: Program, told: bytes) -> CheckerAnswer:
+    def checked(self, program: Program, output: bytes) -> CheckerAnswer:
         put_program(self._agent, program)
-        return self._session.check_program([CheckerRun(self._delta, told)], self._payload, program.seconds)[0]
+        return self._session.check_program([CheckerRun(self._delta, output)], self._payload, program.seconds)[0]
 
 
 def lines(observation: Observation) -> tuple[str, ...]:

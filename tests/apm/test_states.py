@@ -317,7 +317,7 @@ def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None
     tries = ModelStates(asked, promised, told, 500)
     for state in islice(tries, 100):
         tree = tries.nodes(state)
-        assert foreseen.allows(state.told, tree) is not False, (state, tree)
+        assert foreseen.allows(state.output, tree) is not False, (state, tree)
 
 
 def test_a_tree_that_a_model_forbids_is_missed() -> None:
@@ -325,7 +325,7 @@ def test_a_tree_that_a_model_forbids_is_missed() -> None:
     asked, told = graph_of(operations), [b"", b"", b"", b"told"]
     every = TreeOracle(asked, frozenset(every_clause()), told)
     tries = ModelStates(asked, frozenset(every_clause()), told, 100)
-    whole = next(tries.nodes(state) for state in tries if state.told == b"told")
+    whole = next(tries.nodes(state) for state in tries if state.output == b"told")
     assert every.allows(b"told", whole) is True
     assert every.allows(b"", whole) is True  # the rename is there, and has not returned
     empty = {path: replace(node, size=0, content=b"") for path, node in whole.items()}
@@ -349,9 +349,9 @@ def test_the_clauses_that_forbid_a_tree_do_so_whenever_the_crash_came_and_each_i
     tries = ModelStates(asked, frozenset(), told, 200)
     for state in islice(tries, 40):
         tree = tries.nodes(state)
-        if foreseen.allows(state.told, tree) is False and (by := foreseen.clauses(state.told, tree)):
-            assert by <= promised and TreeOracle(asked, by, told).allows(state.told, tree) is False
-            assert all(TreeOracle(asked, by - {one}, told).allows(state.told, tree) is not False for one in by)
+        if foreseen.allows(state.output, tree) is False and (by := foreseen.clauses(state.output, tree)):
+            assert by <= promised and TreeOracle(asked, by, told).allows(state.output, tree) is False
+            assert all(TreeOracle(asked, by - {one}, told).allows(state.output, tree) is not False for one in by)
 
 
 def test_where_it_takes_too_long_it_is_not_known_whether_a_tree_is_missed() -> None:
@@ -508,7 +508,7 @@ def test_what_was_told_makes_two_states_of_one_tree() -> None:
     promised = frozenset({Durable(Call.FSYNC_FILE, What.ENTRY)})
     told = [b"", b"", b"synced", b"synced"]
     tries = ModelStates(asked, promised, told, 100)
-    found = {(state.told, *names(tries.tree(state))) for state in tries}
+    found = {(state.output, *names(tries.tree(state))) for state in tries}
     assert found == {
         (b"",), (b"", "/a"), (b"synced", "/a"), (b"synced", "/a", "/b"),
     }  # fmt: skip

@@ -30,7 +30,7 @@ def case() -> ProgramCase:
 
 def test_a_case_within_a_window_is_of_the_crashes_in_it_and_keeps_all_else() -> None:
     whole = case()
-    assert [window.told for window in whole.windows] == [b"", b"a", b"ab"]
+    assert [window.output for window in whole.windows] == [b"", b"a", b"ab"]
     for window in whole.windows:
         part = whole.within(window)
         assert (part.plan.trace, part.plan.model) == (window.trace, whole.plan.model)

@@ -44,7 +44,7 @@ def test_the_windows_have_each_state_with_each_output_that_a_crash_can_leave_it_
         for durable, pending in brute.durable_and_pending(case.trace, case.model, time):
             legal |= {(by_then, frozenset(durable | kept)) for kept in brute.subsets(pending)}
     found_by_windows = {
-        (window.told, frozenset(point.durable) | kept)
+        (window.output, frozenset(point.durable) | kept)
         for window in windows(case.trace, told)
         for point in growth_points(window.trace, case.model)
         for kept in brute.subsets(point.pending)

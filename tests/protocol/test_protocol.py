@@ -625,7 +625,7 @@ def test_what_was_told_is_a_point_in_order(tmp_path: Path) -> None:
     replay = again(done, Transcript(b"ab", tuple(done.calls), 7, (), None).tellings)
     first, second = ops.Acknowledge("a"), ops.Acknowledge("b")
     assert replay.workload.operations == (first, ops.Truncate("/a", 3), second, ops.Truncate("/a", 2))
-    assert tuple(replay.told) == (b"", b"a", b"a", b"ab", b"ab")
+    assert tuple(replay.outputs) == (b"", b"a", b"a", b"ab", b"ab")
     assert replay.calls == (0, 1, 2, 3)
 
 
@@ -1259,16 +1259,16 @@ def test_memory_and_edges_grow_with_the_calls_of_a_program_and_not_with_their_sq
         tracemalloc.start()
         again, _notes = protocol_of(case, before, after)
         asked = graph_under(again.workload, workings(again.history), promised)
-        tries = ModelStates(asked, promised, again.told, 10**6, 100)
+        tries = ModelStates(asked, promised, again.outputs, 10**6, 100)
         states = list(islice(tries, 100))
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         edges.append(len(asked.edges))
-        assert count(tries.lattice, again.told).is_exact
+        assert count(tries.lattice, again.outputs).is_exact
         for state in states[:: len(states) // 10]:
             found = tries.nodes(state)
             content = found["/log"].content if found else b""
-            assert state.crash.stage is not CrashStage.PREFIX or len(content) >= 1500 * len(state.told)
+            assert state.crash.stage is not CrashStage.PREFIX or len(content) >= 1500 * len(state.output)
             assert after["/log"].content.startswith(content) or state.crash.stage is not CrashStage.PREFIX
     assert edges[1] < 5 * edges[0]
     assert peaks[1] < 6 * peaks[0] and peaks[1] < 20_000_000

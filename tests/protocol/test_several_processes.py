@@ -505,8 +505,8 @@ def test_a_sync_makes_nothing_durable_that_is_written_while_it_runs(
         again = replayed("p", protocol(calls, "/r", TREE, TREE), TREE, {4: b"ok"})
         promised = builtin(model).promised
         asked = graph_under(again.workload, workings(again.history), promised)
-        tries = ModelStates(asked, promised, again.told, 1_000)
-        found = [tries.nodes(state)["/a"].content for state in tries if state.told == b"ok"]
+        tries = ModelStates(asked, promised, again.outputs, 1_000)
+        found = [tries.nodes(state)["/a"].content for state in tries if state.output == b"ok"]
         assert tries.is_all
         return frozenset(content[:5] + content[place : place + 5] for content in found)
 

@@ -61,7 +61,7 @@ class Guests:
         def check_program(asked: Sequence[Any], _payload: object, _seconds: object) -> list[CheckerAnswer]:
             agent.is_sound = False
             for one in asked:
-                self.checking(one.told)
+                self.checking(one.output)
             agent.is_sound = True
             return [CheckerAnswer(0, "") for _one in asked]
 
@@ -104,7 +104,7 @@ class Alike(ProgramCase):
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        told = self.transcript.told
+        told = self.transcript.output
         return tuple(Window(told[:place], samples.TRACE) for place in range(len(told) + 1))
 
 

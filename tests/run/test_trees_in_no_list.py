@@ -45,12 +45,12 @@ def test_contents_of_a_removed_file_are_allowed_where_stale_ones_are(name: str, 
     before = {"/": ROOT, "/a": Node("file", 11, 1, 512, OLD, mode=0o644)}
     again = replayed("p", protocol(CALLS, "/r", before, of_b(NEW)), before, {})
     model, apart = named_model(name), workings(again.history)
-    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.outputs, 10_000)
     assert all(
         OLD not in [node.content for node in tries.nodes(state).values()] or "/a" in tries.nodes(state)
         for state in tries
     )
-    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.told)
+    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.outputs)
     allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
     assert (tries.is_all, tries.shows_stale) == (True, shows_stale)
     assert allows.says(b"", of_b(OLD)) is shows_stale
@@ -66,9 +66,9 @@ def test_garbage_is_in_no_list_either(name: str, allows_garbage: bool) -> None:
     calls = [SystemCall(1, 0.0, "truncate", ('"\\x2f\\x72\\x2f\\x61"', "0"), 0)]
     again = replayed("p", protocol(calls, "/r", before, cut), before, {})
     model, apart = named_model(name), workings(again.history)
-    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.told, 10_000)
+    tries = ModelStates(graph_under(again.workload, apart, model.promised), model.promised, again.outputs, 10_000)
     assert list(tries) and tries.is_all and not tries.shows_stale
-    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.told)
+    foreseen = TreeOracle(graph(again.workload, apart), model.promised, again.outputs)
     allows = by_list(tries, Allows(foreseen.allows, foreseen.clauses), model)
     found = {"/": ROOT, "/a": Node("file", 11, 1, 512, THIRD, mode=0o644)}
     assert allows.says(b"", found) is allows_garbage
