@@ -135,8 +135,8 @@ class TreeOracle:
             return None
 
     def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Return clauses that together forbid a ``tree`` after this ``output``, whenever the crash came; without any one
-        of them it may be allowed. None where that takes too long to say."""
+        """Return clauses that together forbid a ``tree`` after this ``output``, whenever the crash came; without any
+        one of them it may be allowed. None where that takes too long to say."""
         times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
@@ -295,13 +295,13 @@ def what_shows(graph: Graph, conflict: Conflict) -> str:
     """What an observation shows that refutes a clause."""
     if conflict.there is None or conflict.missing is None:
         return conflict.about or "forbidden by several clauses together"
-    missing = _told(graph, conflict.missing)
+    missing = _part_words(graph, conflict.missing)
     if conflict.there >= len(graph.workings.operations):
-        return f"{_told(graph, conflict.there)} had returned, {missing} is not there"
-    return f"{_told(graph, conflict.there)} is there, {missing} is not"
+        return f"{_part_words(graph, conflict.there)} had returned, {missing} is not there"
+    return f"{_part_words(graph, conflict.there)} is there, {missing} is not"
 
 
-def _told(graph: Graph, node: int) -> str:
+def _part_words(graph: Graph, node: int) -> str:
     operations = graph.workings.operations
     if node < len(operations):
         operation = operations[node]

@@ -138,7 +138,7 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
     clauses: tuple[FindingDocument, ...]
 
 
-def told_apart(models: Sequence[Model]) -> list[Model]:
+def with_distinct_names(models: Sequence[Model]) -> list[Model]:
     """``models``, with their origins in the names of those that are called the same."""
     often = Counter(model.name for model in models)
     return [

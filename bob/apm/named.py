@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bob.apm.builtin import builtin, names
-from bob.apm.model import Model, load, told_apart
+from bob.apm.model import Model, load, with_distinct_names
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 
@@ -43,7 +43,7 @@ def named_models(wanted: Sequence[str]) -> list[Model]:
             found += [*map(builtin, names()), *map(load, _shipped_models().values())]
         else:
             found.append(named_model(name))
-    return told_apart(found)
+    return with_distinct_names(found)
 
 
 def _shipped_models() -> dict[str, Path]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bob.blocks import btrfs_format as form
 from bob.blocks.btrfs_tree import Trees, leaf_items
-from bob.blocks.data import data_part, operations_told, rest_part
+from bob.blocks.data import data_part, rest_part, writers_of
 from bob.blocks.ext_directories import printable
 from bob.blocks.items import ItemKey, Items
 from bob.blocks.medium import OverlayMedium
@@ -222,7 +222,7 @@ def _notes(changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> t
         for key, body in changed.items()
         if key[1] == form.EXTENT_DATA_KEY and body[form.INLINE_AT - 1 : form.INLINE_AT] == b"\0"
     )
-    told = operations_told(inline)
+    told = writers_of(inline)
     return (f"data of {told}", *notes) if told else tuple(notes)
 
 

@@ -29,13 +29,13 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
     return WritePart(BlockKind.DATA, "data", place=place, runs=found, role="data") if found else None
 
 
-def operations_told(data: bytes) -> str:
+def writers_of(data: bytes) -> str:
     """Who wrote the data that is somewhere in a block of metadata: the workload if it did; empty if there is none."""
     numbers = operations_in(data)
-    return told([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
+    return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
 
-def told(operations: Sequence[int]) -> str:
+def operation_words(operations: Sequence[int]) -> str:
     """Operations for people: "operations 3, 5 and initial data"."""
     own = [str(number) for number in sorted(set(operations)) if number < FIRST_SETUP_NUMBER]
     words = [f"operation{'s' * (len(own) > 1)} {', '.join(own)}"] if own else []

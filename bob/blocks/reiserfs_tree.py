@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from bob.blocks import reiserfs_format as form
-from bob.blocks.data import operations_told
+from bob.blocks.data import writers_of
 from bob.blocks.ext_directories import printable
 from bob.blocks.items import ItemKey
 
@@ -73,7 +73,7 @@ def notes(
     new = _names(changed)
     sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))
     found = [f"{verb} {', '.join(map(printable, names))}" for verb, names in sorts if names]
-    told = operations_told(b"".join(body for key, body in changed.items() if key[3] == form.DIRECT))
+    told = writers_of(b"".join(body for key, body in changed.items() if key[3] == form.DIRECT))
     return (f"tail of {told}", *found) if told else tuple(found)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from bob.blocks.data import told as told_operations
+from bob.blocks.data import operation_words
 from bob.blocks.owners import BlockOwner
 from bob.blocks.parts import BlockKind, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
@@ -176,7 +176,7 @@ def _data(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str
     place = "" if owner is None else f" in {_path(owner, paths)}"
     operations = sorted(spans)
     if len(spans) == 1:
-        said = told_operations(operations)
+        said = operation_words(operations)
         return (
             what
             + ("" if said == "initial data" else "data of ")
@@ -190,7 +190,7 @@ def _data(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str
     if len(own) < len(operations):
         said += f" and initial data ({_sectors(spans[operations[-1]])})"
     whole = what + said + place
-    return whole if len(whole) <= LONGEST else f"{what}data of {told_operations(operations)}{place}"
+    return whole if len(whole) <= LONGEST else f"{what}data of {operation_words(operations)}{place}"
 
 
 def _sectors(sectors: Sequence[int]) -> str:

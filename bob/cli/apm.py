@@ -300,14 +300,14 @@ def export(
     from bob.apm.export.alice import alice_module, not_sayable
     from bob.apm.export.lattice import lattice
     from bob.apm.export.prose import page
-    from bob.apm.model import told_apart
+    from bob.apm.model import with_distinct_names
     from bob.apm.named import named_model
 
     if html is None and alice is None and svg is None:
         raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")
     if len(models) > 1 and alice is not None:
         raise UsageError("--alice takes one MODEL", hint="write one after the other")
-    found = told_apart([named_model(name) for name in models])
+    found = with_distinct_names([named_model(name) for name in models])
     if svg is not None:
         write_text(svg, lattice(found), "--svg")
     if html is not None:

@@ -172,7 +172,7 @@ class Reliances:
         tree = self._tree(place, outcome)
         located = locate(effects, tree)
         signs = signs_of(effects, tree, located, self._unmade(place, outcome), self._kept(effects, place))
-        return signs.told(), untold(effects, tree, located, signs.parts())
+        return signs.presences(), untold(effects, tree, located, signs.parts())
 
     def _kept(self, effects: Effects, place: int) -> frozenset[int]:
         if place not in self._kept_names:

@@ -67,7 +67,7 @@ class OutcomeCollector:
             position += length
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
-    def told(self, outcome: int) -> int:
+    def number_of(self, outcome: int) -> int:
         """The number of an outcome that the guest has told by its number ``outcome``."""
         return self._told_outcomes[outcome]
 

@@ -135,7 +135,7 @@ class Session:
         )
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
-        outcomes = [self._gathering.told(outcome) for outcome in header["outcomes"]]
+        outcomes = [self._gathering.number_of(outcome) for outcome in header["outcomes"]]
         self._complaints += [Complaint(*words) for words in header.get("new_complaints", ())]
         complaints = [
             self._complaints[number - 1] if number else None for number in header.get("complaints", [0] * len(outcomes))

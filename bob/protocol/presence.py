@@ -17,7 +17,7 @@ def presence(
 ) -> dict[int, Presence]:
     """Of each call that changes something, how much of it is in ``tree``. The ``unmade`` calls had not begun by the
     crash; the names of those that are ``kept`` were durable."""
-    return signs_of(effects, tree, locate(effects, tree), unmade, kept).told()
+    return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
 def signs_of(

@@ -45,7 +45,7 @@ class Signs:
         """What any unit says of any call."""
         return {says for several in self._of.values() for says in several}
 
-    def told(self) -> dict[int, Presence]:
+    def presences(self) -> dict[int, Presence]:
         """What all units of each call say together."""
         found = {call: _together(set(said)) for call, said in self._of.items()}
         return {
@@ -55,11 +55,11 @@ class Signs:
 
     def parts(self) -> dict[int, object]:
         """Of each call that is partly there, which part of it is: two with the same part are equal."""
-        told = self.told()
+        presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))
             for call, said in self._of.items()
-            if told[call] is Presence.PARTIAL
+            if presences[call] is Presence.PARTIAL
         }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bob.answer.result import Result
-from bob.apm.model import Model, told_apart
+from bob.apm.model import Model, with_distinct_names
 from bob.judge.modelled import Change, change
 from bob.program.pace import Pace
 from bob.program.program import Program
@@ -49,5 +49,5 @@ def model_change(
     progress: Progress,
 ) -> Change:
     """Record ``program`` once, and return what the second of two ``models`` changes for it."""
-    answers = answers_by_models(program, told_apart(models), exploration, image, guests, progress)
+    answers = answers_by_models(program, with_distinct_names(models), exploration, image, guests, progress)
     return change(program.name, *answers.models)

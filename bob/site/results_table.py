@@ -54,7 +54,7 @@ class ResultRow:
         return f"{self.fs} {self.variant}".strip()
 
     @property
-    def told(self) -> str:
+    def remarks(self) -> str:
         """What its label and its kernel do not say: options of mkfs, and what it was measured for."""
         measured = self.reference.partition("-linux-")[0]
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured

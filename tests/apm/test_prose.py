@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import Clause, clause_of, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.lattice import APART, boxes, lattice, stronger, told
+from bob.apm.export.lattice import APART, boxes, lattice, picture_in_words, stronger
 from bob.apm.export.prose import origin, page, text
 from bob.apm.export.standing import ClauseReader, Standing, standing
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
@@ -132,12 +132,12 @@ def test_a_model_is_tied_to_the_next_stronger_ones_only() -> None:
 def test_models_that_promise_the_same_share_a_box() -> None:
     found = boxes([model({ONE}, "b"), model({ONE}, "a"), model({TWO}, "c")])
     assert sorted(box.names for box in found) == [("a", "b"), ("c",)]
-    assert "none is weaker" in told(found, stronger(found))
+    assert "none is weaker" in picture_in_words(found, stronger(found))
 
 
 def test_the_papers_models_are_in_their_order() -> None:
     found = boxes(builtin(name) for name in names())
-    said = told(found, stronger(found))
+    said = picture_in_words(found, stronger(found))
     for tie in ("btrfs weaker than ext4-o", "ext4-o weaker than ext3-o", "ext3-o weaker than ext3-j"):
         assert tie in said
 

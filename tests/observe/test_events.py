@@ -121,11 +121,11 @@ def test_a_sight_is_recalled_as_it_was(
     number = st.integers(0, len(ours) - 1)
     found = outcome(data.draw(st.lists(number, max_size=4)), data.draw(st.dictionaries(st.text(), number, max_size=2)))
     one = told(ours, [found])
-    sight = one.sight(one.told(0), seen)
+    sight = one.sight(one.number_of(0), seen)
     assert sight is not None
     other = told(theirs, [outcome([0])])
     recalled = other.recalled(sight)
-    assert other.findings.observation(recalled) == one.findings.observation(one.told(0))
+    assert other.findings.observation(recalled) == one.findings.observation(one.number_of(0))
     assert sight.accesses == seen
     assert other.recalled(sight) == recalled
 
@@ -138,8 +138,8 @@ def test_what_is_recalled_and_then_told_has_one_number(chunks: list[bytes]) -> N
     other = OutcomeCollector(OutcomeTable())
     recalled = other.recalled(sight)
     other.tell([outcome([0]), outcome([1])], [4, *map(len, chunks)], b"----" + b"".join(chunks))
-    assert other.told(0) != recalled
-    assert other.told(1) == recalled
+    assert other.number_of(0) != recalled
+    assert other.number_of(1) == recalled
     assert len(set(other.findings.found)) == len(other.findings.found)
     assert len(set(other.findings.chunks)) == len(other.findings.chunks)
 
@@ -153,7 +153,7 @@ def test_an_outcome_has_one_number_in_whatever_order_it_is_told() -> None:
     first = {"error": None, "repaired": False, "tree": {"/a": {"kind": "file", "size": 1}, "/b": {"kind": "directory"}}}
     other = {"tree": {"/b": {"kind": "directory"}, "/a": {"size": 1, "kind": "file"}}, "repaired": False, "error": None}
     gathering = told([], [json.dumps(first), json.dumps(other)])
-    assert gathering.told(0) == gathering.told(1)
+    assert gathering.number_of(0) == gathering.number_of(1)
 
 
 # What was found is read from the form in which it is kept, that of older runs too

@@ -54,7 +54,7 @@ UNSEEN: Also = (("unseen", True),)
 TOUCHED = "touched"
 """The times that recovery or the look has set, by name."""
 Stat = Union[os.stat_result, Statx]
-Outputs = list[bytes]
+FlagAnswers = list[bytes]
 """What the kernel tells of the flags of a thing."""
 EntryTree = tuple[tuple[str, TreeEntry], ...]
 """(path, entry), by path."""
@@ -78,7 +78,7 @@ class Look:
         self._flags = FlagReader()
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
-        self._known: dict[str, tuple[Any, bytes | Pieces, Outputs, TreeEntry]] = {}
+        self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
         """What a path was last: its status with its time of modification (ns), all that is in it, its flags, and what
         is told of it. Of what has an attribute, a fault, or a time that the look has set there is nothing here."""
 
@@ -137,12 +137,12 @@ class Look:
                 continue
             above = (here + folder) or "/"
             try:
-                names, told = self._listed(folder[1:] or ".")
+                names, flags = self._listed(folder[1:] or ".")
             except OSError as error:
                 found[above] = _with_fault(found.get(above, UNKNOWN), _fault(error, "cannot be listed: "))
                 continue
             if self.closely:
-                found[above] = _with_names(found[above], "/".join(names), self._flags.read(told))
+                found[above] = _with_names(found[above], "/".join(names), self._flags.read(flags))
             for name in names:
                 if above == "/" and (is_of_the_file_system(name) if self.closely else is_hidden(name)):
                     continue
@@ -153,7 +153,7 @@ class Look:
                     folders.append(path)
         return far
 
-    def _listed(self, folder: str) -> tuple[list[str], Outputs]:
+    def _listed(self, folder: str) -> tuple[list[str], FlagAnswers]:
         """The names in a directory, and what the kernel tells of its flags where it is looked at closely."""
         if self._text > MOST_TEXT:
             raise OSError(errno.ENOMEM, f"more than the {MOST_TEXT} characters of paths that are looked at")
@@ -161,7 +161,7 @@ class Look:
             return os.listdir(folder), []
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            return os.listdir(fd), self._flags.told(fd)
+            return os.listdir(fd), self._flags.flags(fd)
         finally:
             os.close(fd)
 
@@ -179,10 +179,10 @@ class Look:
             return _with_fault(("unreadable", 0, 1, 0, (), "", (), None, (), None), _fault(error))
         kind_of = mode & 0o170000
         data: bytes | Pieces = b""
-        told: Outputs = []
+        flags: FlagAnswers = []
         fault: LookFault = None
         if kind_of == stat.S_IFREG:
-            data, told, fault = self._read(path, size)
+            data, flags, fault = self._read(path, size)
         elif kind_of != stat.S_IFDIR:
             return self._other(path, read_statx(state) if self.closely else status)
         try:
@@ -193,7 +193,7 @@ class Look:
         known = self._known.get(name)
         if known is not None and known[1] != data:
             known = None
-        if plain and known is not None and known[0] == state and known[2] == told:
+        if plain and known is not None and known[0] == state and known[2] == flags:
             return known[3]
         if self.closely:
             status = read_statx(state)
@@ -204,10 +204,10 @@ class Look:
         more, also = self._what_else(status)
         if not isinstance(data, bytes):
             also = (*also, ("places", data.places))
-        entry = (kind, inode, status.st_nlink, size, content, "", xattrs, more, (*also, *self._flags.read(told)), None)
+        entry = (kind, inode, status.st_nlink, size, content, "", xattrs, more, (*also, *self._flags.read(flags)), None)
         if plain:
             if not _is_touched(also):
-                self._known[name] = state, data, told, entry
+                self._known[name] = state, data, flags, entry
             return entry
         return _with_fault(entry, fault or other_fault)
 
@@ -256,7 +256,7 @@ class Look:
         modified = 0 if "mtime" in touched else status.st_mtime_ns
         return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified), tuple(also)
 
-    def _read(self, path: str, size: int) -> tuple[bytes | Pieces, Outputs, LookFault]:
+    def _read(self, path: str, size: int) -> tuple[bytes | Pieces, FlagAnswers, LookFault]:
         """What can be read of a file, what the kernel tells of its flags where it is looked at closely, and what went
         wrong with the rest."""
         try:
@@ -264,22 +264,22 @@ class Look:
         except OSError as error:
             return b"", [], _fault(error)
         try:
-            told = self._flags.told(fd) if self.closely else []
+            flags = self._flags.flags(fd) if self.closely else []
             if self.closely and size > LONGEST:
                 pieces, words, unseen = read_pieces(fd, size, LONGEST)
-                return pieces, told, None if words is None else (words, UNSEEN if unseen else ())
+                return pieces, flags, None if words is None else (words, UNSEEN if unseen else ())
             if not size:
-                return b"", told, None
+                return b"", flags, None
             data = os.read(fd, min(size, PIECE))
             if data and len(data) < size:
                 parts = [data]
                 fault = _rest(fd, parts, size)
-                return b"".join(parts), told, fault
+                return b"".join(parts), flags, fault
         except OSError as error:
             return b"", [], _fault(error)
         finally:
             os.close(fd)
-        return data, told, None
+        return data, flags, None
 
     def _numbers(self, data: bytes | Pieces) -> tuple[int, ...]:
         """The chunks of a file, by their numbers."""

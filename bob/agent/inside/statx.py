@@ -58,12 +58,12 @@ def lstatx(path: str) -> bytes:
     return _buffer.raw[: FIELDS.size]
 
 
-def read_statx(told: bytes) -> Statx:
-    """What :func:`lstatx` has told, in words."""
+def read_statx(answer: bytes) -> Statx:
+    """Return an ``answer`` of :func:`lstatx`, by names."""
     (
         mask, _blksize, attributes, links, uid, gid, mode, inode, size, blocks, known,
         accessed, accessed_ns, born, born_ns, changed, changed_ns, modified, modified_ns, major, minor,
-    ) = FIELDS.unpack(told)  # fmt: skip
+    ) = FIELDS.unpack(answer)  # fmt: skip
     return Statx(
         mode,
         inode,
@@ -88,7 +88,7 @@ class FlagReader:
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
 
-    def told(self, fd: int) -> list[bytes]:
+    def flags(self, fd: int) -> list[bytes]:
         """What the kernel says of an open file or directory. Raises OSError."""
         for request, answer in self._asked.items():
             try:
@@ -96,16 +96,16 @@ class FlagReader:
             except OSError as error:
                 if error.errno == errno.ENOTTY:  # the file system does not know this request
                     del self._asked[request]
-                    return self.told(fd)
+                    return self.flags(fd)
                 if error.errno not in NO_FLAGS:
                     raise
                 answer[:] = bytes(len(answer))
         return [bytes(answer) for answer in self._asked.values()]
 
-    def read(self, told: list[bytes]) -> tuple[tuple[str, int], ...]:
-        """What was ``told`` by names; what is 0 is left out."""
+    def read(self, flags: list[bytes]) -> tuple[tuple[str, int], ...]:
+        """What was the ``flags`` say, by names; what is 0 is left out."""
         said: list[tuple[str, int]] = []
-        for request, answer in zip(self._asked, told):
+        for request, answer in zip(self._asked, flags):
             said += zip(NAMES[request], [int.from_bytes(answer[at : at + 4], "little") for at in range(0, 20, 4)])
         return tuple([(name, number) for name, number in said if number and name])
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from bob.apm.clauses import Clause, with_weaker
-from bob.apm.model import Model, told_apart
+from bob.apm.model import Model, with_distinct_names
 from bob.errors import MissingProgramError
 from bob.report.escape import clean
 from bob.text import plural
@@ -42,7 +42,7 @@ class Box:
 def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
     """The models, those that promise the same together; the weakest first."""
     names: dict[frozenset[Clause], list[str]] = {}
-    for model in told_apart(tuple(models)):
+    for model in with_distinct_names(tuple(models)):
         names.setdefault(model.promised, []).append(model.name)
     found = (Box(tuple(sorted(together)), promised) for promised, together in names.items())
     return tuple(sorted(found, key=lambda box: (len(box.promised), box.names)))
@@ -68,7 +68,7 @@ def lattice(models: Sequence[Model]) -> str:
         hint = "install it: apt-get install graphviz"
         raise MissingProgramError("Graphviz is needed to draw models, and there is no dot", hint=hint) from None
     picture = re.sub(r"<!--.*?-->\n|<title>.*?</title>\n", "", drawn.stdout[drawn.stdout.index("<svg") :], flags=re.S)
-    head = f'<svg class="bob-lattice" role="img" aria-label="{escape(clean(told(found, ties)))}"'
+    head = f'<svg class="bob-lattice" role="img" aria-label="{escape(clean(picture_in_words(found, ties)))}"'
     return picture.replace("<svg", head, 1).replace(">", f">\n<style>{STYLE}</style>", 1)
 
 
@@ -93,7 +93,7 @@ def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
     )
 
 
-def told(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
+def picture_in_words(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
     """The picture in words."""
     said = [
         f"{' and '.join(found[at].names)} weaker than {', '.join('/'.join(found[other].names) for other in others)}"
