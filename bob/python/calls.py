@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import Enum
 from functools import cache, wraps
+from inspect import BoundArguments, Signature, cleandoc, formatannotation, signature
 from inspect import Parameter as Argument
-from inspect import Signature, cleandoc, signature
 from pathlib import Path
 from textwrap import fill
 from typing import Any, TypeVar
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from bob.errors import UsageError, meant
 from bob.options import Parameter, Words, arguments, parameters
 from bob.progress import Progress
-from bob.python.arguments import bound
 from bob.settings import forget, settings
+from bob.text import printable
 
 R = TypeVar("R")
 _NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
@@ -125,3 +127,37 @@ def _sentences(one: Parameter) -> Iterator[str]:
         yield f"Default: what bob.toml says, or else {words}."
     elif words:
         yield f"Default: {words}."
+
+
+_MOST_SHOWN = 40
+"""So many characters of a wrong value stand in the message."""
+
+
+def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
+    """Return the arguments of ``function``. Numbers and arrays of numpy and pandas become Python's own, sets lists.
+
+    Raise UsageError if one is not of its type, and TypeError, as Python does, if the function has no such argument.
+    """
+    asked = signature(function)
+    arguments = asked.bind(*given, **named)
+    for name, value in arguments.arguments.items():
+        kind = asked.parameters[name].annotation
+        try:
+            arguments.arguments[name] = _check(kind).validate_python(_plain(value))
+        except ValidationError:
+            shown = printable(repr(value))
+            shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[: _MOST_SHOWN - 3]}..."
+            hint = f"help(bob.{function.__name__}) says what each argument is"
+            raise UsageError(f"invalid {name} {shown}; expected {formatannotation(kind)}", hint=hint) from None
+    return arguments
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Set):
+        return list(value)
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+@cache
+def _check(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind, config=ConfigDict(strict=True, arbitrary_types_allowed=True))

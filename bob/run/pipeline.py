@@ -32,7 +32,7 @@ from bob.record.recorder import record
 from bob.run.agents import GuestSource
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink
 from bob.run.tasks import ExploredCase, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
-from bob.store.refused_workload import RefusedWorkload
+from bob.store.run_documents import RefusedWorkload
 from bob.trace.base import Base
 
 FEW = 6

@@ -23,8 +23,8 @@ from bob.record.recorder import record_recovery
 from bob.run.agents import GuestSource
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
 from bob.schema import encode
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.text import plural
 from bob.trace import differences
 from bob.trace.base import Base

@@ -12,8 +12,8 @@ from bob.errors import UsageError
 from bob.observe.effort import Effort
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import Observations
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.subject import Subject
 from bob.trace.base import Base
 from bob.workload.operations import Operation, Workload

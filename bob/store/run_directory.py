@@ -50,8 +50,7 @@ from bob.store.files import (
     write_document,
     write_whole,
 )
-from bob.store.refused_workload import RefusedDocument, RefusedWorkload
-from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
+from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument, RefusedWorkload
 from bob.subject import Subject
 from bob.trace.base import Base
 from bob.trace.recording import Recording

@@ -32,8 +32,8 @@ from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.schema import decode, encode
 from bob.search.spaces import search
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.store.search_directory import SearchDirectory
 from bob.witness import document as witness
 from bob.witness.document import read

@@ -28,7 +28,7 @@ from bob.crash.caches import CACHES
 from bob.errors import BobError, PointedError, StoreError, UsageError
 from bob.options import parameters
 from bob.program.pace import Pace
-from bob.python.arguments import bound
+from bob.python.calls import bound
 from bob.python.stub import stub
 from bob.run import prober
 from bob.run.option_table import MOST_WITNESSES

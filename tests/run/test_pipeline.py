@@ -39,8 +39,8 @@ from bob.run import pipeline as module
 from bob.run import pool, tasks
 from bob.run.pipeline import Pipeline
 from bob.run.tasks import ExploredCase, Task
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.recording import Completion

@@ -36,8 +36,8 @@ from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.schema import encode
 from bob.store.new_folder import check_new_folder
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.subject.subject import ConfigurationDocument
 from bob.workload.operations import At, Finish, Fsync, Workload
 from bob.workload.plain import workload_to_json

@@ -31,8 +31,8 @@ from bob.run.prober import start
 from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.refused_workload import RefusedWorkload
 from bob.store.run_directory import RunDirectory
+from bob.store.run_documents import RefusedWorkload
 from bob.subject import ConfigurationSet, configuration
 from bob.trace.recording import Completion
 from bob.workload.language import parse
