@@ -118,10 +118,8 @@ class Shapes:
         """One of the trees that a set leaves, by its place among those of :meth:`of`."""
         listing = self._listing(there)
         made = {
-            thing: replace(entry, content=self._content(thing, there, variant))
-            if entry.kind == FileKind.FILE
-            else entry
-            for thing, entry in self._status(there, listing).items()
+            one: replace(entry, content=self._content(one, there, variant)) if entry.kind == FileKind.FILE else entry
+            for one, entry in self._status(there, listing).items()
         }
         return tuple((path, made[thing]) for path, thing in listing.items())
 

@@ -92,9 +92,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
         # Of bios that look alike the one that completed first takes the first entry, see below.
-        key = WriteKey(
-            entry.first, entry.sectors, bool(entry.flags & EntryFlags.FUA), bool(entry.flags & EntryFlags.METADATA)
-        )
+        key = WriteKey(entry.first, entry.sectors, EntryFlags.FUA in entry.flags, EntryFlags.METADATA in entry.flags)
         alike = waiting.get(key)
         if not alike and key in chained:
             # Any moment after the last flush that did not take it will do: it is durable with the next one.

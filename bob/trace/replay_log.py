@@ -42,9 +42,7 @@ def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
     """
     # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
     found: list[tuple[int, int, ReplayStep]] = []
-    found += [
-        (at, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for at in (flush.completed.time for flush in trace.flushes)
-    ]
+    found += [(flush.completed.time, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for flush in trace.flushes]
     found += [(write.submitted.time, 1, ReplayStep(_entry(write), write.index)) for write in trace.writes]
     found += [(at, 2, ReplayStep(NewEntry(EntryFlags.MARK, mark=text))) for at, text in _marks(trace)]
     if crash is not None:

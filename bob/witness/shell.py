@@ -151,7 +151,7 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckFunction:
+class Printer:
     """A function of the script that prints what is there of ``paths``: of the first of them, where a file has several
     names, with the words ``more`` before them."""
 
@@ -219,7 +219,7 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
     yield ""
 
 
-def looks(checks: Sequence[CheckFunction]) -> Iterator[str]:
+def looks(checks: Sequence[Printer]) -> Iterator[str]:
     """The functions that print what is there, and that which prints all that is compared."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:

@@ -23,7 +23,7 @@ from bob.errors import UsageError
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent
 from bob.subject import FileSystem
 from bob.witness.document import Witness
-from bob.witness.shell import CheckFunction, function, looks, needs, translated
+from bob.witness.shell import Printer, function, looks, needs, translated
 from bob.workload import operations as ops
 from bob.workload.history import FileKind, History
 from bob.workload.kinds import ChangeKind, changes
@@ -146,7 +146,7 @@ _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
 """The calls after which all data of a file is to be there that they are about."""
 
 
-def _checks(witness: Witness, workload: Workload) -> Iterator[CheckFunction]:
+def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
     """What the case compares. Raises UsageError where bob cannot say for sure what is to be there."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
@@ -166,7 +166,7 @@ def _unsure(why: str) -> UsageError:
     )
 
 
-def _there(history: History, number: int) -> Iterator[CheckFunction]:
+def _there(history: History, number: int) -> Iterator[Printer]:
     """What is to be there of operation ``number``, which a call has made durable."""
     operation, before = history.operations[number - 1], history.steps[number - 1]
     kinds = {change.kind for change in changes(history) if change.number == number}
@@ -174,21 +174,21 @@ def _there(history: History, number: int) -> Iterator[CheckFunction]:
         later = [n for n in range(number + 1, len(history.operations) + 1) if path in _places(history, n)]
         if later:
             raise _unsure(f"operation {later[0]} changes the name {path} again")
-        yield CheckFunction("entry", (path,))
+        yield Printer("entry", (path,))
     match operation:
         case ops.Setxattr(path, name) | ops.Removexattr(path, name):
-            yield CheckFunction("attribute", _names_of(history, before.names[path]), (name,))
+            yield Printer("attribute", _names_of(history, before.names[path]), (name,))
         case ops.Chmod(path):
-            yield CheckFunction("status", _names_of(history, before.names[path]), ("%a",))
+            yield Printer("status", _names_of(history, before.names[path]), ("%a",))
         case ops.Chown(path):
-            yield CheckFunction("status", _names_of(history, before.names[path]), ("%u:%g",))
+            yield Printer("status", _names_of(history, before.names[path]), ("%u:%g",))
         case ops.Write(path) | ops.Truncate(path) | ops.Fallocate(path) if kinds & _OF_DATA:
             thing = history.steps[number].names[path]
             call = call_of(history.operations[-1], history, history.steps[-1])
             others = [n for n in range(1, len(history.operations) + 1) if n != number and _has_data(history, n, thing)]
             if others and call not in _OF_ALL_DATA:
                 raise _unsure(f"operation {others[0]} changes the same file, and the call does not speak of it")
-            yield CheckFunction("content", _names_of(history, thing))
+            yield Printer("content", _names_of(history, thing))
 
 
 def _places(history: History, number: int) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*sorted(last), *sorted(history.things[thing].names)]))
 
 
-def _untouched(history: History) -> Iterator[CheckFunction]:
+def _untouched(history: History) -> Iterator[Printer]:
     """All that no operation has to do with, and all of what the call at the end was given."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
@@ -223,22 +223,17 @@ def _untouched(history: History) -> Iterator[CheckFunction]:
         if path == "/":
             continue
         if is_there or is_all_synced:
-            yield CheckFunction("entry", (path,))
+            yield Printer("entry", (path,))
         if history.things[thing].kind is FileKind.FILE and (is_same or is_all_synced or thing in synced):
-            yield CheckFunction("content", _names_of(history, thing))
-            yield CheckFunction("status", _names_of(history, thing), ("%a %u:%g",))
+            yield Printer("content", _names_of(history, thing))
+            yield Printer("status", _names_of(history, thing), ("%a %u:%g",))
 
 
 # The script
 
 
 def _script(
-    witness: Witness,
-    workload: Workload,
-    name: str,
-    lost: CacheLoss,
-    checks: Sequence[CheckFunction],
-    remarks: Sequence[str],
+    witness: Witness, workload: Workload, name: str, lost: CacheLoss, checks: Sequence[Printer], remarks: Sequence[str]
 ) -> str:
     history, setup, performed = simulate(workload)
     for number, operation in enumerate(workload.operations, start=1):

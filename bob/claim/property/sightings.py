@@ -166,9 +166,8 @@ class Sightings:
         """How many names ``thing``, a file, was found under, those that no operation gave it included."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
-        same = [
-            path for path, node in self._tree.items() if node.kind == FileKind.FILE and inode and node.inode == inode
-        ]
+        files = ((path, node) for path, node in self._tree.items() if node.kind == FileKind.FILE)
+        same = [path for path, node in files if inode and node.inode == inode]
         return len({*paths, *same})
 
     def may_be_there(self, thing: int) -> bool:
