@@ -89,7 +89,7 @@ def _compare(agent: Agent, program: Program, window: Looked, some: Sequence[Pred
         deltas = [plan.composer.delta(state) for state, _outcome in batch]
         for (_state, outcome), found in zip(batch, session.observe(deltas, payload), strict=True):
             trees += session.findings.observation(found) != window.observed.findings.observation(outcome)
-        asked = [CheckerRun(delta, window.output) for delta in deltas]
+        asked = [CheckerRun(delta, window.told) for delta in deltas]
         for (_state, outcome), answer in zip(
             batch, session.check_program(asked, payload, program.seconds), strict=True
         ):

@@ -22,8 +22,7 @@ import bob
 from bob.catalogue.request import ProbeDocument, RequestDocument
 from bob.program.program import ProgramDocument
 from bob.schema import described
-from bob.store.refused_workload import RefusedDocument
-from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument
+from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument
 from bob.witness.document import CrashDocument
 from bob.witness.recipes import DataRecipe
 from bob.witness.tree_document import FoundDocument
