@@ -6,7 +6,6 @@ import copy
 import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from bob.answer.document import to_json as result_to_json
 from bob.apm import model
 from bob.documents import opened
 from bob.errors import MalformedError
-from bob.typed import array, typed
 from wording import text_with
 
 ROOT = Path(__file__).parents[1]
@@ -136,46 +134,3 @@ def test_no_is_no_promise() -> None:
 def test_what_is_no_count(text: Any) -> None:
     with pytest.raises(ValueError, match="is no count"):
         counts.read(text)
-
-
-@dataclass(frozen=True)
-class Every:
-    truth: bool
-    share: float
-    several: tuple[str, ...]
-    pair: tuple[int, str]
-    by_name: Mapping[str, int]
-    either: int | str | None
-    anything: Any
-
-
-FINE = Every(True, 1, ("a",), (1, "a"), {"a": 1}, None, object())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"truth": 1},
-        {"share": True},
-        {"share": "1"},
-        {"several": "a"},
-        {"several": ["a"]},
-        {"several": ("a", 1)},
-        {"pair": (1, "a", 2)},
-        {"pair": ("a", 1)},
-        {"by_name": {"a": True}},
-        {"by_name": {1: 1}},
-        {"either": True},
-        {"either": 1.0},
-    ],
-)
-def test_each_kind_of_type(wrong: dict[str, Any]) -> None:
-    assert typed(FINE) is FINE
-    with pytest.raises(TypeError, match=next(iter(wrong))):
-        typed(replace(FINE, **wrong))
-
-
-@pytest.mark.parametrize("wrong", ["no", {"n": 1}, 3, None])
-def test_text_is_no_array(wrong: Any) -> None:
-    with pytest.raises(TypeError):
-        array(wrong)

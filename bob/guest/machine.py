@@ -93,10 +93,6 @@ class Guest:
         poll.register(self._pidfd, select.POLLIN)
         return not poll.poll(0)
 
-    def console_tail(self, lines: int = 20) -> str:
-        """The last ``lines`` lines on its console."""
-        return self.console.tail(lines)
-
     def lost(self, disconnected: bool, message: str) -> GuestLost:
         """The error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
         return GuestLost(diagnose(self, disconnected=disconnected), message)

@@ -73,13 +73,3 @@ def workload_to_json(workload: Workload) -> Any:
 def workload_from_json(plain: Any) -> Workload:
     """Return the workload in plain JSON. Raises ShapeError or UsageError for what is none."""
     return decode(WorkloadDocument, plain).workload
-
-
-def finish_to_json(finish: Finish) -> Any:
-    """Return ``finish`` as plain JSON."""
-    return encode(FinishDocument.of(finish))
-
-
-def finish_from_json(plain: Any) -> Finish:
-    """Return the finish in plain JSON. Raises ShapeError or UsageError for what is none."""
-    return decode(FinishDocument, plain).finish

@@ -92,7 +92,7 @@ def test_two_guests_of_one_state_side_by_side(hypervisor: Hypervisor, spec: Gues
 
 def test_restored_guests_have_their_own_console(guest: Guest) -> None:
     guest.shell.run("echo a word > /dev/console", 60)
-    assert "a word" in guest.console_tail(3)
+    assert "a word" in guest.console.tail(3)
     assert "bob: ready" not in guest.console.text()
 
 
