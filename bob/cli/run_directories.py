@@ -15,7 +15,7 @@ from bob.errors import UsageError
 from bob.options import Option
 from bob.run.interrupts import Begun
 from bob.store.new_folder import check_new_folder
-from bob.store.run_directory import instead_of_resuming
+from bob.store.run_kind import instead_of_resuming
 
 
 def check_resumed(context: click.Context) -> None:

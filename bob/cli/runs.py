@@ -24,8 +24,9 @@ from bob.report.rows import MARKS
 from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, one_of
 from bob.schema import Document, adapt
-from bob.store.kept_runs import KeptRun, RunKind, RunState, check_run, remove, runs_in
+from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
+from bob.store.run_kind import RunKind
 from bob.text import plural, size
 
 _STYLES = {

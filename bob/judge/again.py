@@ -21,7 +21,8 @@ from bob.search.spaces import search_in
 from bob.store.files import reading
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RunDirectory, no_probe, request_of
+from bob.store.run_directory import RunDirectory, request_of
+from bob.store.run_kind import no_probe
 from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 

@@ -26,6 +26,7 @@ from bob.store.kept_runs import is_locked
 from bob.store.lock import LOCK
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, request_of
+from bob.store.run_kind import RunKind, kind_of
 from bob.store.search_directory import SearchDirectory
 
 _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")
@@ -47,11 +48,12 @@ def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
         raise UsageError("a run is named twice", hint="name each once")
     abouts = [read_document(path / "run.json") for path in runs]
     _same("bob", [about.get("bob") for about in abouts], runs)
-    if all(map(SearchDirectory.is_one, runs)):
+    kinds = set(map(kind_of, abouts))
+    if kinds == {RunKind.SEARCH}:
         return _searches(out, [SearchDirectory(path) for path in runs], abouts, identity)
-    if all("program" in about for about in abouts):
+    if kinds == {RunKind.APP}:
         return _programs(out, runs, abouts, identity)
-    if all("columns" in about or "request" in about for about in abouts) and not any("lots" in one for one in abouts):
+    if kinds <= {RunKind.MATRIX, RunKind.PROBE}:
         return _columns(out, runs, abouts, identity)
     raise UsageError(
         "these runs do not go together", hint="all are of a matrix or a probe, or all of a search, or all of a program"
@@ -62,7 +64,7 @@ def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]
     placed: list[tuple[int, RunDirectory]] = []
     for path, about in zip(runs, abouts, strict=True):
         shard, shards = about.get("shard", (1, 1))
-        columns = MatrixDirectory(path).columns() if "columns" in about else [RunDirectory(path)]
+        columns = MatrixDirectory(path).columns() if kind_of(about) is RunKind.MATRIX else [RunDirectory(path)]
         placed += [(place * shards + shard - 1, column) for place, column in enumerate(columns)]
     if all("shard" in about for about in abouts):
         _check_shards([tuple(about["shard"]) for about in abouts], runs)

@@ -16,7 +16,8 @@ from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError
 from bob.report.columns import ShownColumn, columns_of
-from bob.store.run_directory import RunDirectory, cannot_be_resumed, instead_of_resuming
+from bob.store.run_directory import RunDirectory
+from bob.store.run_kind import RunKind, cannot_be_resumed, instead_of_resuming, kind_of
 from bob.text import plural
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def read_results(path: Path) -> list[Result]:
         hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
         raise MalformedError(f"{file}: {error.message}", hint=hint) from error
     about = _about(path)
-    if "program" in about and "finished" not in about:
+    if kind_of(about) is RunKind.APP and "finished" not in about:
         return [_noted(result, STOPPED) for result in results]
     return results
 

@@ -21,16 +21,7 @@ from bob.answer.document import from_json
 from bob.errors import MalformedError, StoreError
 from bob.store.files import read_document
 from bob.store.lock import LOCK, writing
-
-
-class RunKind(StrEnum):
-    """The command that made a run directory."""
-
-    PROBE = "probe"
-    MATRIX = "matrix"
-    SEARCH = "search"
-    TRY = "try"
-    APP = "app"
+from bob.store.run_kind import RunKind, kind_of, subject_of
 
 
 class RunState(StrEnum):
@@ -87,11 +78,11 @@ def kept_run(path: Path) -> KeptRun:
         _check(path, about)
     except StoreError:
         return KeptRun(path, RunState.DAMAGED, used=used)
-    kind = _kind(about)
+    kind = kind_of(about)
     is_done = "finished" in about or (kind is RunKind.MATRIX and _is_finished(path))
     state = RunState.RUNNING if is_locked(path) else RunState.DONE if is_done else RunState.STOPPED
     started = str(about.get("started", ""))
-    return KeptRun(path, state, str(about["id"]), kind, _of(kind, about), started, used, _verdicts(path))
+    return KeptRun(path, state, str(about["id"]), kind, subject_of(about), started, used, _verdicts(path))
 
 
 def remove(path: Path) -> int:
@@ -182,26 +173,6 @@ def _check(path: Path, about: Mapping[str, Any]) -> None:
     """Raise StoreError where run.json is none of bob's."""
     if not all(isinstance(about.get(key), str) for key in ("id", "bob")):
         raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
-
-
-def _kind(about: Mapping[str, Any]) -> RunKind:
-    by_key = {"columns": RunKind.MATRIX, "lots": RunKind.SEARCH, "expectations": RunKind.TRY, "program": RunKind.APP}
-    return next((kind for key, kind in by_key.items() if key in about), RunKind.PROBE)
-
-
-def _of(kind: RunKind, about: Mapping[str, Any]) -> str:
-    """What was asked about. Runs of other versions may lack it."""
-    try:
-        match kind:
-            case RunKind.MATRIX:
-                return f"{about.get('set') or about.get('name') or ''} ({len(about['columns'])} configurations)".strip()
-            case RunKind.APP:
-                return str(about["program"]["name"])
-            case RunKind.TRY:
-                return str(about["configuration"]["name"])
-        return str(about["request"]["name"])
-    except (LookupError, TypeError):
-        return ""
 
 
 def _is_finished(path: Path) -> bool:

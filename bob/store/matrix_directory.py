@@ -22,6 +22,7 @@ from bob.answer.result import Result, Run
 from bob.errors import StoreError
 from bob.store.files import read_document, write_document
 from bob.store.run_directory import RunDirectory, empty_folder
+from bob.store.run_kind import RunKind, is_of_kind
 
 
 class MatrixDirectory:
@@ -36,7 +37,7 @@ class MatrixDirectory:
     @staticmethod
     def is_one(path: Path) -> bool:
         """Whether ``path`` is a matrix's run directory, not a probe's."""
-        return (path / "run.json").is_file() and "columns" in read_document(path / "run.json")
+        return is_of_kind(path, RunKind.MATRIX)
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any], names: Sequence[str]) -> MatrixDirectory:

@@ -19,7 +19,6 @@ and the base, observed.json of recorded.json. So a file that was changed is told
 from __future__ import annotations
 
 import re
-import shlex
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping
@@ -51,6 +50,7 @@ from bob.store.files import (
     write_whole,
 )
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument, RefusedWorkload
+from bob.store.run_kind import no_probe
 from bob.subject import Subject
 from bob.trace.base import Base
 from bob.trace.recording import Recording
@@ -308,28 +308,6 @@ def _slug(words: str) -> str:
 
 def _log_name(disk: int) -> str:
     return "log" if disk == 0 else f"log-{disk}"
-
-
-def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Whether a run that says this of itself is one of `bob app` or `bob try`, which begin anew."""
-    return "program" in about or "expectations" in about
-
-
-def instead_of_resuming(path: Path) -> str:
-    """What to do with the run directory ``path`` of a verb that cannot go on with one."""
-    quoted = shlex.quote(str(path))
-    if (path / "result.json").exists():
-        return f"bob show {quoted} shows what is finished, and the same command asks anew"
-    return f"nothing of it is finished; the same command asks anew, and bob runs remove {quoted} removes it"
-
-
-def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    """What to say of the run directory ``path`` where it is not that of a probe of this version."""
-    if "expectations" in about:
-        return StoreError(f"{path} is the run of a quick question, not of a probe", hint=instead_of_resuming(path))
-    if "program" in about:
-        return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
-    return StoreError(f"{path} was made by another version of bob", hint="probe again")
 
 
 def now() -> str:

@@ -24,6 +24,7 @@ from bob.errors import StoreError
 from bob.store.files import read_document, rewrite_document, write_document
 from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, empty_folder
+from bob.store.run_kind import RunKind, is_of_kind
 
 
 class SearchDirectory:
@@ -37,7 +38,7 @@ class SearchDirectory:
     @staticmethod
     def is_one(path: Path) -> bool:
         """Whether ``path`` is a search's run directory."""
-        return (path / "run.json").is_file() and "lots" in read_document(path / "run.json")
+        return is_of_kind(path, RunKind.SEARCH)
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> SearchDirectory:

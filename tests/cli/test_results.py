@@ -17,7 +17,7 @@ import samples_of_runs as samples
 from bob.answer.document import from_json, to_json
 from bob.catalogue.probe_files import load
 from bob.catalogue.request import Host, ProbeRequest
-from bob.store.run_directory import no_probe
+from bob.store.run_kind import no_probe
 from bob.subject import load_set
 from bob.trace.replay_log import steps
 from report.witnesses import documents

@@ -17,7 +17,8 @@ from bob import settings
 from bob.answer.document import to_json
 from bob.image import images_folder
 from bob.settings import cache_folder
-from bob.store.kept_runs import RunKind, RunState, disk_use, kept_run, remove, runs_in
+from bob.store.kept_runs import RunState, disk_use, kept_run, remove, runs_in
+from bob.store.run_kind import RunKind
 from wording import line_with, text_with
 
 from .stand_in import Bob, Work, result
