@@ -257,17 +257,17 @@ def test_events_of_other_devices_are_ignored() -> None:
         (
             [],
             [NewEntry(NONE, 0, A)],
-            snapshot("log entry 0 at byte 512 (0 + 8, <EntryFlags: 0>) is no completed write of the timeline"),
+            snapshot("log entry 0 at byte 512 (0 + 8, no flags) is no completed write of the timeline"),
         ),
         (
             WRITE,
             [NewEntry(EntryFlags.FUA, 0, A)],
-            snapshot("log entry 0 at byte 512 (0 + 8, <EntryFlags.FUA: 2>) is no completed write of the timeline"),
+            snapshot("log entry 0 at byte 512 (0 + 8, FUA) is no completed write of the timeline"),
         ),
         (
             WRITE,
             [NewEntry(NONE, 0, A), NewEntry(NONE, 0, A)],
-            snapshot("log entry 1 at byte 5120 (0 + 8, <EntryFlags: 0>) is no completed write of the timeline"),
+            snapshot("log entry 1 at byte 5120 (0 + 8, no flags) is no completed write of the timeline"),
         ),
         (WRITE[:2], [], snapshot("timeline line 2: bio W 0 + 8 of a never completed, nor did 0 more")),
         (FLUSH[:2], [], snapshot("timeline line 2: bio FWS 0 + 0 of a never completed, nor did 0 more")),
@@ -313,7 +313,7 @@ def test_events_of_other_devices_are_ignored() -> None:
         (
             WRITE,
             [NewEntry(NONE, 1 << 20, A)],
-            snapshot("log entry 0 at byte 512 (1048576 + 8, <EntryFlags: 0>) is beyond the device's 1048576 sectors"),
+            snapshot("log entry 0 at byte 512 (1048576 + 8, no flags) is beyond the device's 1048576 sectors"),
         ),
     ],
 )
@@ -329,7 +329,7 @@ def test_a_log_out_of_order_is_refused() -> None:
     with pytest.raises(RecordingError) as refused:
         joined([*WRITE, *second], [NewEntry(NONE, 8, B), NewEntry(NONE, 0, A)])
     assert text_with(str(refused.value), 1, 0) == snapshot(
-        "log entry 1 at byte 5120 (0 + 8, <EntryFlags: 0>) was over before log entry 0 at byte 512 (8 + 8, <EntryFlags: 0>) was submitted, yet is logged after it"
+        "log entry 1 at byte 5120 (0 + 8, no flags) was over before log entry 0 at byte 512 (8 + 8, no flags) was submitted, yet is logged after it"
     )
 
 
