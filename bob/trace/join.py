@@ -178,4 +178,5 @@ def _only(marks: Sequence[Mark], text: str) -> Moment:
 
 def _name(entry: LogEntry) -> str:
     """The entry for an error message; sectors of 512 bytes, as in the timeline."""
-    return f"log entry {entry.index} at byte {entry.offset} ({entry.first} + {entry.sectors}, {entry.flags.name or 'no flags'})"
+    flags = entry.flags.name or "no flags"
+    return f"log entry {entry.index} at byte {entry.offset} ({entry.first} + {entry.sectors}, {flags})"

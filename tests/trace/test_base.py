@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 import samples_of_runs as samples
-from bob.cli.trace import trace
+from bob.cli.main import cli
 from bob.crash.device import DeviceModel
 from bob.errors import Exit, MalformedError, RecordingError
 from bob.trace import differences
@@ -157,7 +157,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def bob(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(trace, [str(argument) for argument in arguments])
+    return CliRunner().invoke(cli, ["trace", *map(str, arguments)])
 
 
 def test_show(log: Path) -> None:
