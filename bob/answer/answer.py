@@ -88,7 +88,7 @@ class Way:
 
     @property
     def output(self) -> bytes:
-        """What the program had told before the easiest crash."""
+        """The program's output before the easiest crash."""
         return self.told.encode("latin-1")
 
     @property

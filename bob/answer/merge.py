@@ -35,9 +35,11 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
-    """Return ``parts``, at least one, as one result of ``run``. Where several subjects of one name have a way that
-    breaks a claim, the first one's witness and evidence stand: in a search, the workloads of earlier lots are not
-    longer."""
+    """Return ``parts``, at least one, as one result of ``run``.
+
+    If several subjects of one name break a claim, the first one's witness and evidence stand: a search tries short
+    workloads in its first lots.
+    """
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)

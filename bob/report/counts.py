@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bob.answer.result import Allowed, SubjectResult
-from bob.crash.coverage import States, total
+from bob.crash.coverage import States
 from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
@@ -69,19 +69,6 @@ def _are_all_that_mount(states: States) -> bool:
     """Whether every state of whole writes but those that do not mount was explored, and there are such."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
-
-
-def looked_at(column: SubjectResult) -> States:
-    """What was explored of ``column``.
-
-    A recording that several properties ask about counts once: the sum over the cells would count it in each.
-    """
-    recordings: dict[tuple[str, str], States] = {}
-    for workload in (workload for cell in column.answers for workload in cell.recordings):
-        before = recordings.setdefault((workload.name, workload.finish), workload.states)
-        if workload.states.explored > before.explored:
-            recordings[workload.name, workload.finish] = workload.states
-    return total(list(recordings.values()))
 
 
 def examined(column: SubjectResult) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.report.columns import ShownColumn, grouped
-from bob.report.counts import examined, looked_at, torn_states, whole_states
+from bob.report.counts import examined, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
 from bob.report.matrix import matrix_of
@@ -68,7 +68,6 @@ def to_markdown(columns: Sequence[ShownColumn]) -> str:
         whole_states=whole_states,
         torn_states=torn_states,
         foot=foot,
-        looked_at=looked_at,
         tally=tally,
         witness_command=witness_command,
         means=[HOLDS_MEANS, STATES_MEAN],
@@ -98,7 +97,7 @@ def _render(name: str, escape: Callable[[Any], str], rows: Any, columns: Sequenc
         columns=columns,
         results=results,
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
-        mounted=sum(looked_at(column.configuration).mounted for column in columns),
+        mounted=sum(column.configuration.states.mounted for column in columns),
         bob=__version__,
         plural=plural,
         examined=examined,

@@ -25,7 +25,7 @@ from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
 from bob.observe.observations import TroubleKind
 from bob.report.columns import ShownColumn, grouped
-from bob.report.counts import examined, explored, looked_at
+from bob.report.counts import examined, explored
 from bob.report.documents import results_of
 from bob.report.drawing import svg
 from bob.report.grids import Grid, finishes, grids, listed
@@ -226,7 +226,7 @@ def render(
         families=by_family(listed(column.configuration) for column in columns),
         results=results,
         kernels=list(dict.fromkeys(result.environment.kernel for result in results)),
-        mounted=sum(looked_at(column.column.configuration).mounted for column in shown),
+        mounted=sum(column.column.configuration.states.mounted for column in shown),
         tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
         meanings=meanings(column.configuration for column in columns),
         holds_means=HOLDS_MEANS,
@@ -261,7 +261,7 @@ def laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageC
         command = witness_command(run, witness) if witness else None
         place = anchors.new(column.label, "unmountable")
         on_page = [_grid(grid, known) for grid in grids(found)]
-        explored = looked_at(found).explored
+        explored = found.states.explored
         troubles = []
         for kind, trouble in found.troubles():
             told = witness_command(run, trouble.witness) if trouble.witness else None

@@ -20,7 +20,7 @@ from bob.answer.result import Finding, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observations import TroubleKind
-from bob.report.counts import examined, looked_at, torn_states, whole_states
+from bob.report.counts import examined, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, broken
 from bob.report.nearby import nearby, witness_command
@@ -257,7 +257,7 @@ def foot(result: Result) -> Iterable[tuple[str, str]]:
 
 def _mounted(result: Result) -> str:
     """How many states were explored by how many mounts, where these are fewer."""
-    states = total([looked_at(column) for column in result.subjects])
+    states = total([column.states for column in result.subjects])
     if not 0 < states.mounted < states.explored:
         return ""
     return f"; {plural(states.explored, 'crash state')} by {plural(states.mounted, 'mount')}"

@@ -50,8 +50,10 @@ def spread(
     ):
         parts = _ProgramParts(program, requests, run, models, explores, Path(scratch))
         them.do(parts)
-    run.note(finished=now())
-    return parts.together()
+    run.note(finished=(finished := now()))
+    result = parts.together(finished)
+    run.save_result(to_json(result))
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +130,11 @@ class _ProgramParts:
         self._found[number] = from_json(part.run.result())
         self._run.save_result(to_json(self.together()))
 
-    def together(self) -> Result:
-        """Return the answers so far as one, those of the models beside those of all file systems."""
+    def together(self, finished: str = "") -> Result:
+        """Return the answers so far as one, those of the models beside those of all file systems; ``finished`` is empty
+        if parts are left."""
         parts = [found for _number, found in sorted(self._found.items())]
-        run = replace(parts[0].run, finished=now())
+        run = replace(parts[0].run, finished=finished)
         answers = {one.name: one for one in self._found[self._first].models} if self._first in self._found else {}
         for part in parts[1:] if answers else ():
             for seen in part.models:
