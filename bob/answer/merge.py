@@ -76,7 +76,7 @@ def _by_claim(answers: Iterable[Answer]) -> tuple[Answer, ...]:
 
 def _answer(several: Sequence[Answer]) -> Answer:
     verdict = merged_verdict(answer.verdict for answer in several)
-    shown = next((answer for answer in several if answer.witness), several[0])
+    shown = max(several, key=lambda answer: (answer.witness is not None, bool(answer.ways)))
     reason = next((answer.reason for answer in several if answer.verdict is Verdict.UNKNOWN), None)
     return replace(
         shown,
