@@ -42,11 +42,10 @@ PARTS: Mapping[str, type] = {
 }
 """What the rows of tables of documents are about, but for those that begin with a schema or another tag."""
 BY_HAND = {
+    "ByRecording": "#answers",
     "ConfigurationDocument": "#parts-of-documents",
-    "DeviceModelDocument": "#device_model",
     "JudgeDeclaration": "write-a-probe.md#of-judge",
     "NodeDocument": "#observedjson",
-    "States": "#states",
 }
 """Where types are described that have no table."""
 
