@@ -25,7 +25,7 @@ class DuplexStream(Protocol):
     """A duplex byte stream to a process in the guest."""
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """``length`` bytes; raises GuestLost when the stream ends, or after ``timeout`` seconds."""
+        """Return ``length`` bytes; raise GuestLost when the stream ends, or after ``timeout`` seconds."""
 
     def write(self, data: bytes) -> None:
         """Send all of ``data``."""
@@ -35,14 +35,12 @@ class DuplexStream(Protocol):
 
 
 class AgentBroken(BobError):
-    """The agent itself failed: a mistake of bob's, not of the guest's file system. The message says so."""
+    """The agent itself failed, by a mistake of bob's. The message says so."""
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """In words, why a guest has no answer: it was lost, or its agent failed, or refused what was asked.
-
-    ``when`` the guest was lost, if it is to be said: " while recording".
-    """
+    """Say in words why a guest did not answer: it was lost, its agent failed, or it refused the request. ``when``
+    completes a loss: " while recording"."""
     match failure:
         case AgentBroken():
             return str(failure)
@@ -52,11 +50,8 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """The agent as one file that ``python3`` runs (a zipapp).
-
-    It has the sources and, beside them, what this Python compiled them to, which saves half the agent's start in a
-    guest with the same one; any other Python passes over that.
-    """
+    """Return the agent as one file that ``python3`` runs (a zipapp). It holds the sources and their bytecode of this
+    Python, which saves half the agent's start in a guest with the same one. Any other Python ignores the bytecode."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
@@ -71,11 +66,9 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent that runs in a guest, over one stream. Requests are answered in order, one at a time.
-
-    While it is asked, its guest is ``awake``. In ``real_time`` waiting is not free there: its clock is the world's.
-    ``is_sound`` until it failed, or did not answer: what it refuses, it refuses in good health.
-    """
+    """An agent that runs in a guest, over one stream. It answers requests in order, one at a time. ``awake`` surrounds
+    each request. In ``real_time`` waiting is not free: the guest's clock is the world's. ``is_sound`` turns False when
+    the agent fails or does not answer; a refusal leaves it True."""
 
     def __init__(
         self,
@@ -91,12 +84,9 @@ class Agent:
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
-        """Have the agent ``do`` something; its answer's header and blob.
-
-        Raises UsageError with the machine's own words where it refused (OperationRefusedError where the file system
-        refused an operation), AgentBroken where the agent failed, and
-        whatever the stream raises (GuestLost) when there is no answer within ``timeout`` seconds.
-        """
+        """Return the header and the blob of the agent's answer. Raises UsageError with the machine's own words where it
+        refused, OperationRefusedError where the file system refused an operation, AgentBroken where the agent failed.
+        The stream raises GuestLost without an answer in ``timeout`` seconds."""
         was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))
@@ -113,5 +103,4 @@ class Agent:
         return header, payload
 
     def close(self) -> None:
-        """End the agent."""
         self._stream.close()

@@ -1,4 +1,4 @@
-"""A lost guest: not a command that failed, but a machine that no longer answers."""
+"""A lost guest: a machine that no longer answers, as opposed to a command that failed."""
 
 from __future__ import annotations
 
@@ -20,16 +20,12 @@ HANG = re.compile(
 # What it says where it was made to panic, by who wrote to it, or by who took all of its memory.
 _MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
-STEP = re.compile(r"bob: at (.+)")
-"""Before each step, a recording that is told to narrate prints this on the console."""
+STEP = re.compile(r"bob: at (.+)")  # A narrating recording prints this on the console before each step
 
 
 class LossCause(Enum):
-    """How a guest was lost.
-
-    PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone. DISCONNECTED: its QEMU runs, but
-    the connection ended, or the program at the other end of it.
-    """
+    """How a guest was lost. PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone.
+    DISCONNECTED: its QEMU runs, but the connection or the program at its other end has ended."""
 
     PANICKED = "panicked"
     HUNG = "hung"
@@ -39,8 +35,8 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the last lines of its console, or of a panic the first. ``step`` is the last one that
-    the recording narrated, such as "op 1 begin"; empty where it did not narrate."""
+    """Why a guest was lost, with the last lines of its console, or the first lines of a panic. ``step`` is the last
+    step that the recording narrated, such as "op 1 begin"; empty if it did not narrate."""
 
     cause: LossCause
     console: str
@@ -48,27 +44,27 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """The kernel's line on what is wrong with it, without the time; empty where it says nothing."""
+        """The kernel's line about the fault, without its time; empty if there is none."""
         mark = HANG if self.cause is LossCause.HUNG else PANIC
         line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the kernel itself says that it panicked, and was not made to, or that a task hangs in it."""
+        """Whether the kernel says that it panicked by itself, or that a task hangs in it."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
         return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the console has from the line on in which the kernel says what is wrong, without bob's own lines."""
+        """The console from the kernel's line about the fault on, without bob's own lines."""
         every = [_STAMP.sub("", line).rstrip() for line in self.console.splitlines() if not STEP.search(line)]
         first = next((place for place, line in enumerate(every) if line.strip() == self.said), 0)
         return tuple(line for line in every[first:] if line.strip())
 
 
 class GuestLost(GuestError):
-    """The guest is gone, or may as well be. ``cause`` and ``console`` say what is known."""
+    """The guest is gone, or as good as gone. ``cause`` and ``console`` say more."""
 
     def __init__(self, loss: Loss, message: str) -> None:
         super().__init__(f"the guest {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
@@ -76,17 +72,15 @@ class GuestLost(GuestError):
 
     @property
     def cause(self) -> LossCause:
-        """How it was lost."""
         return self.loss.cause
 
     @property
     def console(self) -> str:
-        """The last lines of its console, or of a panic the first."""
         return self.loss.console
 
 
 class KernelFell(GuestError):
-    """The guest's kernel panicked or hung at what it was asked, twice: a finding about that kernel."""
+    """The guest's kernel panicked or hung at the same request twice: a finding about that kernel."""
 
     exit_code = Exit.DIFFERENT
 

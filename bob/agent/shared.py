@@ -1,7 +1,4 @@
-"""What both ends of the agent know: the documents of a recording, names in a guest, and the kernel's form of a trace.
-
-The host's rooms take it from here; only this room imports :mod:`bob.agent.inside`.
-"""
+"""Names and documents that both ends of the agent know. Only this room imports :mod:`bob.agent.inside`."""
 
 from bob.agent.inside.documents import LayerDocument, Manner, OperationsDocument, ScriptsDocument, SubjectDocument
 from bob.agent.inside.foreign_machine import BOOT

@@ -20,7 +20,7 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside import look
 from bob.agent.inside.devices import EPOCH, without_usage
-from bob.agent.inside.late_server import (
+from bob.agent.inside.late_disk import (
     FLUSH,
     READ,
     REPLY,

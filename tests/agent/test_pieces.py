@@ -25,8 +25,8 @@ from inline_snapshot import snapshot
 import bob.agent.inside
 from bob.agent.client import agent_file
 from bob.agent.inside import scratch
-from bob.agent.inside.block_log import read_log
 from bob.agent.inside.frames import PREFIX, Denial, Reply, encode, serve
+from bob.agent.inside.recorded_disks import read_log
 from bob.agent.inside.ring_buffer import PAGE_BYTES, Pipe, drained
 from bob.agent.inside.scratch import MOST_EMPTY_READS, SectorCounts, counts
 from bob.trace.log import LogReader

@@ -14,8 +14,7 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.pacing import PacedPipe
+from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.programs import ScriptExit
 
 CALLS = 'open("f", O_RDONLY) = 3<R>', 'write(3<R>, "\\x61", 1) = 1', "fsync(3<R>) = 0", 'unlink("\\x66") = 0'
@@ -40,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("os.fsync", lambda fd: told(f"sync {os.fstat(fd).st_nlink} {os.fstat(fd).st_size}"))
     for name in ("sched_setaffinity", "sched_setscheduler"):
         monkeypatch.setattr(f"os.{name}", lambda *_: None)
-    monkeypatch.setattr("bob.agent.inside.ahead.RUNTIME", os.devnull)
+    monkeypatch.setattr("bob.agent.inside.strace_lines.RUNTIME", os.devnull)
     (tmp_path / "root").mkdir()
     return tmp_path / "root"
 
@@ -57,7 +56,7 @@ def paced(root: Path, neighbour: Neighbour | None, text: bytes) -> bytes:
         with suppress(BrokenPipeError), (root.parent / "pipe").open("wb", buffering=0) as pipe:
             for byte in text:
                 pipe.write(bytes([byte]))
-        pacing.wait()
+        pacing.finish()
     return (root.parent / "calls").read_bytes()
 
 
@@ -145,7 +144,7 @@ def test_a_process_that_nobody_traces_is_told(root: Path, monkeypatch: pytest.Mo
     monkeypatch.undo()
     for name in ("sched_setaffinity", "sched_setscheduler"):
         monkeypatch.setattr(f"os.{name}", lambda *_: None)
-    monkeypatch.setattr("bob.agent.inside.ahead.RUNTIME", os.devnull)
+    monkeypatch.setattr("bob.agent.inside.strace_lines.RUNTIME", os.devnull)
     with pytest.raises(Denial) as refused:
         paced(root, None, lines(root).replace(b"1 ", f"{os.getpid()} ".encode()))
     assert str(refused.value) == snapshot("the process that makes the workload wait failed: No such process")

@@ -374,7 +374,7 @@ plain = programs._environment
 programs._environment = lambda: {**plain(), "PYTHONPATH": libraries}
 forks = WarmPython(words[0], list, programs._environment(), 30.0)
 print(forks.pid is not None)
-ended = [programs.run_script(words, seconds, "/", by) for by in (forks, forks, None)]
+ended = [programs.Script([], words, "/", by).wait(seconds) for by in (forks, forks, None)]
 print(processes.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
 forks.end()
 print(processes.has_children())
@@ -431,7 +431,7 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
     assert forks.pid is None and {path.name for path in mine.iterdir()} == before
     assert not programs.SCRATCH
     with pytest.raises(Denial) as refused:
-        programs.run_script([str(tmp_path / "check")], 1.0, "/", forks)
+        programs.Script([], [str(tmp_path / "check")], "/", forks).wait(1.0)
     assert str(refused.value) == snapshot("check cannot be started: No such file or directory")
 
 

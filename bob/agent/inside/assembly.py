@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 
-from bob.agent.inside import mapper
-from bob.agent.inside.devices import PART, Loop, forget_file_systems, run, write_text
+from bob.agent.inside import devices
+from bob.agent.inside.devices import SECTOR, Loop, forget_file_systems, run, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.images import SECTOR
 
-DISK = "DISK"
-"""``DISK0`` stands in a command for the path of the first device below, and so on."""
+DISK = "DISK"  # ``DISK0`` stands in a command for the path of the first device below, and so on
 
 
 class Assembly:
-    """What is mounted of ``disks``, which are paths: the only one itself, or else what ``layers`` make, from the bottom
+    """The device that is mounted: the only one of ``disks`` (paths), or what ``layers`` make of them, from the bottom
     up. ``with`` assembles, and releases."""
 
     def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str]) -> None:
@@ -30,7 +28,7 @@ class Assembly:
         [self.path] = disks
 
     def assemble(self) -> None:
-        """Have the device at ``path``; refuse in the words of the command that failed."""
+        """Make the device at ``path``; refuse in the words of the command that failed."""
         for layer, below in self._steps:
             _run(layer.assemble, below)
             forget_file_systems()
@@ -38,7 +36,7 @@ class Assembly:
                 raise Denial(f"the commands that assemble the disks made no {layer.device}")
 
     def release(self) -> None:
-        """Have the disks alone again: what the layers above them held in memory is gone."""
+        """Leave the disks alone again: what the layers above them held in memory is gone."""
         for layer, below in reversed(self._steps):
             _run(layer.release, below)
 
@@ -62,55 +60,38 @@ def _named(word: str, below: Sequence[str]) -> str:
 
 
 def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Where disks of these ``lengths`` (bytes), laid end to end, begin, and how long they are: (start, length)."""
+    """Return (start, length) of disks of these ``lengths`` (bytes), laid end to end."""
     starts = [sum(lengths[:number]) for number in range(len(lengths))]
     return list(zip(starts, lengths))
 
 
-class LoopDisks:
-    """The disks that are in one ``file``, each a loop device; ``with`` takes them away."""
-
-    def __init__(self, file: str, lengths: Sequence[int]) -> None:
-        self._loops: list[Loop] = []
-        try:
-            for start, length in spans(lengths):
-                self._loops.append(Loop(file, start=start, length=length))
-        except BaseException:
-            self.close()
-            raise
-        self.paths = [loop.path for loop in self._loops]
-
-    def close(self) -> None:
-        for loop in self._loops:
+@contextmanager
+def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
+    """Make the disks in one ``file`` loop devices, for the length of a ``with`` block; yield their paths."""
+    loops: list[Loop] = []
+    try:
+        for start, length in spans(lengths):
+            loops.append(Loop(file, start=start, length=length))
+        yield [loop.path for loop in loops]
+    finally:
+        for loop in loops:
             with suppress(OSError):
                 loop.close()
 
-    def __enter__(self) -> LoopDisks:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class Slices:
-    """The disks that are on one block ``device``, laid end to end: itself, where it is one, or else linear targets of
-    device-mapper; ``with`` takes these away."""
-
-    def __init__(self, device: str, lengths: Sequence[int]) -> None:
-        self._names: list[str] = []
-        self.paths = [device]
-        if len(lengths) == 1:
-            return
-        self.paths = []
+@contextmanager
+def slices(device: str, lengths: Sequence[int]) -> Iterator[list[str]]:
+    """Yield the paths of the disks on one block ``device``, laid end to end: linear targets of device-mapper, for the
+    length of a ``with`` block, or the device itself where it is one disk."""
+    if len(lengths) == 1:
+        yield [device]
+        return
+    with ExitStack() as made:
+        paths = []
         for number, (start, length) in enumerate(spans(lengths)):
-            minor = mapper.create(f"{PART}-{number}", length // SECTOR, "linear", f"{device} {start // SECTOR}")
-            self._names.append(f"{PART}-{number}")
-            self.paths.append(f"/dev/dm-{minor}")
+            name = f"{devices.PART}-{number}"
+            minor = devices.make_mapped(name, length // SECTOR, "linear", f"{device} {start // SECTOR}")
+            made.callback(devices.remove_mapped, name)
             write_text(f"/sys/block/dm-{minor}/queue/write_cache", "write through")
-
-    def __enter__(self) -> Slices:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for name in self._names:
-            mapper.remove(name)
+            paths.append(f"/dev/dm-{minor}")
+        yield paths

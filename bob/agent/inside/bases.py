@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from bob.agent.inside import medium
-from bob.agent.inside.assembly import Assembly, LoopDisks
-from bob.agent.inside.devices import BASE_EPOCH, run
+from bob.agent.inside.assembly import Assembly, loop_disks
+from bob.agent.inside.devices import BASE_EPOCH, opened, run, with_device
 from bob.agent.inside.documents import subject_from
 from bob.agent.inside.frames import Reply
 from bob.agent.inside.images import pack
@@ -19,8 +19,7 @@ from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.programs import run_setup
 from bob.agent.inside.recorder import CLOCK_FILE, narrator, set_clock
 
-FILLED_IN = 65536
-"""A device is filled by a multiple of so many bytes: whole blocks of every file system."""
+FILLED_IN = 65536  # a device is filled in multiples of so many bytes: whole blocks of every file system
 
 
 def make_base(
@@ -34,27 +33,29 @@ def make_base(
     fill: str = "",
     narrates: bool = False,
 ) -> Reply:
-    """Disks of these lengths (bytes) full of ``cell``, what the ``subject`` makes of them, mkfs, the initial tree made
-    durable, unmounted. Where ``setup_seconds`` is not 0, the setup of the program that was put here is run, for so long
-    at most. The file ``fill``, where one is named, takes all the room that is left. ``narrates`` as in
-    :class:`bob.agent.inside.documents.Manner`.
+    """Make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the initial tree
+    durable.
 
-    Replies with what mkfs printed, the effective mount options, how many bytes that file has taken and, as blob, the
-    image as its differences from disks full of ``cell``.
+    Unless ``setup_seconds`` is 0, the program's setup runs too, for so long at most. The file ``fill``, where named,
+    takes all the room that is left. ``narrates`` is as in :class:`bob.agent.inside.documents.Manner`.
+
+    The reply has mkfs's output, the effective mount options and the bytes that ``fill`` took. The blob is the image, as
+    differences from disks full of ``cell``.
     """
     made = subject_from(subject)
     clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
-    with LoopDisks(device.work_path, disks) as parts, Assembly(made.layers, parts.paths) as whole:
+    with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts) as whole:
         set_clock(BASE_EPOCH)
         narrate = narrator(narrates)
         narrate("mkfs")
-        printed = run(*[whole.path if word == "DEVICE" else word for word in made.mkfs])
+        printed = run(*with_device(made.mkfs, whole.path))
         narrate("mount")
         mount_or_refuse(whole.path, made.driver, made.options)
         effective = effective_options()
         if not setup_seconds:  # a program would see it
-            os.close(os.open(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY, 0o600))
+            with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
+                pass
         with Operations(ROOT) as performer:
             perform_all(performer, setup, blob, narrate)
             filled = take_all(performer, fill) if fill else 0
@@ -76,10 +77,8 @@ def make_base(
 
 
 def take_all(performer: Operations, path: str) -> int:
-    """Give the new file ``path`` all the room there is, a multiple of :data:`FILLED_IN`; how many bytes that are.
-
-    It is tried: what statvfs(2) tells counts room that a file cannot have, or leaves out some that root can.
-    """
+    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN`; return its bytes. It tries:
+    statvfs(2) counts room that a file cannot have, or leaves out some that root can have."""
     performer.do_create(path)
     room = os.statvfs(ROOT)
     taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()
@@ -96,17 +95,16 @@ def take_all(performer: Operations, path: str) -> int:
 
 
 def put_base(base: str, disks: list[int], cell: str, blob: bytes) -> Reply:
-    """Take a base image that was made in another guest."""
+    """Take a base image that another guest made."""
     medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), blob)
     return {}, b""
 
 
 def has_base(base: str, blob: bytes) -> Reply:
-    """Whether the base image is in this guest."""
+    """Say whether the base image is in this guest."""
     return {"has": base in medium.bases}, b""
 
 
 def drop_base(base: str, blob: bytes) -> Reply:
-    """Forget a base image."""
     medium.forget(base)
     return {}, b""

@@ -1,5 +1,4 @@
-"""What a script may take of its guest: so many processes, so much output, so much that its calls write, the memory that
-there is."""
+"""Bounds of a script in its guest: processes, output, bytes that its calls write, memory."""
 
 from __future__ import annotations
 
@@ -7,32 +6,29 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from bob.agent.inside.devices import read_text, write_text
+from bob.agent.inside.devices import read_text, stat_of, write_text
 from bob.agent.inside.mounts import libc
 from bob.agent.inside.processes import Drain, descendants, parents
 
-MOST_TASKS = 500
-"""So many processes and threads a script may have at once."""
-MOST_WRITTEN = 4 * 1024 * 1024
-"""So much a workload may write to its standard output, and to its standard error (bytes)."""
+MOST_TASKS = 500  # processes and threads of one script
+MOST_WRITTEN = 4 * 1024 * 1024  # a workload's standard output, and its standard error (bytes each)
 MOST_CALLS = 256 * 1024 * 1024
-"""So much strace may write down of a workload (bytes): four for each that a call writes, and some 100 for the call. It
-is in the guest's memory three times, and in the host's for each pace."""
+"""strace's output on a workload (bytes): four for each byte that a call writes, and some 100 for the call. The guest
+has it in memory three times, and the host once for each pace."""
 
-IN_MEMORY = "/tmp", "/dev/shm"
-"""The folders for temporary files that are file systems in memory."""
+IN_MEMORY = "/tmp", "/dev/shm"  # folders for temporary files that are file systems in memory
 MOST_OF_MEMORY = "25%"
-"""The share of the guest's memory that each of them may take, and what a program writes in its world. A program that
-fills one is told that it is full. Else the guest would have no memory left, and no process to kill that has it."""
+"""The share of the guest's memory for each of them, and for what a program writes in its world. A program that fills
+one learns that it is full. Else the guest would have no memory left, and no process to kill that holds it."""
 _MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"
-"""What /proc/PID/oom_score_adj says of the agent, and of a script: of which the kernel kills first."""
+"""/proc/PID/oom_score_adj of the agent, and of a script: the kernel kills the script first."""
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Have the kernel kill others before the agent, where memory is short; and before those that it runs under, sshd
-    above all, but ``modestly``."""
+    """Have the kernel kill other processes before the agent where memory is short, and unless ``modestly`` before the
+    agent's ancestors, such as sshd."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -42,27 +38,27 @@ def spare_agent(*, modestly: bool) -> None:
 
 
 def bound_scratch() -> None:
-    """Have the folders for temporary files take no more than :data:`MOST_OF_MEMORY`."""
+    """Limit the folders for temporary files to :data:`MOST_OF_MEMORY`."""
     for folder in IN_MEMORY:
         libc.mount(b"none", folder.encode(), b"tmpfs", _MS_REMOUNT, f"size={MOST_OF_MEMORY}".encode())
 
 
 def do_not_spare(pid: int) -> None:
-    """Have the kernel kill the process ``pid``, and what it starts, before the agent, where memory is short."""
+    """Have the kernel kill the process ``pid``, and what it starts, before the agent."""
     with suppress(OSError):
         write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
 
 class ScriptBounds:
-    """The bounds of a script that is about to be started, ``but`` those processes that are there already. What strace
-    writes down of it goes to the file ``calls``, if it is traced."""
+    """The bounds of a script that is about to start. Processes ``but`` are there already; strace writes to ``calls``,
+    if it traces the script."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
-        """What the script did that is too much, in words that follow its name; empty where it did not."""
+        """Say which bound the script broke, in words that follow its name; empty if none."""
         if any(drain.is_full for drain in drains):
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output; what it writes there is what it tells"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
@@ -73,7 +69,7 @@ class ScriptBounds:
         return ""
 
     def memory(self) -> str:
-        """That the guest ran out of memory meanwhile, in words; empty where it did not."""
+        """Say that the guest ran out of memory meanwhile; empty if it did not."""
         if _killed_for_memory() == self._killed:
             return ""
         return f"the guest ran out of memory, of which it has {_memory()}"
@@ -81,7 +77,7 @@ class ScriptBounds:
 
 @contextmanager
 def first_of_all() -> Iterator[None]:
-    """Has this thread run before all others: else processes that start processes are quicker than who kills them."""
+    """Run this thread before all others: else processes that start processes outrun the one that kills them."""
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     try:
@@ -98,8 +94,7 @@ def _size(path: str) -> int:
 
 
 def _all_tasks() -> int:
-    """How many processes and threads there are; 0 where that is not known. To look through all of /proc for them takes
-    too long to do it again and again."""
+    """Return the number of processes and threads; 0 if unknown. A walk through /proc takes too long to be repeated."""
     with suppress(OSError, ValueError, IndexError):
         return int(read_text("/proc/loadavg").split()[3].partition("/")[2])
     return 0
@@ -110,12 +105,12 @@ def _tasks_of_ours(others: set[int]) -> int:
     for pid in descendants(os.getpid()):
         if pid not in others:
             with suppress(OSError, ValueError, IndexError):
-                count += int(read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[17])  # num_threads in proc(5)
+                count += int(stat_of(pid)[17])  # num_threads in proc(5)
     return count
 
 
 def _killed_for_memory() -> int:
-    """How many processes the kernel has killed since it had no memory left."""
+    """Return how many processes the kernel has killed for lack of memory."""
     with suppress(OSError, ValueError):
         for line in read_text("/proc/vmstat").splitlines():
             if line.startswith("oom_kill "):

@@ -1,7 +1,7 @@
-"""Builds trees that no disk was read for: states that a model allows, in memory, for the checker of a program to see.
+"""Builds states that a model allows, in memory, for the checker of a program to see.
 
-A tree is a list of entries, parents before what is in them. The contents of files are chunks, by number; the guest
-keeps those that it was sent, since the states of one program have nearly all of their contents in common.
+A tree is a list of entries, parents first. Contents of files are numbered chunks. The guest keeps the chunks that it
+was sent, since the states of one program share nearly all of them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from typing import Any, Optional
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.mounts import ROOT, mount_or_refuse
-from bob.agent.inside.programs import run_check, run_spoiler
+from bob.agent.inside.programs import run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
-EMPTIED = "emptied"
-"""In place of the name of a script that spoils a tree: all that is in it is removed."""
+EMPTIED = "emptied"  # stands for a script that spoils a tree: all that is in it is removed
 TMPFS = "mode=755,size=100%"
 
-chunks: list[bytes] = []
-"""What was sent, by number."""
-CheckerReply = tuple[Optional[int], str]
-"""The exit code of a checker (None: it did not end in time), and what it printed."""
+chunks: list[bytes] = []  # the chunks that were sent, by number
+CheckerReply = tuple[Optional[int], str]  # the exit code of a checker (None: it did not end in time), and its output
 
 
 def forget_chunks(blob: bytes) -> Reply:
-    """Forget what was sent: another program comes, or there is too much of it."""
+    """Forget the chunks: another program comes, or they take too much room."""
     del blob, chunks[:]
     return {}, b""
 
@@ -40,13 +37,14 @@ def check_built(
     lengths: list[int],
     blob: bytes,
 ) -> Reply:
-    """What the checker of the program says of each of ``trees``, with what was ``told`` before (a byte a character):
-    ``answers`` has pairs of exit code and what was printed.
+    """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character).
 
     An entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, extended attributes as pairs of name
     and chunk number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers``
-    are as in :func:`bob.agent.inside.observer.check_program`. ``without`` in the reply has the extended attributes that
-    the guest's file system in memory does not take.
+    are as in :func:`bob.agent.inside.observer.check_program`.
+
+    The reply has ``answers``, pairs of exit code and output, and ``without``, the extended attributes that the guest's
+    file system in memory refuses.
     """
     position = 0
     for length in lengths:
@@ -66,13 +64,13 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Have the checker look at what is mounted, after a crash before which ``told`` was told. Before that, a script of
-    the program, or bob (:data:`EMPTIED`), spoils the tree where there is a ``spoiler``."""
+    """Run the checker on what is mounted, after a crash before which the program's output was ``told``. First a script
+    of the program, or bob (:data:`EMPTIED`), spoils the tree, if there is a ``spoiler``."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"the tree cannot be emptied: {fault}")
     elif spoiler:
-        run_spoiler(spoiler, seconds)
+        run_or_refuse(spoiler, seconds)
     ended = run_check(told, seconds)
     return ended.code, ended.words
 

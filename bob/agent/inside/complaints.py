@@ -1,6 +1,6 @@
-"""What is wrong with a crash state though it mounts: what the kernel says, a checker, a tree that cannot be removed.
+"""Faults of a crash state that mounts: warnings of the kernel, of a checker, a tree that cannot be removed.
 
-None of it is a part of an outcome. How much the kernel says depends on how fast it is asked, so its words belong to the
+They are not part of an outcome. How much the kernel says depends on how fast it is asked, so its words belong to the
 mounted state alone: each complaint has a number, and its words travel once.
 """
 
@@ -9,33 +9,29 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Any
 
-from bob.agent.inside.devices import plain_environment, write_text
+from bob.agent.inside.devices import run_anyhow, write_text
 
-CUT = "[ cut here ]"
-"""The line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)."""
-WARNED = "WARNING: "
-"""So begins the next one (__warn in kernel/panic.c)."""
+CUT = "[ cut here ]"  # the line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)
+WARNED = "WARNING: "  # the next line begins so (__warn in kernel/panic.c)
 SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")
-"""How often the kernel did not say something (lib/ratelimit.c): of what it did say there is a line."""
+"""The kernel counts lines that it left out (lib/ratelimit.c); it has printed one of them."""
 OF_THE_MACHINE = re.compile(
     r"hrtimer: interrupt took |clocksource: |perf: interrupt took too long|sched: (RT throttling|DL replenish)|rcu: "
     r"|watchdog: |workqueue: .* hogged CPU|INFO: task .* blocked for more than"
 )
-"""So begins what the kernel says of a guest that is slow, as emulated ones are; no file system says it."""
+"""The kernel says so of a slow guest, as emulated ones are. No file system says it."""
 CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"
-"""What is warned of once only is warned of again after 1 is written to this (kernel/panic.c)."""
+"""After 1 is written here the kernel repeats the warnings that it gives only once (kernel/panic.c)."""
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 MOST_LINES = 4
 
 
 class Complaints:
-    """Numbers what the kernel says of states, from 1 on; ``new`` are (kind, words) that the host was not told of yet.
-
-    What matches one of the ``expected`` regular expressions is none. Complaints that differ in numbers only are one.
-    """
+    """Numbers the kernel's complaints about states, from 1 on. ``new`` has (kind, words) that the host does not know
+    yet. Lines that match an ``expected`` regular expression do not count. Complaints that differ only in numbers are
+    one."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -44,25 +40,19 @@ class Complaints:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def unexpected(self, lines: list[str]) -> list[str]:
-        """Those of these lines of the kernel's log that are not normal for a disk after a crash."""
-        lines = [
-            self._device_name.sub("loop", line)
-            for line in lines
-            if CUT not in line and not SUPPRESSED.search(line) and not OF_THE_MACHINE.match(line)
-        ]
-        return [line for line in lines if not any(pattern.search(line) for pattern in self._expected)]
+        """Return the lines of the kernel's log that are not normal for a disk after a crash."""
+        said = [line for line in lines if not (CUT in line or SUPPRESSED.search(line) or OF_THE_MACHINE.match(line))]
+        said = [self._device_name.sub("loop", line) for line in said]
+        return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """The number of what was said while a state was mounted or refused; 0 if there is nothing to complain of.
-
-        Of a state that was refused only warnings of the kernel's code count: a refusal is a finding of its own.
-        """
+        """Return the number of the complaint about a state that was mounted or refused; 0 if there is none. About a
+        refused state only warnings of the kernel's own code count: a refusal is a finding of its own."""
         said = self.unexpected(lines)
-        if not mounted and not any(line.startswith(WARNED) for line in said):
+        has_warned = any(line.startswith(WARNED) for line in said)
+        if not (has_warned or (mounted and (said or read_only))):
             return 0
-        if not said and not read_only:
-            return 0
-        if any(line.startswith(WARNED) for line in said):
+        if has_warned:
             with suppress(OSError):
                 write_text(CLEAR_WARN_ONCE, "1")
         kind = READ_ONLY if read_only else KERNEL_MESSAGE
@@ -76,17 +66,12 @@ class Complaints:
 
 
 def run_checker(command: list[str], device: str) -> tuple[int, str]:
-    """Run a checker on ``device``; its exit code, and the first lines of what it printed."""
-    words = [device if word == "DEVICE" else word for word in command]
+    """Run a checker on ``device``; return its exit code, and the first lines of its output."""
     printed = os.memfd_create("checker")
     try:
-        actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
-        actions += [(os.POSIX_SPAWN_DUP2, printed, fd) for fd in (1, 2)]
-        child = os.posix_spawnp(words[0], words, plain_environment(), file_actions=actions)
-        _child, status = os.waitpid(child, 0)
+        code = run_anyhow(command, device, printed)
         text = os.pread(printed, 65536, 0).decode(errors="replace")
     finally:
         os.close(printed)
-    code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
     lines = [line.strip() for line in text.replace(device, "the device").splitlines()]
     return code, "; ".join([line for line in lines if line][:MOST_LINES])

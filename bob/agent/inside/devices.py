@@ -1,4 +1,4 @@
-"""Loop devices and device-mapper, by system call where one is needed for every crash state."""
+"""Loop devices and device-mapper, by system call where each crash state needs one."""
 
 from __future__ import annotations
 
@@ -8,36 +8,28 @@ import re
 import struct
 import subprocess
 import time
-from contextlib import suppress
-from typing import ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
 
-from bob.agent.inside import mapper
 from bob.agent.inside.frames import Denial
 
-WORK = "/tmp/bob"
-"""Where the agent keeps everything: a tmpfs of its own."""
-TARGET = "bob-recorded"
-"""The device-mapper devices of a recording have this name, with the number of the disk behind it."""
-SCRATCH = "bob-scratch"
-"""The name of that of crash states, where they are on one (ram_disk.py)."""
-PART = "bob-part"
-"""Those of several disks on it have this name, with the number of the disk behind it (assembly.py)."""
-STACK = "bob-stack"
-"""What layers make by device-mapper has a name that begins so, or else nothing clears it away after a failure."""
+WORK = "/tmp/bob"  # the agent's only folder: a tmpfs of its own
+TARGET = "bob-recorded"  # the device-mapper devices of a recording: this name, and the number of the disk
+SCRATCH = "bob-scratch"  # the device of crash states, where it is a device-mapper one (ram_disk.py)
+PART = "bob-part"  # several disks on it: this name, and the number of the disk (assembly.py)
+STACK = "bob-stack"  # layers made by device-mapper must have names that begin so, or a failure leaves them behind
 LOG_WRITER = "log-write"
 """The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
-IDLE = "S"
-"""The state of a thread that waits for something to do (proc_pid_stat(5))."""
-LOGGED_SECONDS = 120
-"""How long the target may take to log what was written."""
+IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
+LOGGED_SECONDS = 120  # the target has so long to log all writes
 EPOCH = 1_700_000_000
-"""What the guest's wall clock says when a recording starts (seconds), so that time stamps are the same in each."""
+"""The guest's wall clock when a recording starts (seconds), so that time stamps are the same in each."""
 BASE_EPOCH = EPOCH - 12 * 3600
-"""And what it says when a base image is made: long before, so that each time stamp tells which of the two set it, but
-less than the day after which a read sets a new one (relatime_need_update in fs/inode.c)."""
+"""The wall clock when a base image is made. It is long before, so that a time stamp tells which of the two set it. A
+day or more would make reads set new time stamps (relatime_need_update in fs/inode.c)."""
 
-SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8
-"""The fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
+SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
 SECTOR = 512
 LOOP_CTL_GET_FREE = 0x4C82
@@ -45,40 +37,52 @@ LOOP_CONFIGURE = 0x4C0A
 LOOP_CLR_FD = 0x4C01
 BTRFS_IOC_FORGET_DEV = 0x50009405
 
+# Device-mapper (include/uapi/linux/dm-ioctl.h): to start dmsetup under emulation takes longer than the kernel's work.
+CONTROL = "/dev/mapper/control"
+HEADER = struct.Struct("=3I2IIiIIIQ128s129s7s")
+"""struct dm_ioctl: version, data_size, data_start, target_count, open_count, flags, event_nr, padding, dev, name, uuid
+and seven unused bytes."""
+TARGET_SPEC = struct.Struct("=QQiI16s")
+"""struct dm_target_spec, before the target's parameters: sector_start, length, status, next, target_type"""
+VERSION = (4, 0, 0)
+COMMAND = 0xC138FD00  # _IOWR(DM_IOCTL, 0, struct dm_ioctl); add the number of a command
+DEV_CREATE, DEV_REMOVE, DEV_SUSPEND, TABLE_LOAD = 3, 4, 6, 9
 
-class Descriptor:
-    """A file descriptor that ``with`` closes."""
 
-    def __init__(self, path: str, flags: int) -> None:
-        self.fd = os.open(path, flags)
+@contextmanager
+def opened(path: str, flags: int = os.O_RDWR, mode: int = 0o600) -> Iterator[int]:
+    """Yield a file descriptor of ``path``, and close it."""
+    fd = os.open(path, flags, mode)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
-    def __enter__(self) -> Descriptor:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        os.close(self.fd)
+def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001) -> bool:
+    """Wait until ``is_so``, for so many ``seconds`` at most, asking after each ``pause``; return whether it is."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(pause)
+    return True
 
 
 class Loop:
-    """A loop device over ``path``, or over ``length`` bytes of it from byte ``start`` on; ``with`` detaches it.
+    """A loop device over ``path``, or over ``length`` bytes of it from byte ``start`` on; ``with`` detaches it. A
+    ``volatile`` one has a write cache: file systems send it flushes."""
 
-    ``volatile`` says whether it has a write cache, that is, whether file systems send it flushes.
-    """
-
-    attached: ClassVar[list[Loop]] = []
-    """All there are, for who clears away after a failure."""
+    attached: ClassVar[list[Loop]] = []  # all there are, to be cleared after a failure
 
     def __init__(self, path: str, *, volatile: bool = True, start: int = 0, length: int = 0) -> None:
         self.name = f"loop{_free_loop()}"
         self.path = f"/dev/{self.name}"
         self.fd = os.open(self.path, os.O_RDWR)
         self.attached.append(self)
-        backing = os.open(path, os.O_RDWR)
-        try:
+        with opened(path) as backing:
             info = struct.pack("24xQQ", start, length)  # lo_offset and lo_sizelimit of struct loop_info64
             fcntl.ioctl(self.fd, LOOP_CONFIGURE, struct.pack("II232s64s", backing, SECTOR, info, b""))
-        finally:
-            os.close(backing)
         self.device = os.fstat(self.fd).st_rdev
         queue = f"/sys/block/{self.name}/queue"
         write_text(f"{queue}/scheduler", "none")
@@ -87,7 +91,7 @@ class Loop:
         forget_file_systems()
 
     def release_holder(self) -> None:
-        """Close bob's own descriptor, so that the last close of the device is the last unmount."""
+        """Close bob's own descriptor, so that the last unmount closes the device."""
         os.close(self.fd)
         self.fd = -1
 
@@ -108,50 +112,73 @@ class Loop:
 
 
 def _free_loop() -> int:
-    control = os.open("/dev/loop-control", os.O_RDWR)
-    try:
+    with opened("/dev/loop-control") as control:
         return fcntl.ioctl(control, LOOP_CTL_GET_FREE)
-    finally:
-        os.close(control)
 
 
 def forget_file_systems() -> None:
-    """Have btrfs forget devices it has seen: it refuses an older state of a file system that it knows elsewhere."""
-    with suppress(OSError):  # no btrfs, or not loaded yet: nothing to forget
-        control = os.open("/dev/btrfs-control", os.O_RDWR)
+    """Make btrfs forget the devices it has seen: it refuses an older state of a file system that it knows elsewhere."""
+    with suppress(OSError), opened("/dev/btrfs-control") as control:  # no btrfs, or not loaded yet: nothing to forget
+        fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
+
+
+def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
+    """Make the device ``name``, one target over all of its sectors; return its minor number. It is /dev/dm-MINOR."""
+    try:
+        minor = _command(DEV_CREATE, name)
         try:
-            fcntl.ioctl(control, BTRFS_IOC_FORGET_DEV, bytearray(4096))
-        finally:
-            os.close(control)
+            table = TARGET_SPEC.pack(0, sectors, 0, 0, target.encode()) + parameters.encode() + b"\0"
+            _command(TABLE_LOAD, name, table + bytes(-len(table) % 8), targets=1)
+            _command(DEV_SUSPEND, name)  # without the flag to suspend it, this resumes it
+        except OSError:
+            with suppress(OSError):
+                _command(DEV_REMOVE, name)
+            raise
+    except OSError as error:
+        raise Denial(f"device-mapper cannot make a device with the target {target}: {error.strerror}") from error
+    return minor
+
+
+def remove_mapped(name: str) -> None:
+    """Remove the device ``name``; its target writes what it has to write."""
+    try:
+        _command(DEV_REMOVE, name)
+    except OSError as error:
+        raise Denial(f"device-mapper cannot take the device {name} away: {error.strerror}") from error
+
+
+def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:
+    """Send a command about the device ``name``; return the device's minor number."""
+    size = HEADER.size + len(data)
+    header = HEADER.pack(*VERSION, size, HEADER.size, targets, 0, 0, 0, 0, 0, name.encode(), b"", b"")
+    buffer = bytearray(header + data)
+    with opened(CONTROL) as control:
+        fcntl.ioctl(control, COMMAND + number, buffer)
+    number_of_device: int = HEADER.unpack_from(buffer)[10]
+    return number_of_device & 0xFF | number_of_device >> 12 & 0xFFF00  # new_decode_dev, include/linux/kdev_t.h
 
 
 def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
-    """Make a dm-log-writes device, of disk ``number``, over the devices ``data`` and ``log``; its name in /dev and
-    /sys/block."""
-    minor = mapper.create(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
+    """Make a dm-log-writes device for disk ``number`` over the devices ``data`` and ``log``; return its kernel name."""
+    minor = make_mapped(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
     return f"dm-{minor}"
 
 
 def remove_log_writes(disks: int) -> None:
-    """Take the devices of a recording, of so many ``disks``, away: their logs are complete then, and in order.
-
-    What was never flushed the target puts, as it is removed, before what is still to be logged, not behind it
-    (list_splice_init in log_writes_dtr). So first all of that is logged: the target's thread sleeps, interruptibly,
-    only while there is nothing to be logged (log_writes_kthread in drivers/md/dm-log-writes.c).
-    """
-    deadline = time.monotonic() + LOGGED_SECONDS
-    for process in _kernel_threads(LOG_WRITER, disks):
-        while read_text(f"/proc/{process}/stat").rpartition(")")[2].split()[0] != IDLE:
-            if time.monotonic() > deadline:
-                raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")
-            time.sleep(0.001)
+    """Remove the devices of a recording: then their logs are complete, and in order. A target that is removed puts
+    writes that were never flushed before what it still has to log (list_splice_init in log_writes_dtr). So wait until
+    all is logged: only then the target's thread sleeps interruptibly (log_writes_kthread in
+    drivers/md/dm-log-writes.c)."""
+    writers = _kernel_threads(LOG_WRITER, disks)
+    if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
+        raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")
     for number in range(disks):
-        mapper.remove(f"{TARGET}-{number}")
+        remove_mapped(f"{TARGET}-{number}")
 
 
 def _kernel_threads(name: str, count: int) -> list[int]:
-    """The process ids of the ``count`` youngest threads of the kernel that have this name."""
+    """Return the process ids of the ``count`` youngest kernel threads of this name."""
     found: list[int] = []
     for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
         with suppress(OSError):  # it has ended since
@@ -163,7 +190,7 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _mapped() -> dict[str, bool]:
-    """The names of the agent's device-mapper devices, and whether another one is on them."""
+    """Map the names of the agent's device-mapper devices to whether another one is on them."""
     found = {}
     for device in os.listdir("/sys/block"):
         if device.startswith("dm-"):
@@ -174,8 +201,7 @@ def _mapped() -> dict[str, bool]:
 
 
 def clear_devices() -> None:
-    """Take away what layers made, the devices of a recording, those of crash states and every loop device over the
-    agent's files; raises what stays."""
+    """Remove what layers made, and all devices of recordings and crash states; raise what stays."""
     while mapped := _mapped():  # those on top first
         for name in [name for name, is_held in mapped.items() if not is_held] or list(mapped):
             run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
@@ -185,11 +211,8 @@ def clear_devices() -> None:
     for name in os.listdir("/sys/block"):  # those of an agent before this one
         with suppress(FileNotFoundError):  # not a loop device, or none that is attached
             if read_text(f"/sys/block/{name}/loop/backing_file").startswith(WORK + "/"):
-                fd = os.open(f"/dev/{name}", os.O_RDWR)
-                try:
+                with opened(f"/dev/{name}") as fd:
                     fcntl.ioctl(fd, LOOP_CLR_FD)
-                finally:
-                    os.close(fd)
 
 
 def write_text(path: str, text: str) -> None:
@@ -202,8 +225,13 @@ def read_text(path: str) -> str:
         return file.read()
 
 
+def stat_of(pid: int) -> list[str]:
+    """Return the fields of proc(5)'s ``stat`` from the third, the state, on. Raises OSError if the process is gone."""
+    return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+
+
 def run(*command: str) -> str:
-    """Run a program to its end; what it printed. Its failure is a refusal that quotes it."""
+    """Run a program to its end and return its output. A failure is a refusal that quotes it."""
     environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
@@ -216,21 +244,27 @@ def run(*command: str) -> str:
 
 
 def without_usage(printed: str) -> str:
-    """What a program says of a mistake, without the list of all its options that many print below it."""
+    """Return a program's error message without the list of options that many programs print below it."""
     before = re.split(r"^\s*usage:", printed, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0].strip()
     return before or printed
 
 
-def run_anyhow(command: list[str], device: str) -> None:
-    """Run a file system's own program on ``device``; its exit code says what it found, which the mount shows anyway.
+def with_device(command: list[str], device: str) -> list[str]:
+    """Return the words of a file system's command, with ``device`` in place of the word DEVICE."""
+    return [device if word == "DEVICE" else word for word in command]
 
-    Not by subprocess, which takes longer for it than many a repair.
-    """
-    words = [device if word == "DEVICE" else word for word in command]
-    silent = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
-    os.waitpid(os.posix_spawnp(words[0], words, plain_environment(), file_actions=silent), 0)
+
+def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
+    """Run a file system's own program on ``device``, with its output in the file ``output``, if given; return its exit
+    code (negative: the signal). subprocess would take longer than many a repair."""
+    words = with_device(command, device)
+    files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
+    if output is not None:
+        files[1:] = [(os.POSIX_SPAWN_DUP2, output, fd) for fd in (1, 2)]
+    _pid, status = os.waitpid(os.posix_spawnp(words[0], words, plain_environment(), file_actions=files), 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def plain_environment() -> dict[str, str]:
-    """The agent's environment, but in no language: to load one takes e2fsck a tenth of its time."""
+    """Return the agent's environment in the C locale: to load another takes e2fsck a tenth of its time."""
     return {**os.environ, "LC_ALL": "C"}

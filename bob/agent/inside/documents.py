@@ -1,4 +1,4 @@
-"""What the host tells of a recording: what is crashed, what is done to it, and how that is recorded.
+"""The host's description of a recording: the subject, the work, and how to record it.
 
 Both ends have these types, so neither names a field that the other lacks. They travel as arrays.
 """
@@ -12,8 +12,8 @@ TIMELINE_KIB = 8 * 1024
 
 
 class LayerDocument(NamedTuple):
-    """What the devices below become: the commands that ``assemble`` and ``release`` them, lists of words, and the path
-    of the ``device`` that there is in between. ``DISK0`` stands for the path of the first device, and so on."""
+    """A layer over the devices below: commands that ``assemble`` and ``release`` it (lists of words), and the path of
+    the ``device`` that exists in between. ``DISK0`` stands for the path of the first device, and so on."""
 
     assemble: list[list[str]]
     release: list[list[str]]
@@ -21,12 +21,10 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """What is crashed, but for its disks, which its base image says: what is made of them, and the file system on that.
-
-    Commands are lists of words, ``DEVICE`` among them. The fields mean what those of
-    :class:`bob.subject.file_system.FileSystem` do; ``mkfs`` and ``options`` (of the mount) have the user's in them.
-    The ``layers`` are from the bottom up. Without any there is one disk.
-    """
+    """What is crashed, except for its disks, which the base image has: the layers, and the file system on them.
+    Commands are lists of words, with ``DEVICE`` among them. The fields are those of
+    :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and ``options`` (of the mount) include the user's. ``layers``
+    are from the bottom up; without any there is one disk."""
 
     driver: str
     options: str
@@ -44,9 +42,8 @@ class SubjectDocument(NamedTuple):
 
 
 class OperationsDocument(NamedTuple):
-    """Operations to be performed, and the ``finish``, as bob/record/encode.py makes them; the blob has their data. A
-    ``natural`` finish waits until the disks are quiet; ``phase`` is in seconds. ``paths`` are those that stat is asked
-    about, before and after."""
+    """Operations and the ``finish``, as bob/record/encode.py makes them; the blob has their data. A ``natural`` finish
+    waits until the disks are quiet; ``phase`` is in seconds. stat is asked about ``paths`` before and after."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -56,8 +53,8 @@ class OperationsDocument(NamedTuple):
 
 
 class ScriptsDocument(NamedTuple):
-    """The workload of a program to be run, for ``seconds`` at most. ``stores``, ``stacks`` and ``delay`` are as for
-    :func:`bob.agent.inside.programs.run_workload`; where there is a delay, it may have a ``neighbour``."""
+    """The workload of a program, for ``seconds`` at most. ``stores``, ``stacks`` and ``delay`` are those of
+    :func:`bob.agent.inside.programs.run_workload`; with a delay there may be a ``neighbour``."""
 
     seconds: float
     stores: bool = False
@@ -67,9 +64,9 @@ class ScriptsDocument(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How something is recorded: when the disks complete writes (``completion``, a value of Completion), after how many
-    seconds of waiting for quiet disks it is refused (``deadline``), whether the clock is ``virtual``, and whether each
-    step is printed on the console before it is taken (``narrates``)."""
+    """How to record: when disks complete writes (``completion``, a value of Completion), and for how many seconds to
+    wait for quiet disks (``deadline``). ``virtual`` is the clock; with ``narrates`` the console shows each step before
+    it is taken."""
 
     completion: str
     deadline: float
@@ -80,6 +77,6 @@ class Manner(NamedTuple):
 
 
 def subject_from(fields: list[Any]) -> SubjectDocument:
-    """Return the subject that has travelled."""
+    """Return the subject from its array."""
     subject = SubjectDocument(*fields)
     return subject._replace(layers=[LayerDocument(*layer) for layer in subject.layers])

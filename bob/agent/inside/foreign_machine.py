@@ -1,7 +1,8 @@
-"""The agent on a machine that bob did not boot: a guest there, it takes away what it brought, and puts back what it
-changed, however it ends. Only a kernel that dies, or a SIGKILL, leaves something, and the next agent clears that.
+"""The agent on a machine that bob did not boot: it removes what it brought and restores what it changed, however it
+ends.
 
-Nothing of it is written to the machine's disks: the host sends the agent itself by standard input (:data:`BOOT`).
+Only a dying kernel or a SIGKILL leaves something, and the next agent clears that. The agent writes nothing to the
+machine's disks: the host sends it by standard input (:data:`BOOT`).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ BOOT = (
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
     "from bob.agent.inside.foreign_machine import visit;visit()\n"
 )
-"""What python3 -c runs on the machine: its last argument is how many bytes of the agent come first."""
+"""The program for python3 -c on the machine: its last argument is the length of the agent (bytes), which comes first.
+"""
 STAND_INS = {"e2fsck.static": "e2fsck"}
-"""Programs that bob's own guests have because they are quicker, and what does the same."""
+"""Quicker programs that bob's own guests have, and the usual ones in their place."""
 _BIN = f"{WORK}/bin"
-LOCK_SECONDS = 20.0
-"""So long the agent before this one may take to leave."""
+LOCK_SECONDS = 20.0  # an earlier agent has so long to leave
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SETS_CLOCK = ("make_base", "record", "record_program", "record_recovery")
 
@@ -76,7 +77,7 @@ def visit() -> None:
 
 
 def leave() -> None:
-    """Take everything away that the agent made: mounts, devices, trace buffers, probes, files."""
+    """Remove all that the agent made: mounts, devices, trace buffers, probes, files."""
     with suppress(Exception):
         end_scratch()
     for clear in (medium.drop, clear_mounts, clear_devices, clear_late_disks, clear_instances, clear_probes):
@@ -92,7 +93,7 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """See to it that programs are there by the names that file systems are declared with, where others do the same."""
+    """Link the programs that file systems are declared with to the stand-ins that the machine has."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -101,7 +102,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """``handler``, which sets the wall clock; it is put right again after it, by the monotonic clock."""
+    """Return ``handler``, which sets the wall clock, with the clock restored afterwards by the monotonic clock."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()
@@ -114,8 +115,8 @@ def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Han
 
 
 def machine(modules: list[str], programs: list[str], packages: list[str], blob: bytes) -> Reply:
-    """What this machine is and has: of ``modules`` those that its kernel can have, of ``programs`` those that are
-    installed, of ``packages`` the versions, where a package manager knows them."""
+    """Describe this machine: those of ``modules`` that its kernel can have, those of ``programs`` that are installed,
+    and the versions of ``packages`` that a package manager knows."""
     of_memory = {line.partition(":")[0]: line.split()[1] for line in read_text("/proc/meminfo").splitlines()}
     identity = "/etc/machine-id"
     return {
@@ -144,7 +145,7 @@ def _has_module(name: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """The version of an installed package, by Debian's or by Fedora's manager; empty where neither knows it."""
+    """Return the version of an installed package by Debian's or Fedora's manager; empty if neither knows it."""
     for command in (("dpkg-query", "-W", "-f", "${Version}"), ("rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}")):
         if said := _said(*command, package):
             return said
@@ -161,7 +162,7 @@ def _said(*command: str) -> str | None:
 
 
 def _locked() -> int:
-    """The lock of who works here. Ends this process where another one keeps it."""
+    """Return the lock of the one agent that works here. End this process where another agent keeps it."""
     with suppress(FileNotFoundError):
         found = os.lstat(WORK)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid:
@@ -181,7 +182,7 @@ def _locked() -> int:
 
 
 def _watch() -> None:
-    """Have the agent end when the other end closes standard input, whatever it is doing."""
+    """Have the agent end, whatever it is doing, when the other end closes standard input."""
     poll = select.poll()
     poll.register(0, select.POLLRDHUP)  # and of a hang-up every poll tells
     poll.poll()

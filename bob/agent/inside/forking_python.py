@@ -1,14 +1,13 @@
-"""A Python that has imported what a checker imports, and forks for each tree that the checker is to look at.
+"""A Python that has imported the modules of a checker, and forks for each tree that the checker looks at.
 
-An emulated guest takes a quarter of a second to start Python and import a library; it takes a few milliseconds to fork
-one that has. A checker sees no difference: each time it runs from its first line, as ``__main__``, in a process whose
-parent is the agent. Only the imports at the head of its file are made early, up to the first module of the program's
-own: what stands before an import may change what it finds. It ends as Python ends, but the libraries that were imported
-early are left as they are: to take them apart, object by object, an emulated guest needs longer than for what the
-checker itself does.
+An emulated guest takes a quarter of a second to start Python and import a library, and a few milliseconds to fork. The
+checker sees no difference: it runs from its first line, as ``__main__``, in a process whose parent is the agent. Only
+imports at the head of its file are made early, up to the first module of the program's own: earlier lines may change
+what an import finds. At its end the libraries that were imported early are left alone: taking them apart, object by
+object, takes an emulated guest longer than the checker's work.
 
-The agent has this file run as a program by the Python that the checker would have, perhaps in another world without
-bob (:mod:`bob.agent.inside.warm_python`).
+The Python that the checker would have runs this file as a program, perhaps in a world without bob
+(:mod:`bob.agent.inside.warm_python`).
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ from contextlib import suppress
 from io import IOBase
 
 READY = b"ready"
-LONGEST = 64 * 1024
-"""A message has at most so many bytes."""
+LONGEST = 64 * 1024  # a message has at most so many bytes
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. It returns when the agent is gone, or where a fork would not be exact; in a
-    process that was forked it returns when the checker has ended."""
+    """Fork for each message. Return when the agent is gone, where a fork would not be exact, and in a forked process
+    when the checker has ended."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -80,7 +78,7 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. At its end Python takes apart all that it knows as a module."""
+    """The modules that were imported early. At its end Python takes all modules apart."""
 
     def __init__(self) -> None:
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
@@ -88,9 +86,9 @@ class Libraries:
         circle.append(circle)  # only the garbage collector would free it, and what is frozen it does not look at
 
     def spare_at_the_end(self) -> None:
-        """Have Python forget them at its end, though they stay in memory: between the last time that it collects
-        garbage, whose finalizers may still import, and when it begins to take modules apart. That is when it lets go of
-        this hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
+        """Have Python forget the modules at its end, though they stay in memory. That must happen after the last
+        garbage collection, whose finalizers may still import, and before Python takes modules apart. Then it lets go of
+        the hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:
@@ -115,7 +113,7 @@ class _AtTheEnd:
 
 
 def _imports(tree: ast.Module) -> list[str]:
-    """The modules that a script imports at its head."""
+    """Return the modules that a script imports at its head."""
     found: list[str] = []
     for number, node in enumerate(tree.body):
         if isinstance(node, ast.Import):
@@ -128,7 +126,7 @@ def _imports(tree: ast.Module) -> list[str]:
 
 
 def _is_in(folder: str, name: str) -> bool:
-    """Whether a module is one of the program's own: it may look at what it finds when it is imported."""
+    """Return whether a module is the program's own: it may look at its surroundings when it is imported."""
     spec = importlib.util.find_spec(name)
     return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
 
@@ -148,7 +146,7 @@ def _run(code: types.CodeType, words: list[str]) -> None:
 
 
 def _show_without_us(code: types.CodeType) -> None:
-    """Have the error that is raised be shown as if nothing had called ``code``."""
+    """Show the raised error as if nothing had called ``code``."""
     hook = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:

@@ -4,9 +4,9 @@
 
     u32 header length | u32 blob length | header (JSON) | blob          big-endian
 
-A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``,
-with ``"broken": true`` where the agent itself failed rather than the machine refused, ``"operation": true`` where
-the file system refused an operation, and a ``"hint"`` where there is one.
+A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``.
+The latter has ``"broken": true`` where the agent itself failed, ``"operation": true`` where the file system refused an
+operation, and perhaps a ``"hint"``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Handler = Callable[..., Reply]
 
 
 class Denial(Exception):
-    """The machine said no: the message is what the user is told; the ``hint``, what to do then."""
+    """The machine refused; the message and the ``hint`` are for the user."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -31,11 +31,10 @@ class Denial(Exception):
 
 
 class OperationRefused(Denial):
-    """The file system said no to an operation of a workload, or of its initial tree."""
+    """The file system refused an operation of a workload, or of its initial tree."""
 
 
 def encode(header: Mapping[str, Any], blob: bytes = b"") -> bytes:
-    """One frame, as bytes."""
     encoded = json.dumps(header, separators=(",", ":")).encode()
     return PREFIX.pack(len(encoded), len(blob)) + encoded + blob
 

@@ -1,12 +1,12 @@
 """Device images in the guest's memory, how they differ, and the form in which they travel.
 
-*Images* travel as the sectors (512 bytes) in which they differ from something that both ends have: ``u64 sector, u32
-sectors`` (big-endian) and the data, again and again, all compressed by zlib. Where the highest bit of ``sectors`` is
-set there is no data, they are all zeros: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
+*Images* travel as the sectors (512 bytes) in which they differ from something that both ends have. Each run is ``u64
+sector, u32 sectors`` (big-endian) and its data; zlib compresses all runs together. The highest bit of ``sectors`` marks
+zeros without data: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
 
 Emulation makes three things dear: page faults, copies, and going through two images side by side if QEMU's TLB, which
-has 256 places or more, keeps both pages in one place. So images lie in huge pages, are never copied whole, and are
-compared in place, by memcmp, with their addresses half a TLB apart (475 ms for 32 MiB become 50).
+has 256 places or more, keeps both pages in one place. So images lie in huge pages and are never copied whole. memcmp
+compares them in place, with their addresses half a TLB apart (475 ms for 32 MiB become 50).
 """
 
 from __future__ import annotations
@@ -18,23 +18,20 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 
-SECTOR = 512
+from bob.agent.inside.devices import SECTOR, opened
+
 RUN = struct.Struct(">QI")
 BLANK = 1 << 31
-STEPS = (1024 * 1024, 64 * 1024, 4096)
-"""The pieces in which differences are looked for, each a multiple of the next (bytes)."""
+STEPS = (1024 * 1024, 64 * 1024, 4096)  # the pieces in which images are compared, each a multiple of the next (bytes)
 
-APART = 256 * 4096
-"""The reach of the smallest TLB (bytes)."""
+APART = 256 * 4096  # the reach of the smallest TLB (bytes)
 
-Runs = list[tuple[int, int]]
-"""Sectors as runs: first sector, number of sectors; ascending and apart."""
+Runs = list[tuple[int, int]]  # sectors as runs: first sector, number of sectors; ascending and apart
 
 AddressMap = Callable[[int], int]
-"""Where in memory the bytes at an offset of an image begin; good for one of the largest steps from there."""
+"""Maps an offset of an image to its address in memory, good for one of the largest steps from there."""
 
-GAP = 32
-"""Sectors are dealt with together with those between them, up to this many: one long copy costs less than two."""
+GAP = 32  # a gap of up to so many sectors is copied too: one long copy costs less than two
 
 _ZEROS = bytes(STEPS[-1])
 _memcmp = ctypes.CDLL(None).memcmp
@@ -42,11 +39,8 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device: in memory, and where ``path`` is given in that file, which is made, or where
-    ``memory`` is given in that.
-
-    ``beside`` is an image that this one will be compared with: see the module's first words.
-    """
+    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own.
+    ``beside`` is an image that this one will be compared with (see the module's first lines)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -58,12 +52,9 @@ class DeviceImage:
         elif path is None:
             self._memory = mmap.mmap(-1, length + APART, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
+            with opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as fd:
                 os.ftruncate(fd, length)
                 self._memory = mmap.mmap(fd, length)
-            finally:
-                os.close(fd)
         self._first_byte = ctypes.c_char.from_buffer(self._memory)
         start = ctypes.addressof(self._first_byte)
         skip = 0 if beside is None else (beside.address(APART // 2) - start) % APART
@@ -71,7 +62,7 @@ class DeviceImage:
         self.data = memoryview(self._memory)[skip : skip + length]
 
     def address(self, offset: int) -> int:
-        """Where in memory the byte at ``offset`` is."""
+        """Return the address of the byte at ``offset``."""
         return self._address + offset
 
     def put(self, sector: int, data: bytes | memoryview) -> None:
@@ -79,7 +70,6 @@ class DeviceImage:
         self.data[sector * SECTOR : sector * SECTOR + len(data)] = data
 
     def get(self, sector: int, sectors: int) -> bytes:
-        """What is in ``sectors`` sectors from ``sector`` on."""
         return bytes(self.data[sector * SECTOR : (sector + sectors) * SECTOR])
 
     def copy(self, other: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
@@ -89,12 +79,12 @@ class DeviceImage:
             self.data[span] = other.data[span]
 
     def is_same(self, other: DeviceImage, sector: int, sectors: int) -> bool:
-        """Whether both have the same in ``sectors`` sectors from ``sector`` on."""
+        """Return whether both have the same ``sectors`` sectors from ``sector`` on."""
         start = sector * SECTOR
         return not _memcmp(self.address(start), other.address(start), sectors * SECTOR)
 
     def close(self) -> None:
-        """Forget it, and its file."""
+        """Forget it, and remove its file."""
         del self._first_byte
         self.data.release()
         self._memory.close()
@@ -103,14 +93,14 @@ class DeviceImage:
 
 
 class PatternImage:
-    """A medium that says ``cell`` again and again."""
+    """A medium full of ``cell``, again and again."""
 
     def __init__(self, cell: bytes) -> None:
         self._piece = cell * (STEPS[0] // len(cell))
         self._address = ctypes.cast(ctypes.c_char_p(self._piece), ctypes.c_void_p).value or 0
 
     def address(self, _offset: int) -> int:
-        """Where in memory there is what belongs at any offset that a step begins at."""
+        """Return the address of the bytes at any offset at which a step begins."""
         return self._address
 
     def fill(self, image: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
@@ -122,8 +112,8 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """The sectors in which ``image`` is not what is at ``other``, rounded out to blocks of the smallest step; looked
-    for in the sectors ``within`` only, in any order, if these are given."""
+    """Return the sectors in which ``image`` differs from ``other``, rounded out to blocks of the smallest step. Only
+    the sectors ``within`` are compared, in any order, if given."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -140,15 +130,14 @@ def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None)
 
 
 def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
-    """Where the blocks of the smallest step begin and end (bytes) that have ``runs``, of an image of ``length`` bytes:
-    ascending and apart."""
+    """Yield begin and end (bytes) of the blocks of the smallest step that ``runs`` touch, ascending and apart."""
     step = STEPS[-1]
     for sector, sectors in merged(runs):
         yield sector * SECTOR // step * step, min(-(-(sector + sectors) * SECTOR // step) * step, length)
 
 
 def merged(runs: Runs) -> Runs:
-    """Runs that cover ``runs``, in order, none of them near another."""
+    """Return runs that cover ``runs``, in order, none of them near another."""
     covering: Runs = []
     first, end = 0, -1
     for sector, count in sorted(runs):
@@ -164,7 +153,8 @@ def merged(runs: Runs) -> Runs:
 
 
 def outside(run: tuple[int, int], places: Runs) -> Runs:
-    """The parts of ``run`` that are in none of ``places``, which may overlap, and are in the order of first sectors."""
+    """Return the parts of ``run`` that lie in none of ``places``, which may overlap and are in order of their first
+    sectors."""
     parts: Runs = []
     start, end = run[0], sum(run)
     for first, count in places:
@@ -179,7 +169,7 @@ def outside(run: tuple[int, int], places: Runs) -> Runs:
 
 
 def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """The pieces, (offset, bytes), in which ``size`` bytes at two addresses are not equal."""
+    """Yield the pieces, (offset, bytes), in which ``size`` bytes at two addresses differ."""
     if not _memcmp(ours, theirs, size):
         return
     if not steps:
@@ -192,7 +182,7 @@ def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Itera
 
 
 def pack(image: DeviceImage, runs: Runs) -> bytes:
-    """The sectors ``runs`` of ``image`` in the form in which images travel."""
+    """Return the sectors ``runs`` of ``image`` in the form in which images travel."""
     packer = zlib.compressobj(1)
     pieces = []
     for sector, sectors, blank in _blank_apart(image, runs):
@@ -203,7 +193,7 @@ def pack(image: DeviceImage, runs: Runs) -> bytes:
 
 
 def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, bool]]:
-    """``runs`` again, but each either all zeros (True) or not, seen in blocks of the smallest step."""
+    """Yield ``runs`` in parts that are all zeros (True) or not, seen in blocks of the smallest step."""
     for sector, sectors in runs:
         start, stop = sector * SECTOR, (sector + sectors) * SECTOR
         first, blank = start, False
@@ -217,7 +207,7 @@ def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, boo
 
 
 def unpack(packed: bytes) -> Iterator[tuple[int, memoryview]]:
-    """The runs of a packed image: first sector, and the data from there."""
+    """Yield the runs of a packed image: first sector, and the data from there."""
     data = memoryview(zlib.decompress(packed))
     position = 0
     while position < len(data):

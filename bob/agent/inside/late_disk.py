@@ -8,34 +8,45 @@ both. A process of our own chooses which write is done next.
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
+import select
 import socket
+import struct
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import ClassVar, NoReturn
 
-from bob.agent.inside.devices import SECTOR, forget_file_systems, read_text, run_anyhow, write_text
+from bob.agent.inside import devices
+from bob.agent.inside.devices import SECTOR, comes_true, opened, read_text, run_anyhow, write_text
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.late_server import LateServer
 
 MOST_DISKS = 8
 # The commands of include/uapi/linux/nbd.h
 NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
 NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
-READY_SECONDS = 20.0
-"""How long the driver may take to make the device (seconds of the guest's clock)."""
+READY_SECONDS = 20.0  # the driver has so long to make the device (seconds of the guest's clock)
 STANDARD_FDS = 3
+
+REQUEST = struct.Struct(">IIQQI")  # struct nbd_request: magic, type, handle, from, len
+REPLY = struct.Struct(">IIQ")  # struct nbd_reply: magic, error, handle
+REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
+READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
+TYPE_MASK = 0xFFFF
+"""The command; the bits above it are flags (FUA), which a disk that carries everything out at once need not heed."""
+SETTLED_SECONDS = 0.01
+"""For so long no request may come before one more write is done. The kernel's threads act at once on what they
+waited for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
 
 
 class LateDisk:
-    """Disk ``number`` of a recording, over ``length`` bytes of the file ``work`` from byte ``start`` on: a write is
-    done as late as can be, of several the ``youngest`` first, or else the oldest. :meth:`close` takes it away."""
+    """Disk ``number`` of a recording, over ``length`` bytes of the file ``work`` from byte ``start`` on. It completes
+    writes as late as can be: of several the ``youngest`` first, or else the oldest."""
 
     attached: ClassVar[list[LateDisk]] = []
-    """All there are: the one that the next recording may use again, and what to clear away after a failure."""
+    """All there are: the next recording may use them again, or a failure clears them away."""
 
     def __init__(self, number: int, work: str, start: int, length: int, *, youngest: bool) -> None:
         self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
@@ -50,38 +61,34 @@ class LateDisk:
             _serve(self.path, work, start, length, control, youngest=youngest)
         os.close(control)
         self.attached.append(self)
-        self._wait_until_ready(length // SECTOR)
-        queue = f"/sys/block/{self.name}/queue"
+        block, sectors = f"/sys/block/{self.name}", length // SECTOR
+        if not comes_true(
+            lambda: os.path.exists(f"{block}/pid") and read_text(f"{block}/size") == f"{sectors}\n", READY_SECONDS
+        ):
+            raise Denial(f"the kernel made no device of {sectors} sectors of {self.name}")
+        queue = f"{block}/queue"
         write_text(f"{queue}/scheduler", "none")
         write_text(f"{queue}/nomerges", "2")  # two writes that became one request are done at the same moment
         write_text(f"{queue}/max_sectors_kb", read_text(f"{queue}/max_hw_sectors_kb"))
         write_text(f"{queue}/rotational", "0")  # as the loop device: ext4 and btrfs write otherwise on one that rotates
-        forget_file_systems()
+        devices.forget_file_systems()
 
     def serves(self, *made_of: object) -> bool:
-        """Whether it is this disk, and still served."""
+        """Return whether it is this disk, and still served."""
         return self._made_of == made_of and os.waitpid(self._server, os.WNOHANG) == (0, 0)
 
     def close(self) -> None:
-        """Take the device away; what was held is lost, so nothing may be under way."""
+        """Take the device away. Writes that it holds are lost, so nothing may be under way."""
         self.attached.remove(self)
         os.close(self._control)
         with suppress(ChildProcessError):  # it ended by itself
             os.waitpid(self._server, 0)
 
-    def _wait_until_ready(self, sectors: int) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        block = f"/sys/block/{self.name}"
-        while not os.path.exists(f"{block}/pid") or read_text(f"{block}/size") != f"{sectors}\n":
-            if time.monotonic() > deadline:
-                raise Denial(f"the kernel made no device of {sectors} sectors of {self.name}")
-            time.sleep(0.001)
-
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
-    """The disks over ``spans`` (start and length, bytes) of ``work``: those of the recording before this one, if they
-    are the same. To make one takes as long as a third of a recording. Nothing is kept on the way to ``work``: the
-    device's mapper passes bios on, and all else that the kernel keeps belongs to the recorded device."""
+    """Return the disks over ``spans`` (start and length, bytes) of ``work``: the last recording's, if they are the
+    same. To make one takes as long as a third of a recording. Nothing is kept on the way to ``work``: the device's
+    mapper passes bios on, and all else that the kernel keeps belongs to the recorded device."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -91,13 +98,66 @@ def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -
 
 
 def clear_late_disks() -> None:
-    """Take away what recordings left; the devices over it are gone by then."""
+    """Take away the disks of earlier recordings; the devices over them are gone by then."""
     for disk in tuple(LateDisk.attached):
         disk.close()
 
 
+class LateServer:
+    """Answers the requests on ``peer`` with ``length`` bytes of the file ``disk`` from byte ``start`` on, until
+    ``control`` is closed at its other end; of the writes that are held the ``youngest`` is done first, or else the
+    oldest."""
+
+    def __init__(
+        self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool
+    ) -> None:
+        self._peer = peer
+        self._control = control
+        with opened(disk) as fd:
+            self._disk = memoryview(mmap.mmap(fd, 0))[start : start + length]
+        self._next = -1 if youngest else 0
+        self._held: list[int] = []  # handles of writes, in the order in which they came
+        self._header = memoryview(bytearray(REQUEST.size))
+
+    def serve(self) -> None:
+        """Serve until the other end of ``control`` is closed, or the kernel hangs up."""
+        poll = select.poll()
+        poll.register(self._peer, select.POLLIN)
+        poll.register(self._control, select.POLLIN)
+        held, settled = self._held, round(SETTLED_SECONDS * 1000)
+        while True:
+            ready = poll.poll(settled if held else None)
+            if not ready:
+                self._done(held.pop(self._next))
+            elif any(fd == self._control for fd, _event in ready) or not self._answer():
+                return
+
+    def _answer(self) -> bool:
+        """Take one request; False if there are no more."""
+        if not self._receive(self._header):
+            return False
+        magic, flags, handle, start, length = REQUEST.unpack(self._header)
+        command = flags & TYPE_MASK
+        if magic != REQUEST_MAGIC or command == DISCONNECT:
+            return False
+        if command == WRITE:
+            self._held.append(handle)
+            return self._receive(self._disk[start : start + length])
+        self._done(handle)
+        if command == READ:
+            self._peer.sendall(self._disk[start : start + length])
+        return True
+
+    def _done(self, handle: int) -> None:
+        self._peer.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
+
+    def _receive(self, into: memoryview) -> bool:
+        """Fill ``into`` from the kernel; False if it hung up."""
+        return self._peer.recv_into(into, len(into), socket.MSG_WAITALL) == len(into)
+
+
 def _serve(path: str, work: str, start: int, length: int, control: int, *, youngest: bool) -> NoReturn:
-    """Be the process that serves, until ``control`` is closed at its other end, be it that the agent has died."""
+    """Be the process that serves, until ``control`` is closed at its other end, even by the agent's death."""
     try:
         _keep_open_only(control)
         # It runs when nothing else does: what is awake may still send requests.

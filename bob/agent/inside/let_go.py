@@ -1,7 +1,7 @@
-"""Takes away what a program has left on its file system that would keep it from being unmounted.
+"""Removes whatever keeps a program's file system from being unmounted.
 
-All its processes are gone by now. What stays are mounts in the file system, and of it at other places; loop devices
-and swap on its files; and that it is frozen. Nobody could look at the next crash state while it is busy.
+The program's processes are gone by now. What may stay are mounts in the file system, and of it elsewhere, loop devices
+and swap on its files, and a freeze. While it is busy, the next crash state cannot be mounted.
 """
 
 from __future__ import annotations
@@ -11,31 +11,29 @@ import fcntl
 import os
 from contextlib import suppress
 
-from bob.agent.inside.devices import LOOP_CLR_FD, Descriptor, read_text
+from bob.agent.inside.devices import LOOP_CLR_FD, opened, read_text
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import MNT_DETACH, ROOT, libc, unmount
 from bob.agent.inside.world import WORLD
 
 FITHAW = 0xC0045878
-ROOTS = ROOT, WORLD + ROOT
-"""What is mounted at the first is at the second, too, and what unmounts one of the two unmounts both."""
-DELETED = " (deleted)"
-"""So the kernel ends the path of a file that has no name any more."""
+ROOTS = ROOT, WORLD + ROOT  # a mount at the first is at the second, too; an unmount of one unmounts both
+DELETED = " (deleted)"  # the kernel ends the path of a file without a name so
 
 MountLine = tuple[str, ...]
 """A mount as the kernel lists it (proc_pid_mountinfo(5)): number, parent, device, directory in it, place."""
 
 
 def mounts() -> list[MountLine]:
-    """All that is mounted, in order."""
+    """Return all mounts, in order."""
     return [tuple(line.split()[:5]) for line in read_text("/proc/self/mountinfo").splitlines()]
 
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
-    """Unmount what is at ``ROOT`` after scripts of a program ran on it, and all else that is not among what was mounted
-    ``before``. Refuses where that cannot be done."""
-    with suppress(OSError), Descriptor(ROOT, os.O_RDONLY) as root:
-        fcntl.ioctl(root.fd, FITHAW, 0)
+    """Unmount ``ROOT`` after scripts of a program ran on it, and all that was not mounted ``before``. Refuse if that
+    fails."""
+    with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
+        fcntl.ioctl(root, FITHAW, 0)
     # What is mounted over another one hides it: that is found again when the upper one is gone.
     while (there := mounts()) != before:
         for _over in [one for one in there if one[-1] == ROOT][1:]:
@@ -60,7 +58,7 @@ def unmount_after_scripts(before: list[MountLine]) -> None:
 
 
 def _clear_files() -> list[str]:
-    """Take swap and loop devices away that are on files of the file system under test; what there was."""
+    """Remove swap and loop devices on files of the file system under test; return words for each."""
     found, devices = [], set[str]()
     for name in sorted(os.listdir("/sys/block")):
         with suppress(OSError):
@@ -74,11 +72,11 @@ def _clear_files() -> list[str]:
             found.append("a swap file")
             libc.swapoff(path)
     for name in devices:
-        with suppress(OSError), Descriptor(f"/dev/{name}", os.O_RDONLY) as loop:
-            fcntl.ioctl(loop.fd, LOOP_CLR_FD)
+        with suppress(OSError), opened(f"/dev/{name}", os.O_RDONLY) as loop:
+            fcntl.ioctl(loop, LOOP_CLR_FD)
     return found
 
 
 def _unescaped(path: str) -> bytes:
-    """A path as the kernel writes it in lists: with blanks and backslashes in octal digits."""
+    """Return a path from a list of the kernel's, which writes blanks and backslashes in octal."""
     return path.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")

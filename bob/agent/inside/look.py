@@ -1,8 +1,8 @@
-"""What is in a mounted file system: the whole tree, each file's content by chunks.
+"""Reads what is in a mounted file system: the whole tree, each file's content by chunks.
 
-This runs once for every crash state, and emulation makes each line of it dear. So what is found is kept as tuples,
-which hash at the speed of C, until it turns out to be new; a file that says what it said last time is not hashed
-again; and paths are short, since the kernel walks all of a path for each call: the agent goes into the tree.
+This runs once for every crash state, and emulation makes each line of it dear. So entries are tuples, which hash at the
+speed of C, until they turn out to be new. A file with the same content as last time is not hashed again. Paths are
+short, since the kernel walks all of a path for each call: the agent goes into the tree.
 """
 
 from __future__ import annotations
@@ -12,63 +12,59 @@ import os
 import re
 import stat
 import time
-from typing import Any, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 from bob.agent.inside.devices import EPOCH
-from bob.agent.inside.long_files import CHUNK, PIECE, Pieces, read_pieces
 from bob.agent.inside.statx import MODE_AND_SIZE, FlagReader, Statx, lstatx, read_statx
 
-LONGEST = 256 * 1024 * 1024
-"""How much of a file is read (bytes): a damaged size may be anything."""
+CHUNK = 4096
+PIECE = 1024 * 1024
+ZEROS = bytes(PIECE)
+LONGEST = 256 * 1024 * 1024  # a file is read up to here (bytes): a damaged size may be anything
 LONGEST_PATH = 900
-"""So many characters has the path of a directory at most, or else the agent goes into it: with a name behind it, that
-is less than the 4,096 bytes that a path may have."""
+"""Below a directory with a longer path (characters) the agent goes into it: with a name added, the path must stay below
+4,096 bytes."""
 MOST_TEXT = 64 * 1024 * 1024
-"""So many characters may all paths have together: a damaged directory may lead to itself."""
+"""All paths together have so many characters at most: a damaged directory may lead to itself."""
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
 HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")
-"""So fsck.fat names what it found in clusters of no file, as e2fsck puts it into lost+found."""
-RECORDED_NS = EPOCH * 1_000_000_000
-"""A time that was set by a recording, by recovery or while it was looked at is not before this (ns)."""
-GRAIN_NS = 2_000_000_000
-"""By so much may a file system that knows no smaller unit set a time too early (ns): vfat."""
+"""fsck.fat names clusters that belong to no file so; e2fsck puts such files into lost+found."""
+RECORDED_NS = EPOCH * 1_000_000_000  # times that a recording, recovery or the look has set are not before this (ns)
+GRAIN_NS = 2_000_000_000  # vfat, which knows no smaller unit, may set a time too early by so much (ns)
 OUT_OF_REACH = {
     errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR, errno.ENAMETOOLONG, errno.ENOKEY,
 }  # fmt: skip
-"""So the kernel says that bob could not look, and nothing of what is there."""
+"""The kernel says so that bob could not look; it says nothing of the file."""
 
 Xattrs = tuple[tuple[str, int], ...]
 StatusFields = tuple[int, int, int, int]
-"""Permission bits, owner, group, time of modification (ns; 0 if it was not set when the base image was made)."""
-Also = tuple[tuple[str, Any], ...]
-"""What else there is to be told of an entry, by the names by which it travels."""
+"""Permission bits, owner, group, time of modification (ns; 0 if the base image does not have it already)."""
+Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by the names by which they travel
 TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
-"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, what else
-stat says (None where it says nothing), what there is beside, fault."""
-LookFault = Optional[tuple[str, Also]]
-"""What went wrong, in words; and that bob did not see all there is, where that is so."""
-UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)
-"""A directory of which nothing is known."""
+"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, more of stat
+(None where it says nothing), more facts, fault."""
+LookFault = Optional[tuple[str, Also]]  # a fault in words, and whether bob did not see everything
+UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)  # A directory of which nothing is known
 UNSEEN: Also = (("unseen", True),)
-TOUCHED = "touched"
-"""The times that recovery or the look has set, by name."""
+TOUCHED = "touched"  # the times that recovery or the look has set, by name
 Stat = Union[os.stat_result, Statx]
-FlagAnswers = list[bytes]
-"""What the kernel tells of the flags of a thing."""
-EntryTree = tuple[tuple[str, TreeEntry], ...]
-"""(path, entry), by path."""
+FlagAnswers = list[bytes]  # the kernel's answers about flags
+EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
+
+
+class Pieces(NamedTuple):
+    """Data of a long file except zeros: ``chunks``, and the byte at which each begins."""
+
+    places: tuple[int, ...]
+    chunks: tuple[bytes, ...]
 
 
 class Look:
-    """Looks at trees, and numbers the contents that it finds. ``new_chunks`` are those that bob was not told of yet.
-
-    Without ``lasting_inodes`` a file has another number at each mount: all are 0, as they tell nothing.
-
-    Where it looks ``closely``, it leaves out nothing that a program can learn from the names: the root itself, the
-    order of names in a directory (as its target), all times, flags, how much room things take, what is in files of any
-    length, and names that are hidden else, but for those of the file system.
-    """
+    """Looks at trees, and numbers the contents of files. ``new_chunks`` are those that the host does not have yet.
+    Without ``lasting_inodes`` a file has another number at each mount: all are 0. A look ``closely`` leaves out nothing
+    that a program can learn from names. It adds the root itself, the order of names in a directory (as its target), all
+    times, flags, blocks, files of any length, and names that are hidden otherwise, except those of the file system."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
@@ -79,12 +75,12 @@ class Look:
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
         self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
-        """What a path was last: its status with its time of modification (ns), all that is in it, its flags, and what
-        is told of it. Of what has an attribute, a fault, or a time that the look has set there is nothing here."""
+        """Each path's last status with its time of modification (ns), content, flags and entry. Paths with an
+        attribute, a fault, or a time that the look has set are left out."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Every name below the root. Recovery and the look have set the times from ``since`` on (ns; None: from now
-        on), up to when it is read."""
+        """Return every name below the root. Recovery and the look set times from ``since`` (ns; None: now) until it is
+        read."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -99,7 +95,7 @@ class Look:
         return tuple(sorted(found.items()))
 
     def _found(self) -> dict[str, TreeEntry]:
-        """Every name below the working directory."""
+        """Return every name below the working directory."""
         found: dict[str, TreeEntry] = {}
         if self.closely:
             found["/"] = self._entry(".", "/")
@@ -115,7 +111,7 @@ class Look:
         return found
 
     def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, TreeEntry]) -> list[str]:
-        """As :meth:`_below`, of a directory so many ``steps`` below ``top``."""
+        """Do as :meth:`_below`, for a directory so many ``steps`` below ``top``."""
         here = "/" + "/".join(steps)
         os.fchdir(top)
         try:
@@ -127,8 +123,8 @@ class Look:
         return self._below(here, found)
 
     def _below(self, here: str, found: dict[str, TreeEntry]) -> list[str]:
-        """Find every name below the working directory, whose own path is ``here``, but for what is in directories with
-        too long a path from here: these are in the answer."""
+        """Find every name below the working directory, whose own path is ``here``. Return the directories whose paths
+        are too long from here."""
         folders, far = [""], []
         while folders:
             folder = folders.pop()
@@ -154,7 +150,7 @@ class Look:
         return far
 
     def _listed(self, folder: str) -> tuple[list[str], FlagAnswers]:
-        """The names in a directory, and what the kernel tells of its flags where it is looked at closely."""
+        """Return the names in a directory, and in a close look the kernel's answers about its flags."""
         if self._text > MOST_TEXT:
             raise OSError(errno.ENOMEM, f"more than the {MOST_TEXT} characters of paths that are looked at")
         if not self.closely:
@@ -166,7 +162,7 @@ class Look:
             os.close(fd)
 
     def _entry(self, path: str, name: str) -> TreeEntry:
-        """What is at ``path``, seen from here, which is called ``name``."""
+        """Return the entry at ``path``, seen from here, which is called ``name``."""
         state: Any
         try:
             if self.closely:
@@ -212,7 +208,7 @@ class Look:
         return _with_fault(entry, fault or other_fault)
 
     def _other(self, path: str, status: Stat) -> TreeEntry:
-        """What is neither a file nor a directory."""
+        """Return the entry of a thing that is neither a file nor a directory."""
         inode, links = status.st_ino if self.lasting_inodes else 0, status.st_nlink
         more, also = self._what_else(status)
         xattrs: Xattrs = ()
@@ -234,7 +230,7 @@ class Look:
         return _with_fault((kind, inode, links, 0, (), target, xattrs, more, also, None), fault)
 
     def _what_else(self, status: Stat) -> tuple[StatusFields, Also]:
-        """What is told of a name's status beside its kind, inode number, links and the size of files."""
+        """Return more of a status than kind, inode number, links and size of files."""
         if not isinstance(status, Statx):
             return what_else(status), ()
         times = (
@@ -257,8 +253,7 @@ class Look:
         return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified), tuple(also)
 
     def _read(self, path: str, size: int) -> tuple[bytes | Pieces, FlagAnswers, LookFault]:
-        """What can be read of a file, what the kernel tells of its flags where it is looked at closely, and what went
-        wrong with the rest."""
+        """Return a file's readable content, in a close look its flags, and the fault with the rest."""
         try:
             fd = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -282,7 +277,6 @@ class Look:
         return data, flags, None
 
     def _numbers(self, data: bytes | Pieces) -> tuple[int, ...]:
-        """The chunks of a file, by their numbers."""
         if not isinstance(data, bytes):
             return tuple(map(self._number, data.chunks))
         return tuple([self._number(data[start : start + CHUNK]) for start in range(0, len(data), CHUNK)])
@@ -303,7 +297,7 @@ class Look:
 
 
 def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
-    """Append to ``pieces`` what can be read behind the first one; what went wrong with the rest of the file."""
+    """Append the rest of a file to ``pieces``; return the fault with it."""
     read = len(pieces[0])
     try:
         while read < size:
@@ -320,19 +314,63 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
     return None
 
 
+def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
+    """Read ``most`` bytes of an open file of ``size`` bytes; return a fault with the rest, and whether bob stopped by
+    itself. A hole and zeros read the same, whichever of the two the file system has made."""
+    places: list[int] = []
+    chunks: list[bytes] = []
+    at, left, fault, unseen = 0, most, None, False
+    try:
+        while not fault and (stretch := _next_data(fd, at, size)) is not None:
+            at, end = stretch
+            while at < end and not fault:
+                piece = os.pread(fd, min(end - at, PIECE), at) if left > 0 else b""
+                if left <= 0:
+                    fault, unseen = f"more than the {most} bytes of data that are looked at", True
+                elif not piece:
+                    fault = f"ends at {at} of {size} bytes"
+                elif piece != ZEROS[: len(piece)]:
+                    for start in range(0, len(piece), CHUNK):
+                        chunk = piece[start : start + CHUNK]
+                        if chunk != ZEROS[: len(chunk)]:
+                            places.append(at + start)
+                            chunks.append(chunk)
+                at += len(piece)
+                left -= len(piece)
+    except OSError as error:
+        fault = error.strerror
+    return Pieces(tuple(places), tuple(chunks)), fault, unseen
+
+
+def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
+    """Return the next stretch that may have data, in whole chunks or up to the end of the file; None if there is none.
+    To a file system without holes (ext2, vfat) all of the file is data."""
+    if at >= size:
+        return None
+    try:
+        start = os.lseek(fd, at, os.SEEK_DATA)
+        end = os.lseek(fd, start, os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # only a hole is left
+            return None
+        if error.errno != errno.EINVAL:
+            raise
+        return at, size
+    return max(at, start - start % CHUNK), min(size, -(-end // CHUNK) * CHUNK)
+
+
 def is_hidden(name: str) -> bool:
-    """Whether a name at the top is the file system's, its recovery's or bob's own."""
+    """Return whether a name at the top is the file system's, its recovery's or bob's own."""
     return name.startswith(HIDDEN_PREFIX) or is_of_the_file_system(name)
 
 
 def is_of_the_file_system(name: str) -> bool:
-    """Whether a name at the top is the file system's or its recovery's."""
+    """Return whether a name at the top is the file system's or its recovery's."""
     return name in HIDDEN_NAMES or HIDDEN_SAVED.fullmatch(name) is not None
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """What is told of a name's status beside its kind, inode number, links and size; of a time of modification only
-    whether a recording, or what came later, has set it, and which it is where none has."""
+    """Return more of a status. The time of modification is 0 where a recording, or a later step, has set it."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 
@@ -357,30 +395,20 @@ def _with_names(entry: TreeEntry, names: str, flags: Also) -> TreeEntry:
 
 
 def describe(tree: EntryTree) -> dict[str, dict[str, Any]]:
-    """A tree as it travels: of each entry what there is to be said."""
-    return {path: _describe_entry(*entry) for path, entry in tree}
+    """Return a tree as it travels."""
+    return {path: _describe_entry(entry) for path, entry in tree}
 
 
-def _describe_entry(
-    kind: str,
-    inode: int,
-    links: int,
-    size: int,
-    content: tuple[int, ...],
-    target: str,
-    xattrs: Xattrs,
-    more: StatusFields | None,
-    also: Also,
-    fault: str | None,
-) -> dict[str, Any]:
-    entry: dict[str, Any] = {"kind": kind, "inode": inode, "links": links, "size": size, "content": content}
+def _describe_entry(entry: TreeEntry) -> dict[str, Any]:
+    kind, inode, links, size, content, target, xattrs, more, also, fault = entry
+    said: dict[str, Any] = {"kind": kind, "inode": inode, "links": links, "size": size, "content": content}
     if target:
-        entry["target"] = target
+        said["target"] = target
     if xattrs:
-        entry["xattrs"] = dict(xattrs)
+        said["xattrs"] = dict(xattrs)
     if more:
-        entry.update(zip(("mode", "uid", "gid", "mtime"), more))
-    entry.update(also)
+        said.update(zip(("mode", "uid", "gid", "mtime"), more))
+    said.update(also)
     if fault:
-        entry["fault"] = fault
-    return entry
+        said["fault"] = fault
+    return said

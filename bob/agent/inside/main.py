@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from bob.agent.inside import bases, built_trees, medium, observer, recorder
-from bob.agent.inside.binaries import read_files
 from bob.agent.inside.bounds import bound_scratch, spare_agent
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
@@ -20,23 +19,22 @@ from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
-from bob.agent.inside.programs import put_program
+from bob.agent.inside.programs import put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
 CONSOLE_LEVEL = "3"
-"""Critical messages and worse go to the console. A file system that refuses a crash state says so as an error, and to
-an emulated serial port each letter of that takes as long as a system call; the kernel's log has it all the same."""
+"""Critical messages and worse go to the console. A file system that refuses a crash state reports an error, and each
+letter costs an emulated serial port as much as a system call. The kernel's log has it all the same."""
 
 
 def hello(blob: bytes) -> Reply:
-    """Who is there: the kernel's release and the agent's Python."""
+    """Return the kernel's release and the agent's Python."""
     return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
 
 
 def start_afresh(*, modestly: bool = False) -> None:
-    """Take away what an agent before this one left, and make the place to work in; ``modestly`` where the machine's
-    settings are not bob's to change."""
+    """Remove what an earlier agent left, and make a place to work in; ``modestly`` keeps the machine's settings."""
     if not modestly:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
@@ -61,12 +59,12 @@ def start_afresh(*, modestly: bool = False) -> None:
 
 
 class Remains:
-    """What a failed request left behind; ``there`` says that some of it may not be gone yet."""
+    """The leftovers of a failed request; ``there`` says that some may not be gone yet."""
 
     there = False
 
     def clear(self) -> None:
-        """Let all of it go, so that the next request starts from nothing. Raises if something stays."""
+        """Remove all of them, so that the next request starts from nothing. Raises if something stays."""
         self.there = True
         with suppress(Exception):
             end_scratch()
@@ -81,10 +79,8 @@ remains = Remains()
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """``function`` with nothing in its way, and nothing left of it if it fails. The first cause is what is told.
-
-    What is being observed is in the way of all that does not itself observe.
-    """
+    """Return ``function`` with nothing in its way, and nothing left of it if it fails. The first cause is reported. An
+    observation is in the way of all that does not itself observe."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

@@ -1,10 +1,10 @@
-"""The probed device's contents: base images, and the two copies of the device that all work is done on.
+"""The contents of the probed device: base images, and the two copies of the device that all work is done on.
 
-A guest keeps bases packed, and one *medium*: two images of the same device, ``pristine`` and ``work``. To load a base
-is to write its sectors into both; to record or to observe is to change ``work``, and to put back what was changed from
-``pristine``. So nothing ever costs the time or the memory of a copied image.
+A guest keeps bases packed, and one *medium*: two images of the same device, ``pristine`` and ``work``. Loading a base
+writes its sectors into both. Recording and observing change ``work``, and put it back from ``pristine``. So nothing
+ever costs the time or the memory of a copied image.
 
-After a failure the content of ``work`` is unknown: the medium is thrown away (:func:`drop`) and the next one made anew.
+After a failure the content of ``work`` is unknown: the medium is thrown away (:func:`drop`).
 """
 
 from __future__ import annotations
@@ -12,20 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bob.agent.inside.devices import WORK
+from bob.agent.inside.devices import SECTOR, WORK
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.images import SECTOR, DeviceImage, PatternImage, Runs, differing, unpack
+from bob.agent.inside.images import DeviceImage, PatternImage, Runs, differing, unpack
 from bob.agent.inside.ram_disk import address_of, map_memory
 
 WHOLE_EVERY = 10
-"""Every so many comparisons of the two images are of all that is in them, in 1.4 ms for each MiB; the others are of
-what was written, where that is known."""
+"""One of so many comparisons covers both images whole, at 1.4 ms for each MiB; the others cover known writes."""
 
 
 @dataclass(frozen=True)
 class PackedBase:
-    """A base image of ``disks`` of these lengths (bytes), laid end to end, packed as its difference from a device that
-    is full of ``cell``."""
+    """A base image of ``disks`` of these lengths (bytes), laid end to end, as its difference from a device full of
+    ``cell``."""
 
     disks: tuple[int, ...]
     cell: bytes
@@ -33,15 +32,13 @@ class PackedBase:
 
     @property
     def length(self) -> int:
-        """How long all disks are together (bytes)."""
+        """The length of all disks together (bytes)."""
         return sum(self.disks)
 
 
 class ScratchMedium:
-    """``pristine`` and ``work``, equal while no state is at work; filled with ``cell`` where no base is loaded.
-
-    ``work`` is a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`.
-    """
+    """``pristine`` and ``work``, equal while no state is at work; full of ``cell`` where no base is loaded. ``work`` is
+    a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
@@ -60,7 +57,7 @@ class ScratchMedium:
         self.unload()
 
     def is_a(self, length: int, cell: bytes, address: int | None) -> bool:
-        """Whether it is a medium of this kind, whatever is on it."""
+        """Return whether it is a medium of this kind, whatever is on it."""
         return (self.length, self.cell, self.address) == (length, cell, address)
 
     def unload(self) -> None:
@@ -81,23 +78,20 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Let what was made in ``work`` of an unloaded medium be the base ``name``; where it was written."""
+        """Make the content of ``work``, on an unloaded medium, the base ``name``; return where it was written."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs
         return runs
 
     def forget(self, name: str) -> None:
-        """The base ``name`` may be another one from now on."""
+        """Take note that the base ``name`` may change."""
         if self._loaded == name:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Where ``work`` is not what ``pristine`` is.
-
-        Where all that was ``written`` is known, in any order, only that is compared; but once in a while all is, should
-        somebody have written what nobody knows of.
-        """
+        """Return where ``work`` differs from ``pristine``. Where all writes are known (``written``, in any order), only
+        these are compared; but once in a while all is, in case of an unknown write."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -108,7 +102,6 @@ class ScratchMedium:
         self.work.copy(self.pristine, runs)
 
     def close(self) -> None:
-        """Forget both images."""
         self.pristine.close()
         self.work.close()
 
@@ -119,7 +112,8 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """The medium, as a device of ``length`` bytes that was never written; in memory from ``address`` on, or a file."""
+    """Return the medium as a device of ``length`` bytes that was never written; in memory from ``address`` on, or a
+    file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
@@ -132,7 +126,7 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """The medium, with the base ``name`` loaded; ``in_memory`` where there is enough of it, or else a file."""
+    """Return the medium with the base ``name`` loaded; ``in_memory`` if there is enough, or else a file."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest has no base image {name}")
@@ -145,14 +139,14 @@ def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
 
 
 def forget(name: str) -> None:
-    """Forget the base ``name``; the next one of that name may be another."""
+    """Forget the base ``name``; the next one of that name may differ."""
     bases.pop(name, None)
     if _medium is not None:
         _medium.forget(name)
 
 
 def drop() -> None:
-    """Throw the medium away: what is in it is not known, or of no use."""
+    """Throw the medium away: its content is unknown or useless."""
     global _medium
     if _medium is not None:
         _medium.close()

@@ -1,4 +1,4 @@
-"""mount(2) and umount(2), and what the kernel says when it refuses."""
+"""mount(2) and umount(2), and the kernel's reasons to refuse."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
-"""Where the probed file system is mounted. When the first file is opened, ext4 notes in a transaction of its own where
-that is, if it is shorter than 64 bytes (ext4_sample_last_mounted): a commit in each crash state, a tenth of its time;
-and in a recording, a write that no operation asked for."""
+"""The mount point of the probed file system. When the first file is opened, ext4 notes the mount point in a transaction
+of its own, if it is shorter than 64 bytes (ext4_sample_last_mounted). That would be a commit in each crash state, a
+tenth of its time, and in a recording a write that no operation asked for."""
 
 MOUNT_FLAGS = {
     "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
@@ -22,25 +22,24 @@ MOUNT_FLAGS = {
     "strictatime": 1 << 24, "lazytime": 1 << 25, "defaults": 0,
 }  # fmt: skip
 MNT_DETACH = 2
-WARNING = 4
-"""A level of the kernel's log; worse ones are lower."""
+WARNING = 4  # a level of the kernel's log; worse ones are lower
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class KernelLog:
-    """What the kernel says from now on, without reading what it said before."""
+    """The kernel's messages from now on."""
 
     def __init__(self) -> None:
         self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         self.skip()
 
     def skip(self) -> None:
-        """Forget what was said up to now."""
+        """Forget all messages up to now."""
         os.lseek(self.fd, 0, os.SEEK_END)
 
     def warnings(self) -> list[str]:
-        """The warnings, or worse, that came since the last call."""
+        """Return the warnings, or worse, since the last call."""
         lines: list[str] = []
         while True:
             try:
@@ -55,7 +54,7 @@ class KernelLog:
                 lines.append(text.partition(b"\n")[0].decode(errors="replace"))
 
     def reason(self) -> str:
-        """The last two warnings or worse that came since the last call; empty if there were none."""
+        """Return the last two warnings or worse since the last call; empty if there were none."""
         return "; ".join(self.warnings()[-2:])
 
     def close(self) -> None:
@@ -78,7 +77,7 @@ class Mount:
             libc.umount2(ROOT.encode(), 0)
 
     def __call__(self) -> int:
-        """Mount; 0 or the errno."""
+        """Mount; return 0 or the errno."""
         if libc.mount(self._source, ROOT.encode(), self._fs, self._flags, self._data) == 0:
             return 0
         return ctypes.get_errno()
@@ -100,7 +99,7 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
 
 
 def unmount() -> None:
-    """Unmount what is at ``ROOT``, waiting for up to 10 s while it is busy."""
+    """Unmount ``ROOT``, waiting for up to 10 s while it is busy."""
     for _ in range(200):
         if libc.umount2(ROOT.encode(), 0) == 0:
             return
@@ -119,7 +118,7 @@ def clear_mounts() -> None:
 
 
 def effective_options() -> str:
-    """The mount options of the probed file system as the kernel lists them."""
+    """Return the mount options of the probed file system as the kernel lists them."""
     for line in reversed(read_text("/proc/mounts").splitlines()):
         _source, target, _fs, options, *_ = line.split()
         if target == ROOT:

@@ -1,8 +1,10 @@
-"""Answers the host's requests for crash states: what is found in them, what a checker says of them, their images."""
+"""Answers the host's requests about crash states: outcomes, checkers' verdicts, images."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -44,12 +46,12 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Make the scratch device for a workload: its base, the sectors its states are made of, what all of them share.
+    """Make the scratch device for a workload: its base, the sectors of its states, the writes that all of them share.
 
-    ``blob`` is the payload. ``reads`` says that the host wants to know what is read. Where ``exempt`` is not None, it
-    wants to know how each of the ``stretches`` was left, and what was written outside of these and of what is
-    ``exempt`` (flat lists). ``closely`` is as in :class:`bob.agent.inside.look.Look`. What the ``subject`` makes of the
-    disks is made anew for each state.
+    ``blob`` is the payload. With ``reads`` the host wants to know what is read. Unless ``exempt`` is None, it wants to
+    know how each of the ``stretches`` was left, and what was written outside of these and of ``exempt`` (flat lists).
+    ``closely`` is as in :class:`bob.agent.inside.look.Look`. The layers of the ``subject`` are made anew for each
+    state.
     """
     global session, scratch
     end_session()
@@ -63,17 +65,15 @@ def observe_prepare(
 
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
-    """Outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the payload.
+    """Return outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the
+    payload.
 
-    Replies with the outcome number of each state and with the outcomes and contents that are new: the JSON of each,
-    and the lengths of the chunks in the reply's blob. After the chunks the blob has the trace of each state, if the
-    host wants to know what is read; of those the reply has the lengths too, and how many sectors the device has counted
-    as read. ``complaints`` has a number for each state, 0 where the kernel had nothing to complain of, and
-    ``new_complaints`` the kind and the words of those that are new. Where the host asked for it, ``left`` has the
-    numbers of the stretches that each state changed, with numbers of their contents, and ``elsewhere`` what it wrote
-    outside of them, with digests. Without ``audit`` all of this is to be believed after the next good audit only.
-    Lookups are traced of the blocks ``lookups`` (first and last; none if that is before the first), of all if there
-    are none.
+    The reply has the outcome number of each state, the JSON of each new outcome, and the lengths of the new chunks and
+    of the traces, which are the blob. Traces, and the device's own counts of sectors read, are there if the host wants
+    to know what is read. ``complaints`` has a number for each state (0: none), and ``new_complaints`` kind and words.
+    On request ``left`` has the numbers of the stretches that each state changed, with numbers of their contents, and
+    ``elsewhere`` the other writes, with digests. Without ``audit`` all of this counts only after the next good audit.
+    Lookups are traced of the blocks ``lookups`` (first and last; none if the order is wrong), of all if it is empty.
     """
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
@@ -100,36 +100,28 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
 
 
 def examine(states: list[list[int]], blob: bytes) -> Reply:
-    """What the file system's checker, and the removal of all that is there, find wrong with each of ``states``, as
-    :func:`observe` has them: ``wrong`` has pairs of kind and words. Nothing that this reads counts for anything."""
-    under_way = _extended(blob)
+    """Have the file system's checker look at each of ``states``, as in :func:`observe`, and remove all that is there.
+    ``wrong`` has pairs of kind and words for each. What this reads does not count."""
     started = time.monotonic()
-    under_way.scratch.look_out([1, 0])
-    under_way.scratch.trace_reads(False)
-    wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]
-    under_way.audit()
-    under_way.scratch.trace_reads(True)
+    with _untraced(blob) as under_way:
+        wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]
     return {"wrong": wrong, "seconds": time.monotonic() - started}, b""
 
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
-    """What the checker of the program says of each of ``states``, as :func:`observe` has them, with what was ``told``
-    before the crash (a byte a character): ``answers`` has pairs of exit code and what was printed. ``spoilers`` names a
-    script for each state that spoils it first, and is empty where none does."""
-    under_way = _extended(blob)
-    under_way.scratch.look_out([1, 0])
-    under_way.scratch.trace_reads(False)
-    answers = [
-        under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
-        for runs, text, by in zip(states, told, spoilers)
-    ]
-    under_way.audit()
-    under_way.scratch.trace_reads(True)
+    """Have the program's checker look at each of ``states``, as in :func:`observe`. ``told`` is the program's output
+    before the crash (a byte a character), ``spoilers`` a script for each state that spoils it first (empty: none).
+    ``answers`` has pairs of exit code and output."""
+    with _untraced(blob) as under_way:
+        answers = [
+            under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
+            for runs, text, by in zip(states, told, spoilers)
+        ]
     return {"answers": answers}, b""
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """The image of one state as it is mounted: as blob, its differences from a device that was never written."""
+    """Return the image of one state as it is mounted, as its differences from a device that was never written."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work
@@ -147,8 +139,19 @@ def tamper(sector: int, blob: bytes) -> Reply:
     return {}, b""
 
 
+@contextmanager
+def _untraced(blob: bytes) -> Iterator[StateSession]:
+    """Yield the session, extended by ``blob``, while neither reads nor lookups are traced; audit it at the end."""
+    under_way = _extended(blob)
+    under_way.scratch.look_out([1, 0])
+    under_way.scratch.trace_reads(False)
+    yield under_way
+    under_way.audit()
+    under_way.scratch.trace_reads(True)
+
+
 def _extended(blob: bytes) -> StateSession:
-    """The session, its payload extended by ``blob``."""
+    """Return the session, its payload extended by ``blob``."""
     if session is None:
         raise Denial("nothing was prepared to be observed")
     if blob:

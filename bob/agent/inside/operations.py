@@ -19,7 +19,7 @@ from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
 
 FIRST_OF_SETUP = 10_000
-"""From this number on, operations make the initial tree (bob/workload/shades.py, which no guest has)."""
+"""From this number on, operations make the initial tree (bob/workload/shades.py, which guests do not have)."""
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
@@ -47,7 +47,7 @@ AT_SYMLINK_FOLLOW = 0x400
 
 
 class Operations:
-    """Performs logical operations by plain system calls below ``root``. ``with`` closes what they keep open."""
+    """Performs logical operations by plain system calls below ``root``. ``with`` closes the handles."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -64,7 +64,7 @@ class Operations:
         return self.root + path
 
     def what(self, path: str) -> str | int:
-        """What a system call takes that is done to a path, or to a handle: its file descriptor."""
+        """Return the argument of a system call for a path, or for a handle: its file descriptor."""
         return self.at(path) if path.startswith("/") else self.handles[path]
 
     def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
@@ -107,7 +107,7 @@ class Operations:
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
-        """Write to a file that is open: the flags of a write are as those of open(2)."""
+        """Write to an open file: the flags of a write are as those of open(2)."""
         flags |= RWF_APPEND if append else 0
         written = 0
         while written < len(data):
@@ -215,7 +215,7 @@ class Operations:
 
     @contextmanager
     def _opened(self, path: str, flags: int = os.O_RDONLY) -> Iterator[int]:
-        """A file descriptor of a path, which is closed again, or that of a handle, which stays open."""
+        """Yield a file descriptor: a path's, which is closed again, or a handle's, which stays open."""
         if not path.startswith("/"):
             yield self.handles[path]
             return
@@ -227,7 +227,7 @@ class Operations:
 
 
 def _refusal() -> OSError:
-    """What the kernel said to the last call of the C library."""
+    """Return the kernel's answer to the last call of the C library."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 

@@ -1,55 +1,87 @@
-"""Makes a program under test wait after each call that changes something: a slow, or a busy, machine.
+"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine.
 
-strace has written the line of a call, and not let the program go on. Then it is stopped itself, for as long as the pace
-has it: nothing that the program does is traced meanwhile, and so nothing is changed, by any of its processes.
+strace has written the line of a call, and not let the program go on. Then bob stops strace itself for the length of the
+pace. Meanwhile no process of the program is traced, and so none changes anything.
+
+A *neighbour* may sync a file of its own at each of these calls: a small busy machine. Its sync commits the changes of
+the program's calls, too, as far as the file system commits all in one, while their data is still on its way.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import signal
 import time
 from contextlib import suppress
 
-from bob.agent.inside.ahead import Ahead
 from bob.agent.inside.devices import read_text
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.strace_lines import StraceLines, lines_of
+from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 from bob.agent.inside.traced_calls import TracedChanges
 
-NO_CALL = 255
-"""How the process ends where no call changed anything; no error of the kernel has this number."""
+COMMITS_BY_REQUEST = "btrfs"  # A sync of a file commits nothing else here
+START_COMMIT, AWAIT_COMMIT = 0x80089418, 0x40089416
+"""BTRFS_IOC_START_SYNC and BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h): commit the running transaction, and leave
+data that was not written back in memory."""
+NO_CALL = 255  # the process ends so where no call changed anything; no error of the kernel has this number
 _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
-class PacedPipe:
-    """While it lasts, what strace writes into ``pipe`` (a path; it is made) is copied into the file ``out``, and strace
-    waits ``delay`` seconds at each call that changes something below ``root``. Then the ``neighbour`` syncs."""
+class Neighbour:
+    """A file in the file system of the type ``fs`` at ``root``, for the length of a ``with`` block. It has no name, so
+    no checker sees it. It grows: where its size stays, reiserfs commits nothing (``reiserfs_commit_for_inode``,
+    fs/reiserfs/journal.c).
 
-    def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
-        self._pipe, self._out, self._root, self._delay, self._neighbour = pipe, out, root, delay, neighbour
-        self._ahead = Ahead(pipe, self._copy)
+    On btrfs the sync of a file without a name writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c),
+    and that of a named file logs this file alone. So there it asks for a commit, too, as the kernel does for a snapshot
+    of another subvolume, or every 30 s.
+    """
 
-    def __enter__(self) -> PacedPipe:
-        self._ahead.__enter__()
+    def __init__(self, root: str, fs: str) -> None:
+        self._root, self._fs = root, fs
+        self._fd = -1
+
+    def __enter__(self) -> Neighbour:
+        path = f"{self._root}/.neighbour"  # not every file system has O_TMPFILE
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.unlink(path)
+        self.sync(0)
         return self
 
-    def wait(self) -> None:
-        """Wait until all is copied: strace has ended. Refuses where the pace was not kept: a call was not waited for,
-        or the neighbour failed, or had nothing to wait for."""
-        code = self._ahead.wait()
+    def __exit__(self, *_what: object) -> None:
+        os.close(self._fd)
+
+    def sync(self, number: int) -> None:
+        """Append to the file, and sync it, for the ``number``-th time."""
+        os.write(self._fd, b"%08d" % number)
+        os.fsync(self._fd)
+        if self._fs == COMMITS_BY_REQUEST:
+            transaction = fcntl.ioctl(self._fd, START_COMMIT, bytes(8))
+            fcntl.ioctl(self._fd, AWAIT_COMMIT, transaction)
+
+
+class PacedPipe(Ahead):
+    """Copies strace's output from ``pipe`` (a path that is made here) into the file ``out`` for the length of a
+    ``with`` block. strace waits ``delay`` seconds at each call that changes something below ``root``; the ``neighbour``
+    syncs."""
+
+    def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
+        super().__init__(pipe, self._copy)
+        self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
+
+    def finish(self) -> None:
+        """Wait until strace has ended. Refuse where the pace was not kept: a call was not waited for, or the neighbour
+        failed, or had no call to wait for."""
+        code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload had no call to wait for")
         if code not in (0, NO_CALL):
             why = os.strerror(code) if code > 0 else f"signal {-code}"
             what = "syncs beside the workload" if self._neighbour else "makes the workload wait"
             raise Denial(f"the process that {what} failed: {why}")
-
-    def __exit__(self, *what: object) -> None:
-        self._ahead.__exit__(*what)
 
     def _copy(self) -> int:
         lines, changes, waits, tracer = StraceLines(), TracedChanges(self._root), 0, 0
@@ -65,7 +97,7 @@ class PacedPipe:
         return 0 if waits else NO_CALL
 
     def _hold(self, tracer: int, number: int) -> None:
-        """Keep strace at a call. It ends beside that where the workload has ended, and all that is left is killed."""
+        """Hold strace at a call. It may have ended: then the workload has, and the rest is killed."""
         with suppress(ProcessLookupError):
             os.kill(tracer, signal.SIGSTOP)
         try:
@@ -78,7 +110,7 @@ class PacedPipe:
 
 
 def _tracer_of(pid: int) -> int:
-    """Who traces a process; there is one strace for all. Raise OSError if the process is gone, or nobody does."""
+    """Return the process that traces ``pid``: the one strace. Raise OSError if ``pid`` is gone or untraced."""
     found = _TRACER.search(read_text(f"/proc/{pid}/status"))
     if found is None or found[1] == "0":
         raise OSError(errno.ESRCH, "nobody traces it")

@@ -12,16 +12,15 @@ from typing import Any, BinaryIO
 from bob.agent.inside.devices import read_text
 
 PORT_NAME = "bob.agent"
-USES_PORT, NO_PORT = b"+", b"-"
-"""What the agent says by standard output before it says anything by its port, and where there is none."""
+USES_PORT, NO_PORT = b"+", b"-"  # the agent's first word on standard output, with a port and without
 HOST_SECONDS = 10.0
-"""How long the host may take to be at the other end: it was there before the agent, but its word of that may not be."""
+"""The host may take so long to be at the other end: it was there before the agent, but the guest may not know yet."""
 PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The device, for as long as standard input is open. The device itself would not tell that another host's end has
-    taken the place of the one that this agent was started by; and who writes while there is none would wait for it."""
+    """The device, for as long as standard input is open. The device does not tell that another host's end has taken the
+    place of the one that started this agent, and a writer without a host would wait for one."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -43,20 +42,19 @@ class Port(io.RawIOBase):
         return os.write(self._fd, data)
 
     def has_host(self) -> bool:
-        """Whether there is another end."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         return not any(events & select.POLLHUP for _fd, events in poll.poll(0))
 
     def _is_ready(self, event: int) -> bool:
-        """Wait for ``event``; False if it will not come."""
+        """Wait for ``event``; return False if it will not come."""
         self._poll.register(self._fd, event)
         events = dict(self._poll.poll())
         return 0 not in events and bool(events[self._fd] & event)
 
 
 def open_port() -> tuple[BinaryIO, BinaryIO] | None:
-    """The port to read from and to write to; None where the guest has none, or its other end is closed."""
+    """Return the port, to read from and to write to; None where the guest has none, or its other end is closed."""
     for folder in glob.glob("/sys/class/virtio-ports/*"):
         if read_text(f"{folder}/name").strip() != PORT_NAME:
             continue

@@ -1,4 +1,4 @@
-"""What the agent has to know of processes: what they write, whether they have ended, what they have started."""
+"""Processes: their output, their end, their descendants."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ import time
 from collections.abc import Callable, Set
 from contextlib import suppress
 
-from bob.agent.inside.devices import read_text
+from bob.agent.inside.devices import read_text, stat_of
 
-WAKING = 50
-"""After so many milliseconds, what waits for a script wakes up."""
+WAKING = 50  # a wait for a script wakes up after so many milliseconds
 
 
 class Drain(threading.Thread):
-    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all). Where more than
-    ``limit`` bytes come (0: any number may), it ``is_full``: it reads no more, and the writer waits for ever."""
+    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all). After more than
+    ``limit`` bytes (0: no limit) it ``is_full`` and reads no more: the writer waits for ever."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
         super().__init__(daemon=True)
@@ -37,7 +36,7 @@ class Drain(threading.Thread):
             os.close(self._fd)
 
     def all(self) -> bytes:
-        """What was read, when all who could write are gone."""
+        """Return what was read, when all writers are gone."""
         self.join()
         if self.is_full:
             os.close(self._fd)
@@ -45,26 +44,23 @@ class Drain(threading.Thread):
 
 
 def name_of(pid: int) -> str:
-    """The name of a process; empty if it is gone."""
+    """Return the name of a process; empty if it is gone."""
     with suppress(OSError):
         return read_text(f"/proc/{pid}/comm").strip()
     return ""
 
 
 def state_of(pid: int) -> str:
-    """What a process does, a letter as in proc(5), D: it waits for a disk; empty if it is gone."""
+    """Return the state of a process, a letter as in proc(5) (D: it waits for a disk); empty if it is gone."""
     with suppress(OSError):
-        return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
+        return stat_of(pid)[0]
     return ""
 
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Wait for the end of a child, for so many seconds at most; whether it has ended. It is not reaped. Where it
-    ``is_enough``, nobody waits any longer.
-
-    We wake up now and then: where all of a guest sleeps, its virtual time jumps to the next thing that is due, however
-    long its disk takes.
-    """
+    """Wait for the end of a child, for so many seconds at most, or until it ``is_enough``; return whether it has ended.
+    The child is not reaped. The wait wakes up now and then: where all of a guest sleeps, its virtual time jumps to the
+    next timer, however long its disk takes."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -78,9 +74,9 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Whether this process has any child, dead or alive, ``but`` these. What a child has left behind is a child of ours
-    (we are its subreaper), so without one there is no descendant. To look through all of /proc for them takes an
-    emulated guest longer than a shell takes to start."""
+    """Return whether this process has any child, dead or alive, ``but`` these. It is its descendants' subreaper, so
+    without a child it has no descendant. To look through all of /proc takes an emulated guest longer than a shell takes
+    to start."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -93,7 +89,7 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of ``pid``, theirs, and so on."""
+    """Return the children of ``pid``, theirs, and so on."""
     of = parents()
     found, new = [], [pid]
     while new:
@@ -104,10 +100,10 @@ def descendants(pid: int) -> list[int]:
 
 
 def parents() -> dict[int, int]:
-    """The parent of each process."""
+    """Return the parent of each process."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with suppress(OSError):
-                found[int(entry)] = int(read_text(f"/proc/{entry}/stat").rpartition(")")[2].split()[1])
+                found[int(entry)] = int(stat_of(int(entry))[1])
     return found

@@ -1,8 +1,8 @@
 """Runs the scripts of a program under test: its setup, its workload, its checker.
 
-A script is an executable in any language. It runs in the file system under test, with that directory as its first
-argument and as its working directory (the checker's working directory is /). When a script has ended, all that it has
-started is killed: a server is gone before the next crash state is looked at.
+A script is an executable in any language. Its first argument and its working directory are the file system under test
+(the checker's working directory is /). When a script has ended, all that it has started is killed: a server is gone
+before the next crash state is looked at.
 """
 
 from __future__ import annotations
@@ -22,39 +22,34 @@ from bob.agent.inside.bounds import MOST_WRITTEN, ScriptBounds, do_not_spare, fi
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc
-from bob.agent.inside.neighbour import Neighbour
-from bob.agent.inside.pacing import PacedPipe
+from bob.agent.inside.pacing import Neighbour, PacedPipe
 from bob.agent.inside.processes import WAKING, Drain, descendants, ends_within, has_children, name_of, state_of
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
 from bob.agent.inside.warm_python import ForkedChecker, WarmPython
 from bob.agent.inside.world import WORLD, enter_world, within
 
-HOME = f"{WORK}/program"
-"""Where the files of the program are."""
-TOLD = f"{WORK}/told"
-"""The file by which a checker learns what was told before the crash."""
-CALLS = f"{WORK}/calls"
-"""What strace wrote."""
+HOME = f"{WORK}/program"  # the files of the program
+TOLD = f"{WORK}/told"  # the program's output before the crash, for the checker
+CALLS = f"{WORK}/calls"  # strace's output
 PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
-"""Through which it is read at once: where stores are watched; and where the program waits after calls, with the stores
-that were seen."""
+"""The pipes in front of it: where stores are watched, and where the program waits after calls, with the stores seen."""
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
-"""So much of the last that a script prints is kept (bytes); of a workload's standard output, all (bounds.py)."""
-LONGEST = 16 * 1024 * 1024
-"""How much of what one call writes strace may write down (bytes)."""
+"""The last bytes of a script's output are kept; of a workload's standard output, all (bounds.py)."""
+LONGEST = 16 * 1024 * 1024  # strace writes down so many bytes of one call's data
 GONE_SECONDS = 30.0
-MOST_PATIENCE = 100
-"""So many times the limit a script may wait for a disk."""
-LOOKS = 20
-"""At so many moments, a waking apart, bob looks whether it does."""
+MOST_PATIENCE = 100  # a script may wait for a disk for so many times the limit
+LOOKS = 20  # bob looks for that at so many moments, a waking apart
+
+
+MOST_BYTES = 64 * 1024 * 1024  # a larger file is not handed out
 
 
 class ScriptExit(NamedTuple):
-    """How a script ended: its exit code (negative: the signal; None: it took too long), what it wrote to its standard
-    output, and the last of what it wrote to its standard error, or to both where they are one."""
+    """How a script ended: its exit code (negative: the signal; None: it took too long), its standard output, and the
+    last of its standard error, or of both where they are one."""
 
     code: int | None
     output: bytes
@@ -62,19 +57,17 @@ class ScriptExit(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it said, for people: paths of the file system under test as they are in that."""
+        """Its last words, for people: paths are those in the file system under test."""
         return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
 
 
-uses_world = False
-"""Whether the scripts of the program run in a world of their own."""
-warm: WarmPython | None = None
-"""What forks for the program's checker, once it was run."""
+uses_world = False  # whether the scripts of the program run in a world of their own
+warm: WarmPython | None = None  # the process that forks for the program's checker, once it was run
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Take the files of a program, a tar archive, in place of those of another one. Its scripts are run in the
-    ``world`` that is on a disk of the guest's, where they need one."""
+    """Take the files of a program, a tar archive, in place of an earlier one's. With ``world`` its scripts run in the
+    world on a disk of the guest's."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -89,18 +82,26 @@ def put_program(blob: bytes, world: bool = False) -> Reply:
     return {}, b""
 
 
-def has_script(name: str) -> bool:
-    """Whether the program has a script of this name."""
-    return os.path.exists(f"{HOME}/{name}")
+def read_files(blob: bytes, paths: list[str]) -> Reply:
+    """The bytes of each of ``paths``, one after the other. ``lengths`` is 0 for what is not there, is too large or is
+    no file."""
+    found = [_read(path) for path in paths]
+    return {"lengths": list(map(len, found))}, b"".join(found)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError:
+        return b""
+    return data if len(data) <= MOST_BYTES else b""
 
 
 def run_setup(seconds: float) -> None:
     """Run the program's setup, if it has one; refuse in its own words where it fails."""
-    if not has_script("setup"):
-        return
-    ended = run_script([f"{HOME}/setup", ROOT], seconds, ROOT)
-    if ended.code != 0:
-        raise Denial(f"setup {how_it_ended(ended, seconds)}")
+    if os.path.exists(f"{HOME}/setup"):
+        run_or_refuse("setup", seconds)
 
 
 def run_workload(
@@ -110,15 +111,15 @@ def run_workload(
     neighbour: Neighbour | None = None,
     stacks: bool = False,
 ) -> tuple[bytes, bytes, int]:
-    """Run the program's workload under strace: what it wrote to its standard output, what strace wrote, and the inode
-    of the pipe that its standard output was. Refuses in its own words where it fails.
+    """Run the program's workload under strace; return its standard output, strace's output, and the inode of the pipe
+    that its standard output was. Refuse in its own words where it fails.
 
-    With ``stores`` what it stores through shared mappings is among the calls (:mod:`bob.agent.inside.stores`). With a
-    ``delay`` the program waits so many seconds when a call that changes something has returned; then the ``neighbour``
-    syncs (:mod:`bob.agent.inside.pacing`).
+    With ``stores`` the calls include stores through shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay``
+    the program waits so many seconds after each call that changes something; then the ``neighbour`` syncs
+    (:mod:`bob.agent.inside.pacing`).
 
-    With ``stacks`` each call has its frames. To look at them takes strace longer than all else, so a workload that
-    fails, or does not end in time, is not refused: what it did until then is told.
+    With ``stacks`` each call has its frames. They take strace most of its time, so a workload that fails, or does not
+    end in time, is not refused: its calls until then count.
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
@@ -135,9 +136,9 @@ def run_workload(
             into, traced = PIPE, f"{traced},munmap"
         ended, pipe_inode = _run_traced(seconds, into, traced, stacks)
         if pacing is not None and ended.code == 0:
-            pacing.wait()
+            pacing.finish()
         if watching is not None:
-            watching.wait()
+            watching.finish()
     if ended.code != 0 and not stacks:
         raise Denial(f"workload {how_it_ended(ended, seconds)}")
     with open(CALLS, "rb") as calls:
@@ -155,25 +156,25 @@ def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[
 
 
 def run_check(told: bytes, seconds: float) -> ScriptExit:
-    """Run the program's checker on what is mounted, after a crash before which ``told`` was told."""
+    """Run the program's checker on what is mounted, after a crash before which the program's output was ``told``."""
     with open(TOLD, "wb") as file:
         file.write(told)
     global warm
     if warm is None:
         warm = WarmPython(f"{HOME}/check", lambda words: _placed(words, "/"), _environment(), seconds)
-    return run_script([f"{HOME}/check", ROOT, TOLD], seconds, "/", warm)
+    return Script([], [f"{HOME}/check", ROOT, TOLD], "/", warm).wait(seconds)
 
 
-def run_spoiler(name: str, seconds: float) -> None:
-    """Have a script of the program spoil what is mounted; refuse where it fails."""
-    ended = run_script([f"{HOME}/{name}", ROOT], seconds, ROOT)
+def run_or_refuse(name: str, seconds: float) -> None:
+    """Run a script of the program in what is mounted; refuse in its own words where it fails."""
+    ended = Script([], [f"{HOME}/{name}", ROOT], ROOT).wait(seconds)
     if ended.code != 0:
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
 
 def clear_scratch() -> None:
-    """Remove what earlier scripts left in the folders for files that are not kept: a checker must not see what another
-    crash state, or the workload, has left outside of the file system under test."""
+    """Remove what earlier scripts left in folders for temporary files: a checker must not see traces of another crash
+    state, or of the workload, outside of the file system under test."""
     root = WORLD if uses_world else ""
     for folder in SCRATCH:
         with suppress(OSError):
@@ -187,14 +188,8 @@ def clear_scratch() -> None:
                     os.unlink(path)
 
 
-def run_script(words: list[str], seconds: float, folder: str, forks: WarmPython | None = None) -> ScriptExit:
-    """Run a script to its end, for ``seconds`` at most, and kill what it leaves behind. A Python that ``forks`` for it
-    may do so, in place of a new one."""
-    return Script([], words, folder, forks).wait(seconds)
-
-
 def _placed(words: list[str], folder: str) -> list[str]:
-    """The words that run ``words`` in ``folder``, and in the program's world where it has one."""
+    """Return the words that run ``words`` in ``folder``, and in the program's world if it has one."""
     return within(words, folder) if uses_world else words
 
 
@@ -203,7 +198,7 @@ def _environment() -> dict[str, str]:
 
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
-    """In words, with the last of what it printed; and that the file system under test is full, if it is."""
+    """Say how a script ended, with the last line of its output; and if the file system under test is full, say that."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     words += "; the file system is full, and device_mib in app.toml makes it larger" if _is_full(ROOT) else ""
@@ -213,7 +208,7 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 def _is_full(path: str) -> bool:
-    """Whether the file system at ``path`` has next to nothing left for files."""
+    """Return whether the file system at ``path`` has next to no room left for files."""
     with suppress(OSError):
         there = os.statvfs(path)
         return there.f_bavail * 50 < there.f_blocks
@@ -221,8 +216,8 @@ def _is_full(path: str) -> bool:
 
 
 class Script:
-    """A script, ``words`` with its arguments, that was started in ``folder`` under a ``tracer`` (empty: none), or that
-    a Python ``forks`` for."""
+    """A script that was started: ``words`` with its arguments, in ``folder``, under a ``tracer`` (empty: none), or by a
+    Python that ``forks`` for it."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -260,11 +255,9 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for its end, and kill what it leaves behind. Where one of its processes waits for a disk when the time
-        is over, it has as much again: virtual time jumps over the host's, so the disk of a busy host takes minutes.
-
-        Refuses where it takes too much of the guest: nothing that it does then says anything of it.
-        """
+        """Wait for its end, and kill what it leaves behind. Refuse where it takes too much of the guest. A process that
+        waits for a disk when the time is over gets as much time again: virtual time jumps over the host's, so the disk
+        of a busy host takes minutes."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if ends_within(self._process.pid, seconds, self._takes_too_much):
@@ -284,12 +277,11 @@ class Script:
         return ended
 
     def _takes_too_much(self) -> str:
-        """What it takes, in words; empty where that is not too much."""
+        """Say what it takes too much of; empty if nothing."""
         return self._bounds.broken((self._output, self._said))
 
     def _is_at_the_disk(self) -> bool:
-        """Whether one of its processes waits for a disk at any of some moments: between two reads it does not. Also
-        where the script ends meanwhile."""
+        """Return whether one of its processes waits for a disk at any of some moments, or the script ends meanwhile."""
         for _look in range(LOOKS):
             waits = any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others)
             if waits or ends_within(self._process.pid, WAKING / 1000):
@@ -297,7 +289,7 @@ class Script:
         return False
 
     def _kill_all(self) -> None:
-        """Kill the script, all its descendants, and wait until they, and the tracer, are gone."""
+        """Kill the script and all its descendants, and wait until they and the tracer are gone."""
         deadline = time.monotonic() + GONE_SECONDS
         while has_children(self._alone) and (
             left := [pid for pid in descendants(os.getpid()) if pid not in self._others]

@@ -1,54 +1,50 @@
-"""The disks of a recording: dm-log-writes over each, the bio timeline of all, and how to see that they are quiet."""
+"""The disks of a recording: dm-log-writes over each, the bio timeline of all, and the wait until they are quiet."""
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from bob.agent.inside import devices
 from bob.agent.inside.assembly import Assembly, spans
-from bob.agent.inside.block_log import read_log, writes
-from bob.agent.inside.devices import (
-    SECTORS_WRITTEN,
-    WORK,
-    Loop,
-    make_log_writes,
-    read_text,
-    remove_log_writes,
-    write_text,
-)
+from bob.agent.inside.devices import SECTOR, WORK, Loop, opened, read_text, write_text
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.images import SECTOR, Runs
+from bob.agent.inside.images import Runs
 from bob.agent.inside.late_disk import LateDisk, late_disks
 from bob.agent.inside.tracing import Instance, kernel_device
 
 LOG = f"{WORK}/log"
-QUIET_POLLS = 3
-"""How often the device is looked at while it must be quiet. Each look costs, even where waiting is free."""
+QUIET_POLLS = 3  # the device is looked at so often while it must be quiet. Each look costs, even where waiting is free.
 LITTLE_KIB = 256
 """So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
-PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"
-"""Values of Completion (bob/trace/recording.py)."""
+PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"  # values of Completion (bob/trace/recording.py)
+SUPER = struct.Struct("<QQQI")
+ENTRY = struct.Struct("<QQQQ")
+MAGIC = 0x6A736677736872
+DISCARD = 4
+MARK = 8
+LAST_MARK = b"dm-log-writes-end"
+"""What the target writes as the very last entry, when it is removed (log_writes_dtr in drivers/md/dm-log-writes.c)."""
 
 
 class LoggedDisk:
-    """One recorded disk: dm-log-writes, disk ``number`` of the recording, over the block device ``data``, with the log
-    beside it."""
+    """Disk ``number`` of the recording: dm-log-writes over the block device ``data``, with the log beside it."""
 
     def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
         self._log_path = f"{LOG}-{number}"
         with suppress(FileNotFoundError):
             os.unlink(self._log_path)
-        fd = os.open(self._log_path, os.O_RDWR | os.O_CREAT, 0o600)
-        os.ftruncate(fd, log_bytes)
-        os.close(fd)
+        with opened(self._log_path, os.O_RDWR | os.O_CREAT) as fd:
+            os.ftruncate(fd, log_bytes)
         self._data = data
         self._log = Loop(self._log_path)
         self._counted = self._count()
-        self.name = make_log_writes(number, data.path, self._log.path, length // SECTOR)
+        self.name = devices.make_log_writes(number, data.path, self._log.path, length // SECTOR)
         self.path = f"/dev/{self.name}"
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
@@ -56,41 +52,36 @@ class LoggedDisk:
             raise Denial(f"the recorded device has no volatile write cache ({cache})")
 
     def written(self) -> str:
-        """Changes with every write that the device completes or has in flight."""
+        """Return counts that change with every write that the device completes or has in flight."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 
     def end(self) -> tuple[bytes, Runs | None]:
-        """The log, once the target is gone, and where the device was written, or None where the log does not say that:
-        the device below has counted other than as many sectors."""
+        """Return the log, once the target is gone, and where the device was written. The latter is None where the log
+        does not say it: the device below has counted other than as many sectors."""
         written = self._count() - self._counted
         self._log.close()
         if isinstance(self._data, Loop):  # the next recording may use the other one again
             self._data.close()
         log = read_log(self._log_path)
         os.unlink(self._log_path)
-        logged = [(sector, sectors) for sector, sectors, _position in writes(log)]
+        logged = list(writes(log))
         return log, logged if sum(sectors for _sector, sectors in logged) == written else None
 
     def _count(self) -> int:
-        """How many sectors the device below has counted that were written."""
-        return int(read_text(f"/sys/block/{self._data.name}/stat").split()[SECTORS_WRITTEN])
+        """Return how many written sectors the device below has counted."""
+        return int(read_text(f"/sys/block/{self._data.name}/stat").split()[devices.SECTORS_WRITTEN])
 
 
 def give_history(device: int) -> None:
-    """Have the kernel treat a device as one that was written before.
-
-    One without write history has a background threshold of nothing, and the flusher would write dirty data after 5 s
-    rather than 30 s, which hides ordering violations: give it the share of one with a history.
-    """
+    """Have the kernel treat a device as one that was written before. Without write history its background threshold is
+    zero, and the flusher would write dirty data after 5 s rather than 30 s, which hides ordering violations."""
     write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
 
 
 class RecordedDisks:
-    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``layers`` make of them.
-
-    A disk completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py).
-    """
+    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``layers`` make of them. A disk
+    completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py)."""
 
     def __init__(
         self,
@@ -120,7 +111,7 @@ class RecordedDisks:
         return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
 
     def timeline(self, kib: int, more: dict[str, str] | None = None) -> Instance:
-        """The trace of the disks' bios and of ``more`` events, ready to be entered."""
+        """Return the trace of the disks' bios and of ``more`` events, ready to be entered."""
         numbers = [kernel_device(disk.device) for disk in self.disks]
         of_disks, from_disks = (
             " || ".join(f"{field} == {number}" for number in numbers) for field in ("dev", "old_dev")
@@ -134,19 +125,18 @@ class RecordedDisks:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Have what is mounted at ``assembly.path``: where there are layers, that is what has dirty pages."""
+        """Make the device at ``assembly.path``: where there are layers, it has the dirty pages."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)
 
     def written(self) -> list[str]:
-        """Changes with every write that a disk completes or has in flight."""
+        """Return counts that change with every write that a disk completes or has in flight."""
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Return when nothing is dirty and no write was seen for ``quiet`` seconds, or when ``enough`` (if it is not 0)
-        have passed and no more is dirty than a file system leaves that commits all the time; refuse after ``deadline``.
-        """
+        """Wait until nothing is dirty and no write was seen for ``quiet`` seconds; refuse after ``deadline``. A file
+        system that commits all the time gets ``enough`` seconds (unless 0), and then may leave a little dirty."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -161,10 +151,10 @@ class RecordedDisks:
                 raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
-        """End the logs and take the disks away; the log of each, and where they were written (laid end to end), or None
-        where the logs do not say that."""
+        """End the logs and remove the disks; return the log of each, and where they were written, laid end to end, or
+        None where the logs do not say that."""
         self.assembly.release()
-        remove_log_writes(len(self.disks))
+        devices.remove_log_writes(len(self.disks))
         ended = [disk.end() for disk in self.disks]
         written: Runs | None = []
         for start, (_log, runs) in zip(self._starts, ended):
@@ -173,8 +163,46 @@ class RecordedDisks:
 
 
 def dirty_kib() -> int:
-    """How much is dirty or under writeback in the guest (KiB)."""
+    """Return how much is dirty or under writeback in the guest (KiB)."""
     # Up to a dozen pages are in counts of the processor's own, which are added up once a second, but not for that does
     # an idle guest wake (vmstat_shepherd in mm/vmstat.c). A read of this file has them added up.
     read_text("/proc/sys/vm/stat_refresh")
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
+
+
+def read_log(path: str) -> bytes:
+    """Return the log in the file ``path``, up to the end of its last entry.
+
+    A target that runs out of room, or cannot write its log, stops logging and tells only the kernel's log. But then it
+    does not log its last mark either: a log without that is refused.
+    """
+    with opened(path, os.O_RDONLY) as fd:
+        magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
+        if magic != MAGIC:
+            raise Denial("there is no dm-log-writes log on the log device")
+        end, last = sectorsize, b""
+        for _ in range(entries):
+            header = os.pread(fd, sectorsize, end)
+            _sector, sectors, flags, length = ENTRY.unpack_from(header)
+            end += sectorsize * (1 if flags & DISCARD else 1 + sectors)
+            last = header[ENTRY.size : ENTRY.size + length] if flags & MARK else b""
+        if last != LAST_MARK:
+            raise Denial("the log device is full: writes are missing from the log")
+        pieces, position = [], 0
+        while position < end and (piece := os.pread(fd, end - position, position)):
+            pieces.append(piece)
+            position += len(piece)
+        return b"".join(pieces)
+
+
+def writes(log: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the writes in ``log``, in its order: first sector, sectors."""
+    _magic, _version, entries, sectorsize = SUPER.unpack_from(log)
+    factor, end = sectorsize // SECTOR, sectorsize
+    for _ in range(entries):
+        sector, sectors, flags, _length = ENTRY.unpack_from(log, end)
+        end += sectorsize
+        if not flags & DISCARD:
+            if sectors:
+                yield sector * factor, sectors * factor
+            end += sectorsize * sectors

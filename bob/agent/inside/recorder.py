@@ -15,45 +15,43 @@ from bob.agent.inside.frames import Reply
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
-from bob.agent.inside.neighbour import Neighbour
 from bob.agent.inside.operations import Operations, perform_all
+from bob.agent.inside.pacing import Neighbour
 from bob.agent.inside.programs import run_workload
 from bob.agent.inside.recorded_disks import RecordedDisks
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
-"""The system calls by which a program can tell something through a pipe: write, writev, sendfile and splice
-(arch/x86/entry/syscalls/syscall_64.tbl)."""
+"""System calls that can write to a pipe: write, writev, sendfile and splice (arch/x86/entry/syscalls/syscall_64.tbl).
+"""
 
 
 def set_clock(seconds: int = EPOCH) -> None:
-    """Set the wall clock, to the epoch of recordings unless another one is given."""
+    """Set the wall clock, by default to the epoch of recordings."""
     time.clock_settime(time.CLOCK_REALTIME, seconds)
 
 
 CONSOLE = "/dev/console"
 PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"
-"""That a task hangs (kernel/hung_task.c) is an error to the kernel, and no more than that."""
+"""To the kernel a hanging task (kernel/hung_task.c) is an error and no more."""
 
 
 def say(step: str) -> None:
-    """Print on the console what is done next, where the host finds it when the kernel does not come back from it
-    (bob/agent/loss.py)."""
+    """Print the next step on the console, where the host finds it if the kernel hangs in it (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
         write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
 
 
 def narrator(narrates: bool) -> Callable[[str], None]:
-    """What tells each step before it is taken: :func:`say`, or nothing: to print a line takes time, and would move what
-    is recorded."""
+    """Return :func:`say`, or a function that does nothing: to print a line takes time, and would move the recording."""
     return say if narrates else lambda _step: None
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the ``subject`` on them, and their timeline, with ``more`` events in
-    it; ``with`` ends the tracing."""
+    """Recorded disks over a copy of ``base``, with the ``subject`` on them, and their timeline with ``more`` events;
+    ``with`` ends the tracing."""
 
     def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
         self.subject, self._manner = subject_from(subject), Manner(*manner)
@@ -89,7 +87,6 @@ class Take:
         return self.recorded.assembly.path
 
     def mount(self) -> None:
-        """Mount the file system, or refuse in the kernel's words."""
         mount_or_refuse(self.path, self.subject.driver, self.subject.options)
 
     def settle(self) -> None:
@@ -97,14 +94,14 @@ class Take:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
-        """Wait until the disks are quiet, with a sync where the file system keeps what it commits in memory."""
+        """Wait until the disks are quiet, with a sync where the file system keeps its commits in memory."""
         self.settle()
         if self.subject.keeps_commits:
             os.sync()
             self.settle()
 
     def reply(self, before: dict[str, list[int]], after: dict[str, list[int]]) -> Reply:
-        """Take the disks away, with nothing mounted on them: what was recorded, with what stat said by path."""
+        """Remove the disks, with nothing mounted on them; return the recording, with stat's answers by path."""
         logs, written = self.recorded.remove()
         self.timeline.stop()
         text = self.timeline.text().encode()
@@ -123,7 +120,7 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Path -> inode number, and the fields of :class:`bob.trace.recording.InodeStatus`, for those that are there (lstat
+    """Map each existing path to its inode number and the fields of :class:`bob.trace.recording.InodeStatus` (lstat
     only: listing a directory would dirty its atime)."""
     found = {}
     for path in paths:
@@ -134,12 +131,10 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record operations, whose data is ``blob``, and the finish on a copy of ``base``.
-
-    Replies with the effective mount options, major and minor of each disk, what stat says of the paths before and after
-    the operations, and the lengths of the first pieces of the blob: the log of each disk, and the text of the timeline.
-    The rest is what the disks then hold, laid end to end, where they are not as the base, in the sectors ``changed``.
-    """
+    """Record operations, whose data is ``blob``, and the finish on a copy of ``base``. The reply has the effective
+    mount options, major and minor of each disk, stat's answers about the paths before and after the operations, and the
+    lengths of the first pieces of the blob: each disk's log, and the text of the timeline. The rest is the content of
+    the disks, laid end to end, in the sectors ``changed`` since the base."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -167,14 +162,10 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
 
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the workload of the program that was put here on a copy of ``base``; all else is as for :func:`record`
-    with a natural finish.
-
-    The timeline also says when each call by which it may have told something had returned. ``told`` and ``calls`` in
-    the reply are the lengths of the last pieces of the blob: what the workload wrote to its standard output, and what
-    strace wrote, with what was stored through mappings if that is asked for. ``pipe`` is the inode of the pipe that the
-    standard output was.
-    """
+    """Record the workload of the program that was put here on a copy of ``base``, as :func:`record` does with a natural
+    finish. The timeline also has the return of each call that can write to a pipe. ``told`` and ``calls`` are the
+    lengths of the last pieces of the blob: the workload's standard output, and strace's, with stores through mappings
+    if that is asked for. ``pipe`` is the inode of the pipe that the standard output was."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
@@ -196,11 +187,8 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record what a boot does to a copy of ``base``, disks after a crash: the check, then the mount, which begins with
-    the mark ``start`` and is done at ``end``.
-
-    Replies as :func:`record` does, with no inode numbers.
-    """
+    """Record a boot on a copy of ``base``, disks after a crash: the check, then the mount, between marks ``start`` and
+    ``end``. Replies as :func:`record` does, without inode numbers."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")

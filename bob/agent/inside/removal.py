@@ -1,4 +1,4 @@
-"""Removes all that is in a file system, however deep it is, and says why something stays.
+"""Removes everything in a file system, however deep it is, and says why something stays.
 
 The agent goes down into each directory and comes up again: so no path is too long, and few files are open.
 """
@@ -11,19 +11,17 @@ import stat
 from collections.abc import Callable
 from contextlib import suppress
 
-from bob.agent.inside.devices import Descriptor
+from bob.agent.inside.devices import opened
 from bob.agent.inside.look import HIDDEN_NAMES
 from bob.agent.inside.statx import FS_IOC_GETFLAGS
 
-DEEPEST = 100_000
-"""A tree that is deeper than this has a loop in it."""
+DEEPEST = 100_000  # a deeper tree has a loop in it
 FS_IOC_SETFLAGS = 0x40086602
-KEEPING = 0x10 | 0x20
-"""The flags that keep a file from being removed: immutable, and append-only (chattr(1))."""
+KEEPING = 0x10 | 0x20  # flags that keep a file from being removed: immutable, and append-only (chattr(1))
 
 
 def remove_all(root: str) -> str | None:
-    """Remove all that is below ``root``, but what a file system keeps there; why something stays, or None."""
+    """Remove everything below ``root``, except the file system's own; return why something stays, or None."""
     outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
     try:
         os.chdir(root)
@@ -36,7 +34,7 @@ def remove_all(root: str) -> str | None:
 
 
 def _remove_below(names: list[str]) -> str | None:
-    """Remove these names of the working directory, the last one first, and all below them."""
+    """Remove these names of the working directory, the last one first, and everything below them."""
     above: list[str] = []
     left = [names]
     while left[-1] or above:
@@ -60,7 +58,7 @@ def _remove_below(names: list[str]) -> str | None:
 
 
 def _enter(name: str) -> list[str] | None:
-    """Go into a directory; the names that are there. None of anything else."""
+    """Go into a directory and return its names; None if it is something else."""
     if not stat.S_ISDIR(os.lstat(name).st_mode):
         return None
     os.chdir(name)
@@ -72,7 +70,7 @@ def _names() -> list[str]:
 
 
 def _remove(call: Callable[[str], None], name: str) -> None:
-    """Remove a name by ``call``, though flags may keep it, or its directory as it is."""
+    """Remove a name by ``call``, even if flags keep it or its directory."""
     try:
         call(name)
     except PermissionError:
@@ -86,7 +84,7 @@ def _release(path: str) -> None:
     if stat.S_IFMT(os.lstat(path).st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
         return
     flags = bytearray(8)
-    with Descriptor(path, os.O_RDONLY) as one:
-        fcntl.ioctl(one.fd, FS_IOC_GETFLAGS, flags)
+    with opened(path, os.O_RDONLY) as one:
+        fcntl.ioctl(one, FS_IOC_GETFLAGS, flags)
         kept = int.from_bytes(flags, "little") & ~KEEPING
-        fcntl.ioctl(one.fd, FS_IOC_SETFLAGS, kept.to_bytes(8, "little"))
+        fcntl.ioctl(one, FS_IOC_SETFLAGS, kept.to_bytes(8, "little"))

@@ -1,12 +1,12 @@
 """The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's.
 
-To write an event as text takes the kernel some 6,000 instructions, many of them to find out the name of a function: of
-120 events nearly as many as mount(2) takes. So it does not do so for each crash state.
+To write an event as text takes the kernel some 6,000 instructions, many of them for the name of a function: 120 events
+take nearly as long as mount(2). So crash states are traced in the raw form.
 
-A page begins with a time stamp (u64) and with how many bytes of events there are (in the low bits of another u64).
-An event is a u32, whose lowest five bits say what follows, and its data (enum ring_buffer_type in
-include/linux/ring_buffer.h). The data begins with the number of its kind (u16); where its fields are, tracefs says in
-the file ``format`` of the kind. All is little-endian, as the guests are.
+A page begins with a time stamp (u64) and the length of its events (in the low bits of another u64). An event is a u32,
+whose lowest five bits say what follows, and its data (enum ring_buffer_type in include/linux/ring_buffer.h). The data
+begins with the number of its kind (u16); tracefs gives its fields in the kind's file ``format``. All is little-endian,
+as the guests are.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ PAGE_BYTES = 4096
 _HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
 _TYPE_BITS = 5
 _LENGTH_FIRST, _PADDING = 0, 29
-"""Types: the length of the data (bytes, itself included) is its first u32; nothing, for the length that follows or, if
-there is no time in the other bits, up to the end of the page. From 1 to 28 the type is the length, in words; beyond it
-are times, of one word."""
+"""Types. The first u32 is the length of the data (bytes, itself included). Padding: for the length that follows or,
+without a time in the other bits, up to the end of the page. From 1 to 28 the type is the length, in words. Above it are
+times, of one word."""
 
 _ID = re.compile(r"^ID: (\d+)$", re.M)
 _FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
 
-Pipe = Callable[[], bytes]
-"""Reads a page of the buffer; raises BlockingIOError when that was all."""
+Pipe = Callable[[], bytes]  # reads a page of the buffer; raises BlockingIOError after the last
 
 
 def drained(read: Pipe) -> bytes:
-    """All the pages there are, as they travel."""
+    """Return all the pages there are, as they travel."""
     pages: list[bytes] = []
     try:
         while True:
@@ -40,12 +39,12 @@ def drained(read: Pipe) -> bytes:
 
 
 def used(page: bytes) -> bytes:
-    """``page`` without the room that is left in it: so pages travel, one behind the other."""
+    """Return ``page`` without its unused end: so pages travel, one behind the other."""
     return page[: 4 * (_HEADER_WORDS + _words(memoryview(page).cast("I"), 0))]
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Where in ``pages`` the data of each event begins (bytes), in the order of the events."""
+    """Yield where in ``pages`` the data of each event begins (bytes), in the order of the events."""
     words = memoryview(pages).cast("I")
     end = 0
     while end < len(words):
@@ -69,8 +68,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """How many words each event takes where the words from ``first`` to ``end`` are events of one length; None where
-    they are not, or it is not easily seen. A buffer of one kind of event is like that nearly always."""
+    """Return how many words each event takes, if the words from ``first`` to ``end`` are events of one length; None if
+    not, or if that is not easily seen. A buffer of one kind of event is like that nearly always."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
@@ -82,18 +81,17 @@ def _step(words: memoryview, first: int, end: int) -> int | None:
 
 
 def _words(words: memoryview, page: int) -> int:
-    """How many words of events there are in a page."""
     length: int = words[page + _LENGTH_WORD]
     return (length & _LENGTH_BITS) // 4
 
 
 def kind_at(pages: bytes, place: int) -> int:
-    """The number of the kind of event whose data begins at ``place``."""
+    """Return the number of the kind of event whose data begins at ``place``."""
     return pages[place] | pages[place + 1] << 8
 
 
 def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
-    """What a file ``format`` says: the ``id`` of a kind of event, and of its ``fields`` offset and size in bytes."""
+    """Read a file ``format``: the ``id`` of a kind of event, and offset and size (bytes) of its ``fields``."""
     number = _ID.search(text)
     if number is None:
         raise ValueError("a format of an event without its number")

@@ -1,4 +1,4 @@
-"""The device that crash states are mounted from, and what watches it."""
+"""The device that crash states are mounted from, and its observers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from bob.agent.inside.assembly import Assembly, Slices
-from bob.agent.inside.devices import IN_FLIGHT, SECTORS_READ, SECTORS_WRITTEN, Descriptor, Loop
+from bob.agent.inside.assembly import Assembly, slices
+from bob.agent.inside.devices import IN_FLIGHT, SECTOR, SECTORS_READ, SECTORS_WRITTEN, Loop, opened
 from bob.agent.inside.documents import LayerDocument
-from bob.agent.inside.images import SECTOR, Runs
+from bob.agent.inside.images import Runs
 from bob.agent.inside.medium import ScratchMedium
 from bob.agent.inside.mounts import KernelLog
 from bob.agent.inside.ram_disk import RamDisk
@@ -31,33 +31,29 @@ PROBES = (
     + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
     f"p:{LOOKUP} __find_get_block b=$arg2:u64",
 )
-"""What tells use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in
-struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+"""These tell use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in struct
+buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
 NO_FILTER = "0"
 ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
-"""Where the kernel has this second function that looks buffers up (fs/buffer.c from 6.15 on, and what was made of 6.12
-since), the compiler may have put it into those that call it, so that not all lookups would be seen. (Up to 6.0 there
-is no __bh_read_batch.) Then all that is read counts as used."""
+"""Where the kernel has this second lookup function (fs/buffer.c from 6.15 on, and later 6.12), the compiler may have
+put it into its callers, so that some lookups would go unseen. (Up to 6.0 there is no __bh_read_batch.) Then all reads
+count as used."""
 
-MOST_EMPTY_READS = 1000
-"""So often in a row the kernel may give nothing of its trace though there is something."""
-UNDER_WAY_SECONDS = 30.0
-"""So long may requests take that a mount which failed has left behind."""
+MOST_EMPTY_READS = 1000  # the kernel may give nothing of its trace so often in a row though there is something
+UNDER_WAY_SECONDS = 30.0  # requests that a failed mount leaves behind may take so long
 POLL_SECONDS = 0.001
 
 
 class SectorCounts(NamedTuple):
-    """How many sectors a device has counted."""
+    """Sectors that a device has counted."""
 
     read: int
     written: int
 
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
-    """What a device has counted, by its file ``stat``, when nothing of it is under way any more.
-
-    An unmount waits for all requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then.
-    """
+    """Return a device's counts by its file ``stat``, when nothing of it is under way any more. An unmount waits for all
+    requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
         fields = stat().split()
@@ -69,12 +65,10 @@ def counts(stat: Callable[[], bytes]) -> SectorCounts:
 
 
 def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
-    """``read``, a read of ``trace_pipe_raw``, again where it gives nothing; ``more`` says whether there are events.
-
-    Nothing is no end: the kernel finds no page, then looks whether the buffer is empty, and an event may have come in
-    between (tracing_buffers_read in kernel/trace/trace.c). Nor is a buffer empty in which there is only what was thrown
-    away (rb_per_cpu_empty in kernel/trace/ring_buffer.c).
-    """
+    """Return ``read``, a read of ``trace_pipe_raw``, repeated where it gives nothing although there are ``more``
+    events. An empty read is not the end: the kernel finds no page, then looks whether the buffer is empty, and an event
+    may have come in between (tracing_buffers_read in kernel/trace/trace.c). A buffer that holds only discarded events
+    does not count as empty either (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
 
     def read_on() -> bytes:
         for _ in range(MOST_EMPTY_READS):
@@ -98,7 +92,7 @@ class KernelEvents:
         with ExitStack() as stack:
             stack.enter_context(self.trace)
             raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
-            pipe = stack.enter_context(Descriptor(raw, os.O_RDONLY | os.O_NONBLOCK)).fd
+            pipe = stack.enter_context(opened(raw, os.O_RDONLY | os.O_NONBLOCK))
             self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
             self._resources = stack.pop_all()
         return self
@@ -108,9 +102,9 @@ class KernelEvents:
 
 
 class Scratch:
-    """The block device over the working copy of a medium, what ``layers`` make of the ``disks`` (lengths, bytes) on
-    it, and what watches it: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as
-    long as some mounts, so it outlives sessions."""
+    """The block device over the working copy of a medium, with ``layers`` over its ``disks`` (lengths, bytes), and its
+    observers: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as long as some
+    mounts, so it outlives sessions."""
 
     def __init__(self, over: ScratchMedium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
         self.medium, self.reads = over, reads
@@ -124,8 +118,7 @@ class Scratch:
                 loop.release_holder()
             else:
                 self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
-            slices = resources.enter_context(Slices(self.disk.path, disks))
-            self.assembly = Assembly(layers, slices.paths)
+            self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
             # write zeroes, for one, has no letter of its own.
@@ -145,37 +138,33 @@ class Scratch:
             fields = self.layouts[QUEUE]["fields"]
             self.first_of_run = fields["sector"][0]
             self.run = struct.Struct(f"<Q{fields['nr_sector'][0] - self.first_of_run - 8}xI")
-            self.stat = resources.enter_context(Descriptor(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY)).fd
+            self.stat = resources.enter_context(opened(f"/sys/block/{self.disk.name}/stat", os.O_RDONLY))
             self.kernel = KernelLog()
             resources.callback(self.kernel.close)
             self.resources = resources.pop_all()
         self.counted = self.count()
 
     def close(self) -> None:
-        """Take the device away."""
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Have the trace tell of lookups of the blocks from the first to the last of ``blocks`` only, of none if these
-        are the wrong way round; of all lookups, if there are no ``blocks``.
-
-        Not twice of the same: for each change the kernel waits until no thread uses the old filter.
-        """
+        """Trace lookups only of the blocks from the first to the last of ``blocks``, of none if these are the wrong way
+        round; of all, if it is empty. Setting the same twice is skipped: for each change the kernel waits until no
+        thread uses the old filter."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
 
     def trace_reads(self, traced: bool) -> None:
-        """Have the trace tell of reads, where it can; a checker reads more than there is room for."""
+        """Trace reads, or do not: a checker reads more than there is room for."""
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
-        """What was done to the device since the last call: the pages of all that was traced (none where reads are not),
-        how many sectors were read by the device's own count, and what was written: as many sectors as the device has
-        counted."""
+        """Return what was done to the device since the last call: pages of the trace (empty without reads), sectors
+        read by the device's own count, and the written sectors, which agree with the device's count."""
         read, written = self.counted
         self.counted = self.count()  # first: it waits for what is under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
@@ -185,17 +174,16 @@ class Scratch:
         return trace, self.counted[0] - read, runs
 
     def _runs(self, writes: bytes) -> Runs:
-        """The sectors of these bios."""
         unpack, first = self.run.unpack_from, self.first_of_run
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Whether the image is its base again, byte for byte where it was written and now and then everywhere
+        """Return whether the image is its base again, where it was written and now and then everywhere
         (:meth:`ScratchMedium.changed`), and no event was lost."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
 
     def count(self) -> SectorCounts:
-        """How many sectors were read and written, as the device itself has counted, with nothing under way."""
+        """Return the device's own counts, with nothing under way."""
         return counts(lambda: os.pread(self.stat, 4096, 0))

@@ -1,15 +1,14 @@
-"""Builds crash states on a scratch image, recovers them as a boot would, and looks at what is there.
+"""Builds crash states on a scratch image, recovers them as a boot would, and looks at the result.
 
-The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at,
-unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed sectors,
-not of the image. What recovery wrote is known from the kernel's own trace, and three things watch over that: the
-device's own count of written sectors must be the trace's, for each state; nothing may be written between two states;
-and the image is compared with the base whenever the host asks for this audit: where it was written, and every tenth
-time everywhere, which takes as long as some mounts. If one fails, nothing since the last good audit counts.
+The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at
+and unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed
+sectors. The kernel's own trace shows recovery's writes, under three checks. For each state the device's own count of
+written sectors must agree. Nothing may be written between two states. The host's audits compare the image with the
+base: where it was written, and every tenth time everywhere, which takes as long as some mounts. If one fails, nothing
+since the last good audit counts.
 
-Where the host wants to know what recovery read (``reads``), the trace has the reads too, in one order with the writes.
-It goes to the host as the kernel has it, with what the device has counted: emulation makes text and Python dear, so the
-host decodes.
+With ``reads`` the trace has recovery's reads too, in one order with the writes. It goes to the host in the kernel's
+form, with the device's counts: emulation makes text and Python dear, so the host decodes.
 """
 
 from __future__ import annotations
@@ -24,17 +23,11 @@ from collections.abc import Callable, Iterable
 from typing import Optional, TypeVar
 
 from bob.agent.inside.built_trees import spoil_and_check
-from bob.agent.inside.complaints import (
-    CHECKER,
-    KERNEL_MESSAGE,
-    REMOVAL,
-    Complaints,
-    run_checker,
-)
-from bob.agent.inside.devices import forget_file_systems, run_anyhow
+from bob.agent.inside.complaints import CHECKER, KERNEL_MESSAGE, REMOVAL, Complaints, run_checker
+from bob.agent.inside.devices import SECTOR, forget_file_systems, run_anyhow
 from bob.agent.inside.documents import SubjectDocument
 from bob.agent.inside.frames import Denial
-from bob.agent.inside.images import SECTOR, Runs, merged, outside
+from bob.agent.inside.images import Runs, merged, outside
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import EntryTree, Look, describe
 from bob.agent.inside.mounts import ROOT, Mount, unmount
@@ -42,20 +35,20 @@ from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
-"""As the kernel's messages name the scratch device; which it is makes no difference to an outcome."""
+"""The kernel's messages name the scratch device so; which it is makes no difference to an outcome."""
 
 T = TypeVar("T")
 StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]
-"""The error with which it did not mount, whether it was repaired, what was found."""
+"""The error with which it did not mount, whether it was repaired, the tree."""
 
 
 class StateSession:
-    """The crash states of one workload: base with floor, payload, and what the host was told of outcomes so far.
+    """The crash states of one workload: base with floor, payload, and the outcomes that the host knows.
 
-    Where the scratch device has the reads, ``traces`` has the pages of what each state read and wrote, and
-    ``sectors_read`` how many sectors the device says it read for it. Unless ``exempt`` is None, ``left`` says how each
-    state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of the ``exempt`` sectors. (Both
-    are flat lists of first sector and sectors.) All of this is of the states that the host was not told of yet.
+    If the scratch device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count.
+    Unless ``exempt`` is None, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote
+    outside of them and of the ``exempt`` sectors. (Both are flat lists of first sector and sectors.) All of this is
+    about states that the host does not know yet.
     """
 
     def __init__(
@@ -73,13 +66,12 @@ class StateSession:
         self.payload = memoryview(payload)
         self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
         self.complained: list[int] = []
-        """Numbers of what the kernel complained of in the states that the host was not told of yet."""
+        """Numbers of the kernel's complaints about states that the host does not know yet."""
         self.is_writable = "ro" not in subject.options.split(",")
-        self.repaired: set[str] = set()
-        """The refusals after which a repair was tried."""
+        self.repaired: set[str] = set()  # refusals after which a repair was tried
         self.said: dict[str, str] = {}
-        """What the kernel said of the first state with each refusal, in words. Words make no outcome: how much the
-        kernel says depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
+        """The kernel's words about the first state with each refusal. Words make no outcome: how much the kernel says
+        depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
         self.outcomes: dict[StateOutcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
@@ -91,9 +83,7 @@ class StateSession:
         self.tells_left = exempt is not None
         self.known_places = sorted([*self.stretches, *zip((exempt or [])[::2], (exempt or [])[1::2])])
         self.places_elsewhere: dict[tuple[int, int], Runs] = {}
-        self.before_floor = [
-            (sector, self.medium.pristine.get(sector, count)) for sector, _source, count in triples(floor)
-        ]
+        self.before_floor = [(sector, self.medium.pristine.get(sector, count)) for sector, count in targets(floor)]
         self.write(floor)
         self.medium.pristine.copy(self.medium.work, targets(floor))
         self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
@@ -120,19 +110,17 @@ class StateSession:
             put(target, data)
 
     def outcome(self, runs: list[int]) -> int:
-        """Build, recover and observe one state; the number of its outcome."""
+        """Build, recover and observe one state; return the number of its outcome."""
         if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
         with self.scratch.assembly:
             found = self.recover_and_look()
         trace, sectors_read, written = self.scratch.accessed()
-        changed = merged([*targets(runs), *written])
         if self.tells_left:
             self.left.append(self.left_behind())
             self.elsewhere.append(self.written_elsewhere(written))
-        self.medium.put_back(changed)
-        self.scratch.put_back += changed
+        self.put_back(runs, written)
         if self.scratch.reads:
             self.traces.append(trace)
             self.sectors_read.append(sectors_read)
@@ -143,10 +131,8 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """The stretches that are not as in the base, by number, each with the number of its content.
-
-        There are few contents, and to compare them takes less than to hash one.
-        """
+        """Return the stretches that differ from the base, by number, each with the number of its content. There are few
+        contents, and to compare them takes less than to hash one."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -157,8 +143,8 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """What was written outside of the stretches and of what is exempt: first sector, sectors, and a digest of what
-        is there in the end."""
+        """Return writes outside of the stretches and exempt sectors: first sector, sectors, and a digest of the final
+        content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
             if run not in known:
@@ -168,11 +154,15 @@ class StateSession:
                 found.append((sector, count, digest))
         return found
 
-    def recover_and_look(self) -> StateOutcome:
-        """What a boot would do, and what it finds; takes note of what the kernel says."""
-        began = time.time_ns()
+    def check(self) -> None:
+        """Run the check of a boot, if the file system has one."""
         if self.subject.check:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
+
+    def recover_and_look(self) -> StateOutcome:
+        """Do what a boot would do, and return the outcome; take note of the kernel's words."""
+        began = time.time_ns()
+        self.check()
         kernel = self.scratch.kernel
         kernel.skip()
         error, repaired = None, False
@@ -198,22 +188,24 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """What ``look`` finds of one state that is built for it alone: nothing of it makes an outcome."""
+        """Return what ``look`` finds of one state that is built for it alone: nothing of it makes an outcome."""
         self.write(runs)
         with self.scratch.assembly:
             found = look()
-        _trace, _read, written = self.scratch.accessed()
+        self.put_back(runs, self.scratch.accessed()[2])
+        return found
+
+    def put_back(self, runs: list[int], written: Runs) -> None:
+        """Put the sectors of a state, and those that its recovery has ``written``, back."""
         changed = merged([*targets(runs), *written])
         self.medium.put_back(changed)
         self.scratch.put_back += changed
-        return found
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """Recover the state that is on the scratch device, have the file system's checker look at it, and remove all
-        that is in it; what is wrong, as (kind, words)."""
+        """Recover the state on the scratch device, run the file system's checker on it, and remove everything in it.
+        Returns faults as (kind, words)."""
         wrong: list[tuple[str, str]] = []
-        if self.subject.check:
-            run_anyhow(self.subject.check, self.scratch.assembly.path)
+        self.check()
         if not self.mount():
             unmount()
             if checker := self.subject.checker:
@@ -240,11 +232,10 @@ class StateSession:
         return wrong
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
-        """Recover the state that is on the scratch device, and have the checker of the program that was put here look
-        at it, after a crash before which ``told`` was told: its exit code (None: it did not end within so many
-        ``seconds``) and what it printed. The ``spoiler`` is as in :func:`spoil_and_check`."""
-        if self.subject.check:
-            run_anyhow(self.subject.check, self.scratch.assembly.path)
+        """Recover the state on the scratch device, and run the checker of the program on it; return its exit code
+        (None: it did not end within ``seconds``) and output. ``told`` and ``spoiler`` are those of
+        :func:`spoil_and_check`."""
+        self.check()
         if number := self.mount():
             raise Denial(f"a state that is to be checked does not mount: {os.strerror(number)}")
         before = mounts()
@@ -260,17 +251,17 @@ class StateSession:
 
 
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
-    """(sector, payload sector, sectors) of a flat list."""
+    """Yield (sector, payload sector, sectors) of a flat list."""
     return zip(runs[::3], runs[1::3], runs[2::3])
 
 
 def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
-    """(sector, sectors) of a flat list."""
+    """Yield (sector, sectors) of a flat list."""
     return zip(runs[::3], runs[2::3])
 
 
 def encode(outcome: StateOutcome, said: dict[str, str]) -> str:
-    """An outcome as it travels, its refusal with what was ``said`` of it."""
+    """Return an outcome as it travels, its refusal with the kernel's words about it."""
     error, repaired, tree = outcome
     if error in said:
         error = f"{error}: {said[error]}"

@@ -1,4 +1,4 @@
-"""What statx(2) and the flags of inodes tell: all that a program can learn of a name without reading what is in it.
+"""statx(2) and the flags of inodes: all that a program can learn of a name without reading the file.
 
 Python has no statx before 3.15.
 """
@@ -18,18 +18,17 @@ AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
 FIELDS = struct.Struct("<II Q IIIH2x QQQQ qI4x qI4x qI4x qI4x II")
-"""Of struct statx (include/uapi/linux/stat.h) what comes before the number of the device and of the mount."""
+"""The part of struct statx (include/uapi/linux/stat.h) before the numbers of the device and of the mount."""
 SECOND = 1_000_000_000
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_FSGETXATTR = 0x801C581F
 FAT_IOCTL_GET_ATTRIBUTES = 0x80047210
-NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}
-"""So a file system answers for what has no flags."""
+NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # a file system answers so for a thing without flags
 
 
 class Statx(NamedTuple):
-    """What statx says of a name: as :class:`os.stat_result` has it, with times in ns. ``attributes`` are those that the
-    file system knows of, ``birth_ns`` is None where it keeps none, ``blocks`` are of 512 bytes."""
+    """statx's answer: as :class:`os.stat_result` has it, with times in ns. ``attributes`` are those that the file
+    system knows of, ``birth_ns`` is None where it keeps none, ``blocks`` are of 512 bytes."""
 
     st_mode: int
     st_ino: int
@@ -51,7 +50,7 @@ _buffer = ctypes.create_string_buffer(256)
 
 
 def lstatx(path: str) -> bytes:
-    """What statx says of ``path`` as the kernel tells it, of a symbolic link itself where it is one. Raises OSError."""
+    """Return statx's answer about ``path`` in the kernel's form; a symbolic link is not followed. Raises OSError."""
     if libc.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, _buffer):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
@@ -82,14 +81,14 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """Reads the flags that chattr(1) sets on open files and directories of one file system, their projects, and the
-    sizes of extents that they ask for; or the attributes that DOS knows."""
+    """Reads the flags that chattr(1) sets on open files and directories of one file system, their projects and sizes of
+    extents; or DOS attributes."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
 
     def flags(self, fd: int) -> list[bytes]:
-        """What the kernel says of an open file or directory. Raises OSError."""
+        """Return the kernel's answers about an open file or directory. Raises OSError."""
         for request, answer in self._asked.items():
             try:
                 fcntl.ioctl(fd, request, answer)
@@ -103,7 +102,7 @@ class FlagReader:
         return [bytes(answer) for answer in self._asked.values()]
 
     def read(self, flags: list[bytes]) -> tuple[tuple[str, int], ...]:
-        """What was the ``flags`` say, by names; what is 0 is left out."""
+        """Return ``flags`` by names, without those that are 0."""
         said: list[tuple[str, int]] = []
         for request, answer in zip(self._asked, flags):
             said += zip(NAMES[request], [int.from_bytes(answer[at : at + 4], "little") for at in range(0, 20, 4)])
@@ -111,11 +110,11 @@ class FlagReader:
 
 
 ANSWERS = {FS_IOC_GETFLAGS: 8, FS_IOC_FSGETXATTR: 28, FAT_IOCTL_GET_ATTRIBUTES: 4}
-"""What is asked for, and how many bytes the kernel answers."""
+"""The requests, and the bytes of the kernel's answer."""
 NAMES = {
     FS_IOC_GETFLAGS: ("flags",),
     FS_IOC_FSGETXATTR: ("xflags", "extent", "", "project", "cow_extent"),
     FAT_IOCTL_GET_ATTRIBUTES: ("dos",),
 }
-"""What the numbers in an answer are; that of extents is none of the tree's (struct fsxattr in include/uapi/linux/fs.h).
+"""The numbers in an answer. The one of extents does not belong to the tree (struct fsxattr in include/uapi/linux/fs.h).
 """

@@ -1,14 +1,14 @@
-"""Sees what a program stores through shared mappings of files, which no system call tells.
+"""Sees stores of a program through shared mappings of files, which no system call shows.
 
-Whoever reads the lines of strace has read that of a call, and looked at the mapped files, before the program goes on
-(:mod:`bob.agent.inside.ahead`). What is new in them was stored since the line before. It becomes a line of its own, in
-the form of a ``pwrite64``, in front of the call's:
+The reader of strace's lines has read the line of a call, and looked at the mapped files, before the program goes on
+(:class:`bob.agent.inside.strace_lines.Ahead`). A change in them was stored since the line before. It becomes a line of
+its own, in the form of a ``pwrite64``, in front of the call's:
 
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
 
-Where the call itself may have changed that file, the line stands behind it: then it has what the call wrote, too. A
-mapping that is watched is a call named ``mapped``. Where it cannot be told any more in which order things were stored
-(two tasks store, or one while another one syncs), the line of its ``mmap`` comes back, and nothing more is seen.
+Where the call itself may have changed that file, the line stands behind it and includes the call's writes. A watched
+mapping is a call named ``mapped``. Where the order of stores is lost (two tasks store, or one while another one syncs),
+the line of its ``mmap`` comes back, and bob looks no further.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import os
 import re
 from contextlib import suppress
 
-from bob.agent.inside.ahead import Ahead
-from bob.agent.inside.strace_lines import StraceLines, lines_of
+from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 
-LARGEST = 64 * 1024 * 1024
-"""A larger file is not looked at (bytes): that would take too long at each call."""
+LARGEST = 64 * 1024 * 1024  # a larger file is left out (bytes): each look would take too long
 PAGE = 4096
 _MAPS = re.compile(
     rb"mmap\([^,]+, (\d+), ([A-Z_|]+), ([A-Z_|]+), (\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?, \w+\) += (0x[0-9a-f]+)"
@@ -33,31 +31,23 @@ _STRING = re.compile(rb'"((?:\\x[0-9a-f]{2})*)"')
 OPENS = b"open", b"openat", b"openat2", b"creat"
 WRITES = (b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2", b"sendfile", b"copy_file_range", b"splice",
           b"ftruncate", b"fallocate", b"truncate", *OPENS)  # fmt: skip
-"""Calls that may change a file that is mapped."""
+"""Calls that may change a mapped file."""
 SYNCS = b"fsync", b"fdatasync", b"sync", b"syncfs", b"sync_file_range", b"msync"
 FORKS = b"fork", b"vfork", b"clone", b"clone3"
-PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"
-"""Calls that change nothing."""
+PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that change nothing
 
 
-class StoreWatch:
-    """While it lasts, what is written to ``pipe`` (a path; it is made) is copied at once into the file or pipe ``out``,
-    with what is stored in files below ``root``. All that is started meanwhile runs on one processor."""
+class StoreWatch(Ahead):
+    """Copies what is written to ``pipe`` (a path that is made here) into ``out`` at once, with the stores in files
+    below ``root``, for the length of a ``with`` block. All that the block starts runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
-        self._ahead = Ahead(pipe, lambda: _copy(pipe, out, root))
+        super().__init__(pipe, lambda: _copy(pipe, out, root))
 
-    def __enter__(self) -> StoreWatch:
-        self._ahead.__enter__()
-        return self
-
-    def wait(self) -> None:
-        """Wait until all is copied: whoever writes to the pipe has ended."""
-        if self._ahead.wait():
+    def finish(self) -> None:
+        """Wait until all writers to the pipe have ended."""
+        if self.wait():
             raise RuntimeError("what the program stores could not be watched")
-
-    def __exit__(self, *what: object) -> None:
-        self._ahead.__exit__(*what)
 
 
 def _copy(pipe: str, out: str, root: str) -> int:
@@ -65,19 +55,18 @@ def _copy(pipe: str, out: str, root: str) -> int:
         watcher = StoreFilter(root)
         for whole in lines_of(lines):
             for line in whole:
-                copied.write(b"".join(one + b"\n" for one in watcher.lines(line)))
+                copied.writelines(one + b"\n" for one in watcher.lines(line))
             copied.flush()
-        copied.write(b"".join(one + b"\n" for one in watcher.left))
+        copied.writelines(one + b"\n" for one in watcher.left)
     return 0
 
 
-FileId = tuple[int, int]
-"""Which file: its device and its inode."""
+FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A file that is mapped: what was in it when it was last looked at, and which task has which mapping of it, by
-    addresses. ``told`` is how strace writes the open file, and ``line`` the one by which it was first mapped."""
+    """A mapped file: its content at the last look, and each task's mappings by addresses. ``told`` is strace's text for
+    the open file, ``line`` the line that first mapped it."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -86,11 +75,11 @@ class MappedFile:
 
     @property
     def tasks(self) -> set[int]:
-        """Those that can store."""
+        """The tasks that can store."""
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """What is new since the last look: pieces of a page each, with where they begin (bytes)."""
+        """Return the changes since the last look: pieces of a page each, with their first bytes."""
         before, self.content = self.content, os.pread(self.fd, LARGEST, 0)
         if before == self.content:
             return []
@@ -106,8 +95,7 @@ class MappedFile:
 
 
 class StoreFilter:
-    """Turns the lines of strace into those that are kept. ``left`` are those that come after the frames of the last
-    call."""
+    """Turns the lines of strace into those that are kept. ``left`` come after the frames of the last call."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
@@ -117,7 +105,7 @@ class StoreFilter:
         self.left: list[bytes] = []
 
     def lines(self, line: bytes) -> list[bytes]:
-        """What a line of strace becomes: itself, and what was stored before it or, if it changes the file, with it."""
+        """Return the lines for one of strace's: itself, and stores before it or, if it changes the file, with it."""
         taken = self._lines.take(line)
         if taken is None:  # a frame
             return [line]
@@ -130,11 +118,11 @@ class StoreFilter:
         if not is_begun and self._takes(pid, seconds, name, call):
             line = line.replace(b"mmap", b"mapped", 1)
         if call.startswith(b"+++ "):
-            self._gone(pid)
+            self._unmapped(pid)
         return [*before, line]
 
     def _look(self, pid: int, seconds: bytes, name: bytes, call: bytes, is_begun: bool, before: list[bytes]) -> None:
-        """Add what was stored to the lines that come ``before`` the one of the call, or to those that are left."""
+        """Add stores to the lines that come ``before`` the one of the call, or to those that are left."""
         self._writing.pop(pid, None)
         changed = self._changed(pid, name, call) if name in WRITES else None
         for key, mapped in list(self._files.items()):
@@ -153,7 +141,7 @@ class StoreFilter:
             self._writing[pid] = changed
 
     def _changed(self, pid: int, name: bytes, call: bytes) -> FileId | None:
-        """The file that a call may have changed; None if it is not known."""
+        """Return the file that a call may have changed; None if it is unknown."""
         if name in OPENS:
             found = _RESULT.match(call)
         else:
@@ -166,12 +154,12 @@ class StoreFilter:
         return None
 
     def _takes(self, pid: int, seconds: bytes, name: bytes, call: bytes) -> bool:
-        """Take in a call that maps, forks or ends mappings; whether it maps a file that is watched from now on."""
+        """Take in a call that maps, forks or ends mappings; return whether it maps a file that is to be watched."""
         if name == b"munmap" and self._files:
             address, length = re.findall(rb"0x[0-9a-f]+|\d+", call)[:2]
             self._unmapped(pid, int(address, 16), int(length))
         elif name in (b"execve", b"execveat") and call.endswith(b"= 0"):
-            self._gone(pid)
+            self._unmapped(pid)
         elif name in FORKS and self._files and (child := _RESULT.match(call)):
             for mapped in self._files.values():
                 mapped.mappings |= {(int(child[1]), at, size) for one, at, size in mapped.mappings if one == pid}
@@ -194,7 +182,8 @@ class StoreFilter:
         self._files[key].mappings.add((pid, int(found[6], 16), length))
         return True
 
-    def _unmapped(self, pid: int, address: int, length: int) -> None:
+    def _unmapped(self, pid: int, address: int = 0, length: int = 1 << 64) -> None:
+        """Forget the mappings of a task within so many bytes from ``address`` on: by default all."""
         end = address + -(-length // PAGE) * PAGE
         for key, mapped in list(self._files.items()):
             mapped.mappings = {
@@ -202,12 +191,6 @@ class StoreFilter:
                 for one, start, size in mapped.mappings
                 if one != pid or start < address or start + size > end
             }
-            if not mapped.mappings:
-                self._forget(key)
-
-    def _gone(self, pid: int) -> None:
-        for key, mapped in list(self._files.items()):
-            mapped.mappings = {one for one in mapped.mappings if one[0] != pid}
             if not mapped.mappings:
                 self._forget(key)
 
@@ -220,7 +203,7 @@ def _key(status: os.stat_result) -> FileId:
 
 
 def _opened(path: str) -> int | None:
-    """The file behind it, to be read; None where it is none, or too large."""
+    """Open the file behind ``path`` to read it; None if there is none, or it is too large."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
         if os.fstat(fd).st_size < LARGEST:
@@ -230,7 +213,7 @@ def _opened(path: str) -> int | None:
 
 
 def _escaped(data: bytes) -> bytes:
-    """As strace writes a string."""
+    """Return ``data`` as strace writes a string."""
     return ("\\x" + data.hex("|").replace("|", "\\x")).encode() if data else b""
 
 

@@ -1,20 +1,75 @@
-"""The lines that strace writes, as they come: a call that other lines interrupt is put together again."""
+"""strace's lines, read before the program under test goes on; calls that other lines interrupt are put together again.
+
+strace writes the line of a call into a pipe, and then lets the program go on. The reader has the highest priority, on
+the program's processor. So it has read the line, and acted on it, by then.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import BinaryIO, NamedTuple, TypeVar
 
+from bob.agent.inside.devices import read_text, write_text
+
+RUNTIME = "/proc/sys/kernel/sched_rt_runtime_us"
+FAILED = 1
 _LINE = re.compile(rb"(\d+) +(\S+) (.*)", re.DOTALL)
 _NAME = re.compile(rb"\w+(?=\()")
 _UNFINISHED = b"<unfinished ...>"
 PIECE = 1 << 16
+AnyAhead = TypeVar("AnyAhead", bound="Ahead")
+
+
+class Ahead:
+    """A process that runs ``copies``, for the length of a ``with`` block. ``copies`` reads ``pipe``, a path that is
+    made here, to its end and returns 0 for success. All that the block starts runs on one processor."""
+
+    def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
+        self._pipe, self._copies = pipe, copies
+        self._pid = 0
+
+    def __enter__(self: AnyAhead) -> AnyAhead:
+        with suppress(FileNotFoundError):
+            os.unlink(self._pipe)
+        os.mkfifo(self._pipe)
+        self._processors = os.sched_getaffinity(0)
+        self._runtime = read_text(RUNTIME)
+        write_text(RUNTIME, "-1")  # or the kernel would let the program go on after most of a second
+        os.sched_setaffinity(0, {min(self._processors)})
+        self._pid = os.fork()
+        if self._pid == 0:
+            code = FAILED
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+                code = self._copies()
+            except OSError as error:
+                code = error.errno or FAILED
+            finally:
+                os._exit(code)
+        return self
+
+    def wait(self) -> int:
+        """Wait until all writers to the pipe have ended. Returns a kernel's error number, or what ``copies`` returned;
+        negative: the signal that ended the process."""
+        pid, self._pid = self._pid, 0
+        _pid, status = os.waitpid(pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def __exit__(self, *_what: object) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        os.sched_setaffinity(0, self._processors)
+        write_text(RUNTIME, self._runtime)
 
 
 class StraceLine(NamedTuple):
-    """A line of a process: when strace wrote it (its clock), the name of the call, empty where it is of none, and the
-    whole call as far as it is told by then. ``is_begun`` says that it has not returned."""
+    """A line of a process: its time (strace's clock), the name of the call (empty: none), and the whole call as far as
+    it is known by then. A call that ``is_begun`` has not returned."""
 
     pid: int
     seconds: bytes
@@ -30,7 +85,7 @@ class StraceLines:
         self._begun: dict[int, bytes] = {}
 
     def take(self, line: bytes) -> StraceLine | None:
-        """The call that a line tells of; None for a frame."""
+        """Return the call of a line; None for a frame."""
         found = _LINE.fullmatch(line)
         if found is None:
             return None
@@ -47,8 +102,8 @@ class StraceLines:
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:
-    """The whole lines that have come at a time, without their ends. The last list has what stands behind the last end
-    of a line, if anything does."""
+    """Yield the whole lines that have come at a time, without their ends. The last list has the text behind the last
+    end of a line, if there is any."""
     waiting: list[bytes] = []
     while piece := pipe.read(PIECE):
         first, *others = piece.split(b"\n")

@@ -1,7 +1,8 @@
-"""Which system calls of a program strace writes down, and which of them change something: a pace is about those.
+"""The system calls of a program that strace writes down, and those of them that change something, to which a pace
+applies.
 
-A call changes something if it may change the tree below a root, or have its disk changed. It has returned, and has not
-failed. Most files are opened to be read, so an open is one only where it may create or truncate.
+A call changes something if it may change the tree below a root, or have its disk changed, and has returned without
+failing. Most files are opened to be read, so an open counts only if it may create or truncate.
 """
 
 from __future__ import annotations
@@ -26,25 +27,23 @@ TRACED = (
     f"{_OF_OPEN_FILES},{_OPENS},{_OF_NAMES},{_OF_ALL},mmap,mremap,io_uring_setup,"
     "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
 )
-"""The system calls that change files, make changes durable, or may do so in a way that is not traced; and those that
-say which process is meant, and which file. One with a question mark is not in each kernel."""
+"""System calls that change files, make changes durable, or may do so untraced; and those that say which process and
+which file is meant. One with a question mark is not in each kernel."""
 PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl,fadvise64"
-"""Those that say no more than which descriptor is meant, and where in a file; ioctl, which is refused where it does
-anything else; and fadvise64, which may have data written. Nothing is told of their frames."""
+"""Calls that show only which descriptor is meant, and where in a file; ioctl, which is refused where it does anything
+else; and fadvise64, which may have data written. Their frames are not looked at."""
 READS = "read,readv,preadv2"
-"""Those that move a place in a file on, too. Of these strace writes down numbers alone: what a program reads is much,
-and says nothing of what a crash leaves."""
-CLOSES = "close,?close_range"
-"""And those behind which a number may be that of a pipe, of which no call tells."""
+"""They move a place in a file on, too. strace writes down only their numbers: a program reads much, and a crash leaves
+nothing of that."""
+CLOSES = "close,?close_range"  # after these a number may belong to a pipe, which no call shows
 
 _LONGEST_HEAD = 40_000
-"""In so many bytes the descriptors of a call stand: two paths of 4,096 bytes, each of four letters."""
+"""The descriptors of a call stand in so many bytes: two paths of 4,096 bytes, each of four letters."""
 _CREATING = b"O_CREAT", b"O_TRUNC", b"TMPFILE"
-_CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}
-"""Which of its descriptors a call closes."""
+_CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}  # the descriptors that a call closes
 _PATH = re.compile(rb"\d+<([^>]*)>")
 _UNTOLD = re.compile(rb"\w+\(\d+[,)]|(?:copy_file_range|splice)\([^,]+, [^,]+, \d+,")
-"""A descriptor behind which strace tells no path: that has more than the 4,096 bytes that /proc tells."""
+"""A descriptor without a path from strace: the path is longer than the 4,096 bytes that /proc shows."""
 _PIPE = rb"\d+<\\x70\\x69\\x70\\x65\\x3a"
 
 
@@ -56,12 +55,10 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """Knows the calls that change something below ``root``, as strace tells of them, one after the other.
-
-    What leads to a file by a name counts wherever the name leads, and so does a file whose path nobody tells. A write
-    into a pipe counts, too: it may tell somebody what no call of the program tells (a store through a mapping). So does
-    the close of a file that was cut and written anew: file systems have its data written then
-    (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
+    """Knows the calls that change something below ``root``, from strace's lines in their order. A call that names a
+    file by its path counts wherever the path leads, and so does a file without a path from strace. A write into a pipe
+    counts, too: it may announce a store through a mapping, which no call shows. So does the close of a file that was
+    truncated and written: file systems have its data written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
     """
 
     def __init__(self, root: str) -> None:
@@ -69,11 +66,10 @@ class TracedChanges:
         below = rb"\d+<[^>]*" + escaped + rb"(?:\\x2f|>)"
         self._below = re.compile(below)
         self._told = re.compile(below + b"|" + _PIPE)
-        self._cut: dict[bytes, bool] = {}
-        """The files that were cut, by their paths, and whether something was written there since."""
+        self._cut: dict[bytes, bool] = {}  # the truncated files, by their paths, and whether they were written since
 
     def made_by(self, line: StraceLine) -> bool:
-        """Whether a call that changes something has returned by this line. Each line is to be asked about once."""
+        """Return whether a call that changes something has returned by this line. Ask about each line once."""
         name, head, result = line.name, line.call[:_LONGEST_HEAD], line.call.rpartition(b" = ")[2]
         if line.is_begun or not result[:1].isdigit():
             return False
@@ -112,5 +108,5 @@ class TracedChanges:
 
 
 def _paths(text: bytes) -> list[bytes]:
-    """The paths behind descriptors, as strace writes them; where it tells none, they count as one."""
+    """Return the paths behind descriptors in strace's text; a missing path counts as one."""
     return _PATH.findall(text) or [b""]

@@ -18,7 +18,7 @@ TRACING = "/sys/kernel/tracing"
 
 
 def kernel_device(device: int) -> int:
-    """``st_rdev`` as the kernel's filters count it (MAJOR << 20 | MINOR, include/linux/kdev_t.h)."""
+    """Return ``st_rdev`` as the kernel's filters count it (MAJOR << 20 | MINOR, include/linux/kdev_t.h)."""
     return os.major(device) << 20 | os.minor(device)
 
 
@@ -54,13 +54,13 @@ class Instance:
         self.stop()
 
     def stop(self) -> None:
-        """Record no more events; what was recorded stays readable."""
+        """Record no more events; the buffer stays readable."""
         self.write("tracing_on", "0")
         for event in self.events:
             self.write(f"events/{event}/enable", "0")
 
     def layouts(self) -> dict[str, Any]:
-        """Of each event, by its NAME, how it lies in the buffer (:func:`bob.agent.inside.ring_buffer.layout`)."""
+        """Return each event's layout in the buffer by its NAME (:func:`bob.agent.inside.ring_buffer.layout`)."""
         formats = {event: read_text(f"{self.path}/events/{event}/format") for event in self.events}
         return {os.path.basename(event): layout(text) for event, text in formats.items()}
 
@@ -69,29 +69,29 @@ class Instance:
         os.write(self._marker, f"bob: {text}".encode())
 
     def text(self) -> str:
-        """The whole buffer as text; refused when the buffer was too small for the events."""
+        """Return the whole buffer as text; refuse if the buffer was too small for the events."""
         if self.lost():
             raise Denial("the guest's trace buffer overflowed: events are lost")
         return read_text(f"{self.path}/trace")
 
     def lost(self) -> int:
-        """How many events were overwritten, or found no place."""
+        """Return how many events were overwritten, or found no place."""
         return self._total("overrun", "commit overrun", "dropped events")
 
     def has_more(self) -> bool:
-        """Whether there are events that were not read yet."""
+        """Return whether there are unread events."""
         return self._total("entries") > 0
 
     def _total(self, *what: str) -> int:
-        """The sum of these statistics of the buffer."""
+        """Return the sum of these statistics of the buffer."""
         processors = f"{self.path}/per_cpu"
         statistics = "".join(read_text(f"{processors}/{name}/stats") for name in os.listdir(processors))
         return sum(int(n) for n in re.findall(rf"^(?:{'|'.join(what)}): (\d+)", statistics, re.M))
 
 
 def make_probes(probes: tuple[str, ...]) -> bool:
-    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), unless they are there; False where the
-    kernel has no such functions, or no such events."""
+    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), unless they are there; return False where
+    the kernel has no such functions, or no such events."""
     try:
         for probe in probes:
             name = probe.partition(" ")[0].partition(":")[2]
@@ -108,7 +108,7 @@ def make_probes(probes: tuple[str, ...]) -> bool:
 
 
 def clear_instances() -> None:
-    """Remove the trace buffers of an agent before this one."""
+    """Remove the trace buffers of an earlier agent."""
     with suppress(FileNotFoundError):
         for name in os.listdir(f"{TRACING}/instances"):
             if name.startswith("bob-"):
@@ -116,7 +116,7 @@ def clear_instances() -> None:
 
 
 def clear_probes() -> None:
-    """Take bob's events of kernel functions away; none may be in use."""
+    """Remove bob's events of kernel functions; none may be in use."""
     events = f"{TRACING}/kprobe_events"
     names = re.findall(r"^[pr]\d*:(bob/\S+)", read_text(events), re.M) if os.path.exists(events) else []
     if names:

@@ -18,11 +18,11 @@ _SPEC = forking_python.__spec__
 _SOURCE: bytes = _SPEC.loader.get_data(_SPEC.origin)  # type: ignore[union-attr]
 """The program, read while it is there: the agent's archive lies in /tmp, which is cleared before a script runs."""
 NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[ \t]*\n")
-"""The first line of a script that a plain Python runs: one with options is started as it says."""
+"""The first line of a script that a plain Python runs. A script with options for Python is started as it says."""
 
 
 class ForkedChecker:
-    """A checker in a process that this one did not start, but is the parent of."""
+    """A checker in a process that is this one's child though another one started it."""
 
     stderr = None
 
@@ -31,20 +31,16 @@ class ForkedChecker:
         self.returncode: int | None = None
 
     def wait(self) -> int:
-        """Its exit code; negative: the signal."""
+        """Return its exit code; negative: the signal."""
         _pid, status = os.waitpid(self.pid, 0)
         self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
 
 class WarmPython:
-    """The process that forks, as the agent has it. ``within`` makes of words those that run them where the checker is
-    to run.
-
-    ``pid`` is the process that forks; None where the script is not Python's, Python cannot be had so, or something is
-    said already when the script is compiled or imports: such a script is started each time. It gets ``seconds`` for its
-    imports.
-    """
+    """The agent's view of the process that forks. ``within`` returns the words that run other words where the checker
+    runs. ``pid`` is None where the script is not Python's, Python cannot be had so, or compiling the script or its
+    imports prints something: such a script is started each time. Its imports may take ``seconds``."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
@@ -85,8 +81,8 @@ class WarmPython:
             self.end()
 
     def fork(self, arguments: list[str], output: int) -> ForkedChecker:
-        """Have the checker run with ``arguments``, and write to the file ``output``. Raises RuntimeError where the
-        process that forks is gone: that says nothing of the checker."""
+        """Run the checker with ``arguments`` and its output in the file ``output``. Raises RuntimeError where the
+        process that forks is gone, which says nothing of the checker."""
         pid = b""
         with suppress(OSError):
             socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
@@ -96,7 +92,6 @@ class WarmPython:
         return ForkedChecker(int(pid))
 
     def end(self) -> None:
-        """End it, if it is there."""
         if hasattr(self, "_process"):
             self._end.close()
             self._said.close()

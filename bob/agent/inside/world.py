@@ -1,7 +1,7 @@
 """The world of a program under test: the root that its scripts see, where it needs more than the guest has.
 
-It is a disk of its own, read-only; what is written goes to memory. The agent's folder, and in it the file system under
-test, is in the same place inside and outside: its mount is shared, so what is mounted in one is there in the other.
+It is a read-only disk of its own; writes go to memory. The agent's folder, with the file system under test, is in the
+same place inside and outside: its mount is shared, so a mount in one is in the other, too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import libc
 
-WORLD_SERIAL = "bob-world"
-"""The disk's serial number."""
+WORLD_SERIAL = "bob-world"  # the disk's serial number
 PLACE = "/run/bob-world"
 LOWER, MEMORY, WORLD = f"{PLACE}/lower", f"{PLACE}/memory", f"{PLACE}/root"
 MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 20
 
 
 def enter_world() -> None:
-    """Have the world there, unless it is. Raises Refused where the guest has no such disk."""
+    """Mount the world unless it is mounted. Refuses where the guest has no such disk."""
     if os.path.exists(f"{WORLD}/usr"):
         return
     device = _device()
@@ -53,7 +52,7 @@ def enter_world() -> None:
 
 
 def within(words: list[str], folder: str) -> list[str]:
-    """The words that run ``words`` in the world, in ``folder``."""
+    """Return the words that run ``words`` in the world, in ``folder``."""
     return ["chroot", WORLD, "/bin/sh", "-c", 'cd "$1" && shift && exec "$@"', "sh", folder, *words]
 
 
