@@ -64,19 +64,11 @@ class Loss:
 
 
 class GuestLost(GuestError):
-    """The guest is gone, or as good as gone. ``cause`` and ``console`` say more."""
+    """The guest is gone, or as good as gone."""
 
     def __init__(self, loss: Loss, message: str) -> None:
         super().__init__(f"the guest {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
         self.loss = loss
-
-    @property
-    def cause(self) -> LossCause:
-        return self.loss.cause
-
-    @property
-    def console(self) -> str:
-        return self.loss.console
 
 
 class KernelFell(GuestError):

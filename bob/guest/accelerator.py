@@ -1,4 +1,4 @@
-"""Which accelerator boots a guest here: found out by booting one, and remembered."""
+"""The accelerator that boots a guest here: found by booting one, and remembered."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ class Acceleration:
 
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
-    """What boots here. ``kvm_boots`` tries; its answer is remembered for this kernel, processor and ``versions``.
-
-    A ``/dev/kvm`` that opens is not a KVM that boots (facts.md, "Guests"), so nothing less will do.
-    """
+    """Return the accelerator that boots here. ``kvm_boots`` tries; bob remembers its answer for this kernel, processor
+    and ``versions``. A ``/dev/kvm`` that opens is not enough: its KVM may not boot (facts.md, "Guests")."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:
@@ -70,7 +68,7 @@ def _memory(versions: str) -> Path:
 
 
 def host() -> list[str]:
-    """This machine: its kernel and its processor."""
+    """Return this machine's kernel and processor."""
     model = ""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

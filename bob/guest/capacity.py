@@ -1,4 +1,4 @@
-"""How many guests this machine can run side by side, and how large a device one of them can hold."""
+"""The number of guests that this machine can run side by side, and the size of a device in one of them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,26 @@ from bob.subject import Subject
 from bob.subject.file_system import MIB
 
 MIB_OF_A_GUEST = 1024
-"""What a guest takes that looks at crash states of 300 MiB, QEMU's own share included; most take a third of it."""
+"""A guest that looks at crash states of 300 MiB takes so much, QEMU's own share included; most take a third of it."""
 
-LEAST_MIB_OF_A_GUEST = 340
-"""What a guest takes at the least when it looks at crash states."""
+LEAST_MIB_OF_A_GUEST = 340  # a guest that looks at crash states takes so much at least
 
 JOBS_PER_PROCESSOR = 2
 """A guest takes a whole processor. With some more, all are slower; with many more, deadlines pass."""
 
 LARGEST_DEVICE_MIB = 800
-"""A guest has 2 GiB of memory, where a recorded device is twice (as it was, and as it is): with 850 MiB that works,
-with 1,000 MiB there is not enough."""
+"""A guest has 2 GiB of memory, where a recorded device lies twice: 850 MiB work, 1,000 MiB do not."""
 
 _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Of so many guests that work side by side, so many may be recording: each beside another one, which waits."""
+    """Return how many of ``jobs`` guests may be recording, each beside another one, which waits."""
     return max(1, jobs // 2)
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Raise UsageError for no guests, and for more side by side than this machine has processors or memory for."""
+    """Raise UsageError for less than one guest, and for more than this machine has processors or memory for."""
     if jobs is None or jobs == 1:
         return
     if jobs < 1:
@@ -68,14 +66,13 @@ def check_device(configuration: Subject) -> None:
 
 
 def guests_that_fit() -> int:
-    """As many as there are processors that bob may use (a guest takes a whole one) and free memory for, that of the
-    waiting ones included; at least 1."""
+    """Return one guest per usable processor, limited by free memory, waiting guests included; at least 1."""
     fit = _available_mib() // MIB_OF_A_GUEST
     processors = len(os.sched_getaffinity(0))
     return max((jobs for jobs in range(2, processors + 1) if jobs + recorders(jobs) <= fit), default=1)
 
 
 def _available_mib() -> int:
-    """How much memory is free for guests; 0 where the kernel does not say."""
+    """Return the free memory for guests; 0 where the kernel does not say."""
     available = re.search(r"^MemAvailable: +(\d+) kB", _MEMINFO.read_text(), re.M)
     return int(available[1]) // 1024 if available else 0

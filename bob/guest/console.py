@@ -1,4 +1,4 @@
-"""The guest's serial console, as QEMU writes it to a file, and what it says of a guest that does not answer."""
+"""The guest's serial console, as QEMU writes it to a file, and its evidence on a guest that does not answer."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """What a guest has printed since it was started or restored."""
+    """The output of a guest since it was started or restored."""
 
     path: Path
 
     def text(self) -> str:
-        """All of it; empty if QEMU has not made the file yet, or it may not be read."""
+        """Return all of it; empty if QEMU has not made the file yet, or it may not be read."""
         try:
             return self.path.read_text(errors="replace")
         except OSError:
             return ""
 
     def tail(self, lines: int = 20) -> str:
-        """The last ``lines`` lines."""
+        """Return the last ``lines`` lines."""
         return "\n".join(self.text().rstrip().splitlines()[-lines:])
 
     def wait_for(self, text: str, seconds: float, alive: Callable[[], bool]) -> bool:
-        """Wait until ``text`` was printed. False if the guest is not ``alive`` any more, or after ``seconds``."""
+        """Wait until ``text`` was printed. Return False if the guest is not ``alive``, or after ``seconds``."""
         deadline = time.monotonic() + seconds
         while text not in self.text():
             if time.monotonic() > deadline or not alive():
@@ -48,7 +48,7 @@ _LAST_BREATH = 2.0
 
 
 class Suspect(Protocol):
-    """What :func:`diagnose` looks at; a :class:`bob.guest.machine.Guest` is one."""
+    """The view of a guest that :func:`diagnose` needs."""
 
     @property
     def console(self) -> Console:
@@ -60,7 +60,8 @@ class Suspect(Protocol):
 
 
 def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
-    """Why ``guest`` does not answer. ``disconnected``: a connection broke, so it is probably about to be gone."""
+    """Return why ``guest`` does not answer. With ``disconnected`` a connection broke, so it is probably about to be
+    gone."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := guest.running) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -76,7 +77,6 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
 
 
 def _from(text: str, place: int) -> str:
-    """The lines of ``text`` from ``place`` on: what it says is above a long call trace. The line before it is there,
-    too, which often says what led to it."""
+    """Return the lines of ``text`` from the one before ``place`` on, which often says the cause."""
     first = text[:place].count("\n")
     return "\n".join(text.splitlines()[max(0, first - 1) :][:_PANIC_LINES])

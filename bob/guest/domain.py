@@ -1,8 +1,9 @@
-"""A domain of some libvirt as a machine that bob did not boot: where its SSH server is, and how it comes back.
+"""A domain of some libvirt as a machine that bob did not boot: the address of its SSH server, and its return after a
+loss.
 
-libvirt knows addresses of a domain in three ways: what its DHCP server has leased, what the QEMU guest agent in the
-domain says, and which neighbours the host has (``virsh domifaddr --source lease|agent|arp``). A domain in QEMU's user
-network has no address; there a port of the host leads to it.
+libvirt knows addresses of a domain from leases of its DHCP server, from the QEMU guest agent in the domain, and from
+the host's neighbours (``virsh domifaddr --source lease|agent|arp``). A domain in QEMU's user network has no address;
+there a port of the host leads to it.
 """
 
 from __future__ import annotations
@@ -16,21 +17,18 @@ from xml.etree import ElementTree
 
 from bob.errors import GuestError
 from bob.guest.driver import ADDRESS_SOURCES, RUNNING, LibvirtError, disconnect, monitor, open_any
-from bob.guest.network import UserNetwork
+from bob.guest.network import Network
 
-ALONE_SECONDS = 60.0
-"""So long a domain that was lost may take to come back by itself, before it is reset."""
+ALONE_SECONDS = 60.0  # a lost domain may take so long to come back by itself, before it is reset
 _SSH = 22
 _NONE_YET_SECONDS = 1.0
 _QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://libvirt.org/schemas/domain/qemu/1.0}arg"
 
 
 class Domain:
-    """The domain ``name`` (or with this UUID) of the libvirt at ``uri``; None is the one that ``virsh`` takes.
-
-    A domain that stops answering is brought back as by ``virsh reset``, or ``virsh start`` where it is off: crash
-    states make kernels panic and hang, and no other program would.
-    """
+    """The domain ``name`` (or with this UUID) of the libvirt at ``uri``; None is the one that ``virsh`` takes. bob
+    brings a domain that stops answering back, as by ``virsh reset`` or ``virsh start``: crash states make kernels panic
+    and hang."""
 
     def __init__(self, name: str, uri: str | None) -> None:
         self.name, self._uri = name, uri
@@ -39,11 +37,8 @@ class Domain:
         self._reset_at = 0.0
 
     def addresses(self) -> list[tuple[str, int | None]]:
-        """Where its SSH server may be: host, and port where it is another than SSH's own; at least one.
-
-        Raises GuestError where libvirt does not have the domain, or it is off; OSError where libvirt knows no address,
-        as of one that boots.
-        """
+        """Return at least one address of its SSH server: host, and port unless it is SSH's own. Raises GuestError where
+        libvirt does not have the domain, or it is off; OSError without any address, as while it boots."""
         try:
             domain = self._found()
             if self._lost_at is not None:
@@ -60,7 +55,7 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Take note that it was lost. One that ``hangs`` does not come back by itself."""
+        """Take note that it was lost. If it ``hangs``, it does not come back by itself."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 
@@ -76,7 +71,7 @@ class Domain:
 
     @property
     def by_hand(self) -> str:
-        """The command that says where it is."""
+        """The command that shows its address."""
         return f"virsh {self._connect}domifaddr {self.name}"
 
     @property
@@ -110,8 +105,8 @@ class Domain:
 
 
 def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """The addresses that libvirt knows, those of IPv4 first. What an agent says of networks within the domain, such as
-    those of containers, is left out."""
+    """Yield the addresses that libvirt knows, IPv4 first. An agent also reports networks within the domain, such as
+    those of containers: these are left out."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     cards = {card.attrib["address"].lower() for card in root.iterfind("devices/interface/mac")}
     found = []
@@ -126,7 +121,7 @@ def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
 
 
 def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """The ports of the host that lead to its SSH server, where it is in QEMU's user network."""
+    """Yield the ports of the host that lead to its SSH server, where it is in QEMU's user network."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     for forward in root.iterfind("devices/interface/portForward[@proto='tcp']"):
         for each in forward.iterfind("range"):
@@ -136,4 +131,4 @@ def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
                 yield forward.get("address", "127.0.0.1"), first + _SSH - to
     if any("hostfwd=" in arg.get("value", "") for arg in root.iterfind(_QEMU_ARG)):
         with suppress(GuestError):  # it forwards other ports
-            yield UserNetwork().address(lambda command: monitor(domain, command))
+            yield Network().address(lambda command: monitor(domain, command))

@@ -51,13 +51,7 @@ _DOMAIN = """\
   <on_reboot>destroy</on_reboot>
   <on_crash>destroy</on_crash>
   <devices>
-    <!-- The image's root, the first virtio disk. Guests share it, so it is never written. -->
-    <disk type='file' device='disk'>
-      <driver name='qemu' type='raw' cache='unsafe'/>
-      <source file='{root}'/>
-      <target dev='vda' bus='virtio'/>
-      <readonly/>
-    </disk>{modules_disk}{world_disk}
+    <!-- The image's root, the first virtio disk. Guests share it, so it is never written. -->{disks}
     <serial type='file'><source path='{console}'/></serial>
     <!-- builtin: QEMU's own generator, which -seed makes the same in every run. -->
     <rng model='virtio'><backend model='builtin'/></rng>
@@ -76,24 +70,19 @@ _DOMAIN = """\
 </domain>
 """
 
-_MODULES_DISK = """
-    <!-- The modules of a kernel that is not the image's own. -->
+_DISK = """
     <disk type='file' device='disk'>
       <driver name='qemu' type='raw' cache='unsafe'/>
       <source file='{path}'/>
-      <target dev='vdb' bus='virtio'/>
-      <readonly/>
+      <target dev='{device}' bus='virtio'/>
+      <readonly/>{serial}
     </disk>"""
 
-_WORLD_DISK = """
-    <!-- The user space of a program under test. The agent finds it by its serial number. -->
-    <disk type='file' device='disk'>
-      <driver name='qemu' type='raw' cache='unsafe'/>
-      <source file='{path}'/>
-      <target dev='vdc' bus='virtio'/>
-      <readonly/>
-      <serial>{serial}</serial>
-    </disk>"""
+_MODULES = """
+    <!-- The modules of a kernel that is not the image's own. -->"""
+
+_WORLD = """
+    <!-- The user space of a program under test. The agent finds it by its serial number. -->"""
 
 _PORT = """
     <!-- By which bob talks to its agent: port.py. -->
@@ -136,7 +125,7 @@ _NETDEV = {
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a guest is on its host; two guests of one saved state differ in nothing else."""
+    """A guest's identity on its host; two guests of one saved state differ in nothing else."""
 
     uuid: UUID
 
@@ -154,8 +143,8 @@ def domain_xml(
     console: Path,
     port: Path | None = None,
 ) -> str:
-    """The libvirt domain of ``spec`` run by ``accelerator``; the guest's console is appended to ``console``, and
-    ``port`` is the socket of its port, if it is to have one."""
+    """Return the libvirt domain of ``spec`` run by ``accelerator``. It appends the guest's console to ``console``;
+    ``port`` is the socket of its port, if it has one."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
@@ -168,15 +157,17 @@ def domain_xml(
         "initrd": str(spec.image.initrd),
         "cmdline": f"{spec.image.cmdline} {CMDLINE}{set_aside}",
         "cpu": "host-passthrough" if accelerator is Accelerator.KVM else "maximum",
-        "root": str(spec.image.root),
         "console": str(console),
         "netdev": _NETDEV[network],
     }
-    modules, world = spec.image.modules_disk, spec.world
+    disks = _disk(spec.image.root, "vda")
+    if (modules := spec.image.modules_disk) is not None:
+        disks += _MODULES + _disk(modules, "vdb")
+    if spec.world is not None:
+        disks += _WORLD + _disk(spec.world, "vdc", f"\n      <serial>{WORLD_SERIAL}</serial>")
     return _DOMAIN.format(
         **{key: _escaped(text) for key, text in texts.items()},
-        modules_disk="" if modules is None else _MODULES_DISK.format(path=_escaped(str(modules))),
-        world_disk="" if world is None else _WORLD_DISK.format(path=_escaped(str(world)), serial=WORLD_SERIAL),
+        disks=disks,
         port="" if port is None else _PORT.format(path=_escaped(str(port)), name=PORT_NAME),
         clock=_VIRTUAL_CLOCK if virtual else _REAL_CLOCK,
         translated="" if accelerator is Accelerator.KVM else _TRANSLATED,
@@ -185,9 +176,13 @@ def domain_xml(
     )
 
 
+def _disk(path: Path, device: str, serial: str = "") -> str:
+    return _DISK.format(path=_escaped(str(path)), device=device, serial=serial)
+
+
 def _scratch(memory_mib: int) -> tuple[int, str]:
-    """How many MiB more a guest gets that looks at crash states, and the words by which its kernel leaves them alone
-    but for a driver and, relaxed, for who maps them."""
+    """Return the additional MiB of a guest that looks at crash states, and the words by which its kernel leaves them to
+    a driver and, relaxed, to processes that map them."""
     more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
     if memory_mib + more_mib > _HOLE_MIB:
         return 0, ""

@@ -30,19 +30,19 @@ ADDRESS_SOURCES: tuple[int, ...] = (
     libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT,
     libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_ARP,
 )
-"""Where libvirt has addresses of domains from."""
+"""libvirt's sources of a domain's addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """What runs the guests; both belong to the environment of a result."""
+    """The software that runs the guests: a part of the environment of a result."""
 
     qemu: str
     libvirt: str
 
 
 def connect(uri: str) -> tuple[Any, Versions]:
-    """A ``virConnect`` to ``uri``, and what is there. Raises UsageError, MissingProgramError or GuestError."""
+    """Return a ``virConnect`` to ``uri``, and its versions. Raises UsageError, MissingProgramError or GuestError."""
     host = urlsplit(uri).hostname
     if host not in (None, "localhost"):
         # Images, saved states and consoles are files that bob and QEMU both open.
@@ -58,8 +58,8 @@ def connect(uri: str) -> tuple[Any, Versions]:
 
 
 def open_any(uri: str | None) -> Any:
-    """A ``virConnect`` to the libvirt at ``uri``, on whichever machine; None is the one that ``virsh`` takes: what
-    LIBVIRT_DEFAULT_URI says, or that of the system for root and of the session for others. Raises GuestError."""
+    """Return a ``virConnect`` to the libvirt at ``uri``, on any machine. Raises GuestError. None is the one that
+    ``virsh`` takes: LIBVIRT_DEFAULT_URI, or the system's for root and the session's for others."""
     _start_event_loop()
     try:
         return _inside(uri) if uri is not None and _is_inside(uri) else libvirt.open(uri)
@@ -81,21 +81,16 @@ def _is_inside(uri: str) -> bool:
 
 @cache
 def _inside(uri: str) -> Any:
-    """The one connection to the driver inside this process.
-
-    Each open registers that driver anew, and after a dozen libvirt says "Too many drivers" (VIR_MAX_DRIVERS in
-    src/libvirt.c; nothing takes one out again).
-    """
+    """Return the one connection to the driver inside this process. Each open registers that driver anew, and after a
+    dozen libvirt says "Too many drivers" (VIR_MAX_DRIVERS in src/libvirt.c; nothing removes one)."""
     return libvirt.open(uri)
 
 
 @contextmanager
 def _on_one_cpu() -> Iterator[None]:
-    """Keep this thread on the same processor each time, while libvirt looks around.
-
-    What it finds out about QEMU (8 s where KVM is broken) it remembers with a hash of CPUID, and on some virtual
-    machines CPUID tells which processor asks: on another one, libvirt 9.0 says "host cpuid changed" and starts again.
-    """
+    """Keep this thread on the same processor each time, while libvirt looks around. libvirt keeps its findings about
+    QEMU (8 s where KVM is broken) with a hash of CPUID. On some virtual machines CPUID differs by processor: there
+    libvirt 9.0 says "host cpuid changed" and starts again."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -105,13 +100,13 @@ def _on_one_cpu() -> Iterator[None]:
 
 
 def monitor(domain: Any, command: str) -> str:
-    """QEMU's answer to a command of its human monitor."""
+    """Return QEMU's answer to a command of its human monitor."""
     return str(libvirt_qemu.qemuMonitorCommand(domain, command, libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP))
 
 
 @cache
 def _start_event_loop() -> None:
-    """Once per process, before the first connection (facts.md, "Guests")."""
+    """Start it once per process, before the first connection (facts.md, "Guests")."""
     libvirt.registerErrorHandler(lambda *_: None, None)  # errors are raised; libvirt prints them as well
     libvirt.virEventRegisterDefaultImpl()
     threading.Thread(target=_run_event_loop, name="libvirt events", daemon=True).start()

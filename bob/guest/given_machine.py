@@ -1,9 +1,8 @@
 """A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock.
 
-It is named by its address, or as a domain of a libvirt, which knows the address (:mod:`bob.guest.domain`).
-
-One agent serves there, whatever it is asked: recordings and crash states take turns. It takes everything away when it
-ends (bob/agent/inside/foreign_machine.py). What it is to be fit for that is checked before anything is done.
+Its name is its address, or a domain of a libvirt, which knows the address (:mod:`bob.guest.domain`). One agent serves
+all requests there: recordings and crash states take turns. It removes everything when it ends
+(bob/agent/inside/foreign_machine.py). bob checks first whether the machine is fit.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import paramiko
@@ -36,32 +36,28 @@ from bob.subject import FileSystem, file_systems
 SCHEME = "ssh"
 DOMAIN = "libvirt"
 NO_ACCELERATOR = "ssh"
-"""What stands for the accelerator in a result: how bob got there. It is not known what runs the machine."""
+"""Stands for the accelerator in a result: how bob got there. It is unknown what runs the machine."""
 MACHINE = "ssh://[USER@]HOST[:PORT]"
 OF_LIBVIRT = "libvirt:[USER@]DOMAIN"
-NEEDED = ("loop", "dm_mod", "dm_log_writes")
-"""The kernel modules that nothing can be recorded without."""
+NEEDED = ("loop", "dm_mod", "dm_log_writes")  # recording needs these kernel modules
 LATE = "nbd"
-MEMORY_MIB = 512
-"""So much memory is to be free; the disks are in it."""
+MEMORY_MIB = 512  # so much memory must be free; the disks are in it
 _CONNECT_SECONDS = 20.0
-_COME_BACK_SECONDS = 180.0
-"""So long a machine that was lost may take to boot anew."""
-_LEAVE_SECONDS = 120.0
-"""So long an agent may take to take everything away: what it is doing cannot always be broken off."""
+_COME_BACK_SECONDS = 180.0  # a lost machine may take so long to boot anew
+_LEAVE_SECONDS = 120.0  # an agent may take so long to remove everything: its work cannot always be broken off
 _ASK_SECONDS = 60.0
 _ALIVE_SECONDS, _SILENT_SECONDS = 15, 60
-"""So often the machine is sent something, and so long it may leave that without an answer (of TCP's)."""
+"""The machine is sent something so often, and may leave it without an answer (of TCP's) so long."""
 _ATTEMPT_SECONDS = 20.0
-"""So long one address of a domain is tried: it may get another one, and is brought back when it does not answer."""
+"""One address of a domain is tried so long: the domain may get another one, or need to be brought back."""
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\s@]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineAddress:
-    """Where a machine is, as it was said; ``port`` is None where SSH's own configuration may say it. With ``is_domain``
-    the host is the name of a domain of libvirt's."""
+    """The address of a machine as the user gave it; ``port`` is None where SSH's own configuration may say it. With
+    ``is_domain`` the host is the name of a libvirt domain."""
 
     host: str
     user: str | None
@@ -78,41 +74,36 @@ class MachineAddress:
 
     @property
     def command(self) -> str:
-        """How one logs in there by hand."""
+        """The command that logs in there by hand."""
         port = f"-p {self.port} " if self.port else ""
         return f"ssh {port}{self.user + '@' if self.user else ''}{self.host}"
 
 
 @dataclass(frozen=True, slots=True)
 class GivenImage(Image):
-    """What a given machine is, in the words of an image: its kernel, its tools. ``there`` are the modules of
-    :data:`NEEDED`, and of those that file systems are in, that its kernel can have."""
+    """A given machine in the words of an image: its kernel, its tools. ``there`` are the modules that its kernel can
+    have, of :data:`NEEDED` and those of file systems."""
 
     there: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def modules(self) -> frozenset[str]:
-        """The modules that its kernel can have, of those that were asked for."""
+        """The modules that its kernel can have, of those that bob asked for."""
         return self.there
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """What nothing can be recorded without: it has booted, and is there."""
-        return NEEDED
-
-    @property
-    def instead(self) -> tuple[str, str]:
-        """What to do there."""
-        return "it needs a kernel that has it as m or y", "it, or a program of it, is not installed there"
+    needed: ClassVar[tuple[str, ...]] = NEEDED
+    instead: ClassVar[tuple[str, str]] = (
+        "it needs a kernel that has it as m or y", "it, or a program of it, is not installed there",
+    )  # fmt: skip
 
 
 def is_machine(name: str) -> bool:
-    """Whether ``name``, of an image, is the address of a machine."""
+    """Return whether ``name``, of an image, is the address of a machine."""
     return name.startswith((f"{SCHEME}://", f"{DOMAIN}:"))
 
 
 def place(address: str) -> MachineAddress:
-    """The machine at ``address``. Raises UsageError for what is no such address."""
+    """Return the machine at ``address``. Raises UsageError for a malformed address."""
     if named := _DOMAIN.fullmatch(address):
         return MachineAddress(named[2], named[1], None, is_domain=True)
     try:
@@ -128,8 +119,8 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """What the machine at ``address`` is, a domain of the libvirt at ``connect``. Raises UsageError in one line for one
-    that bob cannot work on, GuestError for one that cannot be reached."""
+    """Return the image of the machine at ``address``, or of a domain of the libvirt at ``connect``. Raises UsageError
+    for a machine that bob cannot work on, GuestError for one that cannot be reached."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -158,7 +149,7 @@ def machine_image(address: str, progress: Callable[[str], None], connect: str | 
 
 
 def _tools(known: Sequence[FileSystem], programs: Sequence[str], packages: dict[str, str]) -> dict[str, str]:
-    """The packages of which mkfs is there, and what a boot runs, with their versions."""
+    """Return the packages whose mkfs is there, with all that a boot runs, and their versions."""
     fit = [fs for fs in known if _programs(fs) <= set(programs)]
     return {fs.package: packages.get(fs.package, "(unknown version)") for fs in fit}
 
@@ -167,10 +158,9 @@ def _programs(fs: FileSystem) -> set[str]:
     return {command[0] for command in (fs.mkfs, fs.check, fs.repair, fs.checker) if command}
 
 
-def _check(where: MachineAddress, about: dict[str, object]) -> None:
+def _check(where: MachineAddress, about: dict[str, Any]) -> None:
     """Raise UsageError for the first thing that the machine lacks."""
     online, memory, busy = about["processors"], about["memory_mib"], about["busy"]
-    assert isinstance(online, int) and isinstance(memory, int) and isinstance(busy, list)
     if about["processor"] != "x86_64":
         raise UsageError(f"{where.name} is {about['processor']}, and bob knows x86_64", hint="take another machine")
     if online != 1:
@@ -191,7 +181,7 @@ def _check(where: MachineAddress, about: dict[str, object]) -> None:
 
 @dataclass(slots=True)
 class _Lent:
-    """The agent that is there, and how many have it."""
+    """The agent that is there, and the number of its users."""
 
     agent: Agent
     stream: CommandStream
@@ -199,7 +189,7 @@ class _Lent:
 
 
 class GivenMachine:
-    """A machine, for as long as it is open. All that want an agent get the same one; where that was lost, a new one."""
+    """A machine, for as long as it is open. All users of an agent share one; after a loss they get a new one."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -213,8 +203,8 @@ class GivenMachine:
     @classmethod
     @contextmanager
     def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
-        """Log in when an agent is first wanted, and out in the end. Of a domain, ``connect`` says whose (None: of the
-        libvirt that ``virsh`` takes)."""
+        """Log in when an agent is first wanted, and out in the end. ``connect`` is a domain's libvirt URI (None:
+        virsh's default)."""
         machine = cls(where, connect)
         try:
             yield machine
@@ -225,8 +215,8 @@ class GivenMachine:
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
-        """The agent on the machine. Raises UsageError where bob cannot be root there, or there is no Python; GuestError
-        where it cannot be reached; GuestLost where the connection is lost on the way."""
+        """Yield the agent on the machine. Raises UsageError where bob cannot be root there, or without Python;
+        GuestError where it cannot be reached; GuestLost where the connection is lost on the way."""
         with self._lock:
             if self._lent is None:
                 self._lent = self._started()
@@ -255,7 +245,7 @@ class GivenMachine:
             raise
 
     def _as_root(self, shell: Shell) -> str:
-        """The words before a command that make it root's."""
+        """Return the words before a command that make it root's."""
         said = shell.run("id -u; command -v python3; sudo -n true 2>/dev/null && echo sudo", _ASK_SECONDS)
         user, *words = said.stdout.decode(errors="replace").split()
         if "python3" not in said.stdout.decode(errors="replace"):
@@ -281,7 +271,7 @@ class GivenMachine:
         return self._shell
 
     def _attempt(self, end: float) -> paramiko.Transport:
-        """One attempt to log in; raises as :func:`_log_in` does."""
+        """Try to log in once; raises as :func:`_log_in` does."""
         if self._domain is None:
             return _log_in(self.where, end)
         failure: Exception = OSError()
@@ -303,7 +293,7 @@ class GivenMachine:
             self._shell = None
 
     def _lost(self, connection: object, disconnected: bool, message: str) -> GuestError:
-        """The error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
+        """Return the error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
         with self._lock:
             if not self._was_lost and self._shell is None:
                 command = self.where.command if self._domain is None else self._domain.by_hand
@@ -327,10 +317,8 @@ def _end(stream: CommandStream) -> None:
 
 
 def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
-    """One attempt, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; of a known machine only.
-
-    Raises GuestError where the machine refuses, or is not known; OSError, EOFError or SSHException if that may pass.
-    """
+    """Try once, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; to a known machine only.
+    Raises GuestError where the machine refuses, or is unknown; OSError, EOFError or SSHException if that may pass."""
     config = paramiko.SSHConfig()
     with suppress(OSError):
         config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))

@@ -30,10 +30,8 @@ _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport
 
 
 class Hypervisor:
-    """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...``
-
-    A guest ends with its block. Should the process end first, however it ends, the reaper sees to it.
-    """
+    """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...`` A guest ends with
+    its block. Should the process end first, however it ends, the reaper sees to it."""
 
     def __init__(
         self,
@@ -60,10 +58,8 @@ class Hypervisor:
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
         """Connect to a libvirt of bob's own inside this process, or to ``uri`` on this machine (qemu:///session, ...).
-
-        ``progress`` is told what takes longer than a second; ``network`` is what guests are to have, if not the best
-        that can be had: a private one, but not where a daemon starts QEMU. Raises MissingProgramError or GuestError.
-        """
+        ``progress`` gets the steps that take longer than a second. ``network`` is by default the best that can be had:
+        a private one, except where a daemon starts QEMU. Raises MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
@@ -74,7 +70,7 @@ class Hypervisor:
             disconnect(connection, there)
 
     def choice(self, spec: GuestSpec) -> Acceleration:
-        """The accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""
+        """Return the accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:
@@ -87,10 +83,8 @@ class Hypervisor:
 
     @contextmanager
     def guest(self, spec: GuestSpec, *, restore: bool = True) -> Iterator[Guest]:
-        """A guest that answers by SSH, for as long as the block lasts; booted anew if not ``restore``.
-
-        Raises GuestLost if it is lost on the way there, GuestError if it cannot be started.
-        """
+        """Yield a guest that answers by SSH, for as long as the block lasts; booted anew if not ``restore``. Raises
+        GuestLost if it is lost on the way there, GuestError if it cannot be started."""
         with ExitStack() as stack:
             yield self._restored(spec, stack) if restore else self._booted(spec, _someone(), stack)
 
@@ -112,7 +106,7 @@ class Hypervisor:
         return self._booted(spec, _someone(), stack)
 
     def _save(self, spec: GuestSpec, state: SavedState) -> bool:
-        """See to it that ``state`` exists: boot, warm up, save. False if that is not possible."""
+        """Make sure that ``state`` exists: boot, warm up, save. Return False if that is not possible."""
         if state.exists():
             return True
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
@@ -191,11 +185,12 @@ class Hypervisor:
         return guest
 
     def _port(self, identity: Identity) -> Path | None:
-        """Where the host's end of a guest's port is; a QEMU that somebody else runs may put no socket there."""
+        """Return the host's end of a guest's port; where another user runs QEMU there is none."""
         return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
 
     def _state(self, spec: GuestSpec) -> SavedState:
-        """What a saved state depends on: this build of the image, the definition of the guest, and who runs it."""
+        """Return the saved state for this build of the image, the definition of the guest, and the software that runs
+        it."""
         anyone = Identity(uuid.UUID(int=0))
         port = None if self._uri is not None else Path("port")
         definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"), port)

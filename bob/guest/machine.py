@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import threading
 from collections.abc import Iterator
@@ -28,11 +27,9 @@ CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restore
 
 
 class Guest:
-    """A guest that runs. Made by :class:`bob.guest.hypervisor.Hypervisor`, whose ``guest()`` also ends it.
-
-    ``shell`` is a connection that is there from the start; :meth:`connect` makes more. ``port`` is the host's end of
-    its port, if it has one that bob can reach (:mod:`bob.guest.port`).
-    """
+    """A guest that runs. :class:`bob.guest.hypervisor.Hypervisor` makes it, and its ``guest()`` ends it. ``shell`` is a
+    connection that is there from the start; :meth:`connect` makes more. ``port`` is the host's end of its port, if it
+    has one that bob can reach (:mod:`bob.guest.port`)."""
 
     def __init__(
         self,
@@ -59,7 +56,7 @@ class Guest:
 
     @cached_property  # the first connection asks; a QEMU that hangs later is not asked again
     def address(self) -> ShellAddress:
-        """Where its SSH server can be reached. Raises GuestLost if QEMU does not say."""
+        """The address of its SSH server. Raises GuestLost if QEMU does not say."""
         try:
             host, port = self.network.address(lambda command: monitor(self._domain, command))
         except LibvirtError as error:
@@ -75,7 +72,7 @@ class Guest:
         return self._shell
 
     def connect(self, deadline: float = CONNECT_SECONDS) -> Shell:
-        """One more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
+        """Return one more SSH connection, within ``deadline`` seconds. Losing it raises GuestLost."""
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
@@ -87,22 +84,16 @@ class Guest:
     @property
     def running(self) -> bool:
         """Whether its QEMU is alive."""
-        if self._pidfd < 0:
-            return False
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        return not poll.poll(0)
+        return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """The error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
+        """Return the error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
         return GuestLost(diagnose(self, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let it run while the block lasts, and stop it in the end.
-
-        In virtual time a guest that waits for bob does not sleep: it races from timer to timer, on a whole processor.
-        """
+        """Let it run while the block lasts, and stop it in the end: in virtual time a guest that waits for bob does not
+        sleep, but races from timer to timer, on a whole processor."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -117,7 +108,7 @@ class Guest:
         self._domain.save(str(path))
 
     def kill(self) -> None:
-        """End it at once, without telling it. Returns when QEMU is dead."""
+        """End it at once, without notice. Returns when QEMU is dead."""
         try:
             # Not libvirt's destroy: it waits for init to collect the dead QEMU, in some containers for two seconds.
             reap.kill(self.qemu_pid, str(self.identity.uuid))
@@ -140,9 +131,7 @@ class Guest:
             signal.pidfd_send_signal(self._pidfd, number)
 
     def _hang_up_when_gone(self) -> None:
-        poll = select.poll()
-        poll.register(self._pidfd, select.POLLIN)
-        poll.poll()
+        reap.has_ended(self._pidfd)
         self.network.hang_up()
 
 

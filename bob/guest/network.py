@@ -1,11 +1,10 @@
 """The network between bob and one guest: it has no other member, and no route leads out of it.
 
-With privileges it is *private*: a network namespace for each guest, with nothing in it but a tap; QEMU is started
-inside, and bob opens its connections there. No bridge joins them: guests that were restored from one saved state have
-one address, of Ethernet and of IP, and they have nothing to say to each other. Without privileges, and where a daemon
-starts QEMU, it is QEMU's own *user* network, restricted: QEMU itself speaks TCP then, on a port of loopback.
-
-In both the guest has the address that QEMU's user network gives its first guest, so that one image serves either.
+With privileges it is *private*: a network namespace for each guest, with nothing in it but a tap; QEMU starts inside,
+and bob opens its connections there. No bridge joins them: guests from one saved state have one address, of Ethernet and
+of IP. Without privileges, or where a daemon starts QEMU, it is QEMU's own *user* network, restricted: QEMU speaks TCP,
+on a port of loopback. In both the guest has the address of the first guest in QEMU's user network, so that one image
+serves either.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import ECONNRESET
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from weakref import WeakSet
 
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
@@ -33,9 +32,8 @@ T = TypeVar("T")
 _GUEST, _SSH = "10.0.2.15", 22
 _HOST, _PREFIX_BITS = "10.0.2.2", 24
 _HOST_ETHERNET = "52:55:0a:00:02:02"
-"""The same in all networks: a restored guest remembers that of the network it was saved in."""
-_CLONE_NEWNET = 0x40000000
-"""include/uapi/linux/sched.h"""
+"""The same in all networks: a restored guest remembers the network that it was saved in."""
+_CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 _FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
 
 TAP = "bob0"
@@ -43,43 +41,30 @@ TAP = "bob0"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Network(Protocol):
-    """How bob reaches one guest."""
+class Network:
+    """bob's way to one guest. This is QEMU's user network, of which bob knows a port of loopback."""
 
     def start(self, do: Callable[[], T]) -> T:
         """Have ``do`` start the guest's QEMU on this network."""
-
-    def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
-        """Host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError if that has none."""
-
-    def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
-        """A connection to ``address`` on this network, within ``timeout`` seconds. Raises OSError."""
-
-    def hang_up(self) -> None:
-        """End all connections, since the guest is gone."""
-
-
-class UserNetwork:
-    """QEMU's user network, of which bob knows a port of loopback."""
-
-    def start(self, do: Callable[[], T]) -> T:
         return do()
 
     def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
+        """Return host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError without one."""
         ports = _FORWARD.findall(monitor("info usernet"))
         if not ports:
             raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
         return "127.0.0.1", int(ports[0])
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
+        """Return a connection to ``address`` on this network, made within ``timeout`` seconds. Raises OSError."""
         return socket.create_connection(address, timeout)
 
     def hang_up(self) -> None:
-        """QEMU was the other end: its end was theirs."""
+        """End all connections, since the guest is gone: QEMU has closed its own."""
 
 
-class PrivateNetwork:
-    """A network namespace with a tap; ``namespace`` is an open file of it, and it lasts while anybody is in it."""
+class PrivateNetwork(Network):
+    """A network namespace with a tap; ``namespace`` is an open file of it. It lasts while any process is in it."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace
@@ -109,7 +94,7 @@ class PrivateNetwork:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _inside(self, do: Callable[[], T]) -> T:
-        """``do`` in the namespace: processes and sockets that it makes are there for good."""
+        """Return ``do()`` from inside the namespace: processes and sockets that it makes stay there."""
 
         def entered() -> T:
             _check(_libc.setns(self._namespace, _CLONE_NEWNET))
@@ -120,9 +105,9 @@ class PrivateNetwork:
 
 @contextmanager
 def network(kind: NetworkKind) -> Iterator[Network]:
-    """A network for one guest. Raises OSError where a private one cannot be made."""
+    """Yield a network for one guest. Raises OSError where a private one cannot be made."""
     if kind is NetworkKind.USER:
-        yield UserNetwork()
+        yield Network()
         return
     namespace = _in_a_thread(_make)
     try:
@@ -140,7 +125,7 @@ class NetworkChoice:
 
 
 def choose_network() -> NetworkChoice:
-    """A private network if one can be made."""
+    """Return a private network if one can be made."""
     try:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
@@ -149,7 +134,7 @@ def choose_network() -> NetworkChoice:
 
 
 def _make() -> int:
-    """Make a namespace with a tap, for this thread as well; an open file of it."""
+    """Make a namespace with a tap, for this thread as well; return an open file of it."""
     _check(_libc.unshare(_CLONE_NEWNET))
     namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:
@@ -173,6 +158,6 @@ def _check(result: int) -> None:
 
 
 def _in_a_thread(do: Callable[[], T]) -> T:
-    """``do`` in a thread of its own that ends with it: who enters a namespace does not come back."""
+    """Return ``do()`` from a thread that ends with it: a thread cannot leave a namespace."""
     with ThreadPoolExecutor(1, "network") as one:
         return one.submit(do).result()

@@ -1,9 +1,9 @@
 """A guest's port: bytes to and from a program in it, past its network.
 
-SSH is how bob gets into a guest, but to encrypt is dear in emulation (0.2 s of the processor for a MiB), and each
-message takes a TCP stack and an sshd. A virtio-serial port is a socket of the host's at one end and a device of the
-guest's at the other. Only one program has it open at a time, and only one connection, but what an earlier one still had
-to say may come out of it. So a program that is started begins with a word of its own, and nothing before that counts.
+SSH brings bob into a guest, but encryption is dear in emulation (0.2 s of the processor for a MiB), and each message
+takes a TCP stack and an sshd. A virtio-serial port is a socket of the host's at one end and a device of the guest's at
+the other. Only one program and one connection have it open at a time, but leftovers of an earlier one may come out of
+it. So a program begins with a word of its own, and nothing before that counts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from bob.guest.stream import CommandStream, OnLoss
 _PART = 2**18
 _WORD_BYTES = 16
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.25
-"""So often it is seen whether the program still runs: the port does not tell."""
+_LOOK_SECONDS = 0.25  # bob looks so often whether the program still runs: the port does not tell
 _ENDED = "the connection to its port ended"
 
 
@@ -37,8 +36,8 @@ class PortStream:
         connection.settimeout(_LOOK_SECONDS)
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """The next ``length`` bytes. It counts as lost if the program or the guest ends first, or ``timeout`` seconds
-        pass."""
+        """Return the next ``length`` bytes. It counts as lost if the program or the guest ends first, or after
+        ``timeout`` seconds."""
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
@@ -58,7 +57,7 @@ class PortStream:
                 raise self._on_loss(True, _ENDED) from error
 
     def skip_to(self, word: bytes, timeout: float) -> None:
-        """Read up to ``word``, after which nothing comes until it is asked for; raises as :meth:`read_exactly` does."""
+        """Read up to ``word``, after which nothing comes without a request; raises as :meth:`read_exactly` does."""
         last, end = b"", time.monotonic() + timeout
         while last != word:
             last = (last + self._received(_PART, timeout, end))[-len(word) :]
@@ -70,7 +69,7 @@ class PortStream:
         self._program.close()
 
     def _received(self, most: int, timeout: float, end: float) -> bytes:
-        """What there is, or what comes first; up to ``most`` bytes."""
+        """Return the bytes that are there, or come first; up to ``most``."""
         while True:
             try:
                 if part := self._connection.recv(min(most, _PART)):
@@ -91,11 +90,9 @@ class PortStream:
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
     """Start ``command`` in the guest whose port is the socket ``path``, and talk to it: by the port if the guest has a
-    driver for it, else by standard input and output.
-
-    The command gets one argument more: the word to begin with. Before it says that, it says by standard output whether
-    it ``USES_PORT``. Raises what ``on_loss`` returns where the guest is lost, or does not answer.
-    """
+    driver for it, else by standard input and output. The command gets one argument more: the word to begin with. Before
+    that it says by standard output whether it ``USES_PORT``. Raises what ``on_loss`` returns where the guest is lost,
+    or does not answer."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)
@@ -114,7 +111,7 @@ def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Comm
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """A connection to the socket ``path``; None where there is none that lets us in."""
+    """Return a connection to the socket ``path``; None if it lets nobody in."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(path))

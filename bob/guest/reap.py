@@ -1,16 +1,16 @@
 """The process that outlives bob by a moment and ends what bob started; also a script of its own, standard library only.
 
-A QEMU that libvirt started is a daemon: it survives a bob that was killed (facts.md, "Guests"). This process holds the
-read end of a pipe whose only writer is bob. End of file means that bob is gone, however it went; then everything that
-was told on the pipe, one JSON array per line, is undone:
+A QEMU that libvirt started is a daemon: it survives a killed bob (facts.md, "Guests"). This process holds the read end
+of a pipe whose only writer is bob. End of file means that bob is gone; then it undoes everything that it was sent on
+the pipe, one JSON array per line:
 
     ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone
 
 bob waits for that where it ends in order. Its libvirt may still write into a root then, and a child of it may be about
-to start a QEMU. So a child of this process, for which nobody waits, looks again when bob, the process whose number is
-the argument, is gone.
+to start a QEMU. So a child of this process, for which nothing waits, looks again when bob, whose process id is the
+argument, is gone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LATECOMERS = 5.0  # seconds in which libvirt's child either has become a QEMU o
 
 
 def arguments(pid: int) -> list[bytes]:
-    """The command line of a process; empty if there is none, or it is a zombie."""
+    """Return the command line of a process; empty if there is none, or it is a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:
@@ -39,7 +39,7 @@ def arguments(pid: int) -> list[bytes]:
 
 
 def handle_of_parent(pid: int) -> int | None:
-    """A pidfd of this process's parent, whose number is ``pid``; None where it has ended."""
+    """Return a pidfd of this process's parent, whose number is ``pid``; None where it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -50,35 +50,34 @@ def handle_of_parent(pid: int) -> int | None:
     return None
 
 
+def has_ended(handle: int, seconds: float | None = None) -> bool:
+    """Return whether the process of a pidfd has ended, within so many ``seconds`` (None: wait for ever)."""
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
 def qemus(mark: str) -> list[int]:
-    """The QEMU processes with ``mark`` (a folder, a UUID) somewhere in their arguments."""
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 (a thousand Path objects, for nothing)
-        if entry.isdigit() and _is_qemu(int(entry), mark):
-            found.append(int(entry))
-    return found
+    """Return the QEMU processes with ``mark`` (a folder, a UUID) somewhere in their arguments."""
+    pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 (a thousand Path objects)
+    return [pid for pid in pids if _is_qemu(pid, mark)]
 
 
 def kill(pid: int, mark: str) -> None:
-    """Kill the QEMU ``pid``, and return when it is dead. Nothing happens if it is not that QEMU any more.
-
-    Waits on a pidfd and not for the number to be free: some containers' init takes seconds to collect the dead.
-    Raises PermissionError if it is another user's.
+    """Kill the QEMU ``pid``, and return when it is dead. Do nothing if it is not that QEMU any more. It waits on a
+    pidfd, as some containers' init takes seconds to collect the dead. Raises PermissionError if it is another user's.
     """
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
             if _is_qemu(pid, mark):  # looked at again, now that the number cannot change hands
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
-                poll = select.poll()
-                poll.register(handle, select.POLLIN)
-                poll.poll(_DEADLINE * 1000)
+                has_ended(handle, _DEADLINE)
         finally:
             os.close(handle)
 
 
 def kill_all(root: Path) -> None:
-    """Kill every QEMU of the libvirt root ``root``."""
     deadline = time.monotonic() + _DEADLINE
     while (pids := qemus(f"{root}/")) and time.monotonic() < deadline:
         for pid in pids:
@@ -87,7 +86,7 @@ def kill_all(root: Path) -> None:
 
 
 def remove_root(root: Path) -> None:
-    """The same, and remove it."""
+    """Kill every QEMU of the libvirt root ``root``, and remove it."""
     kill_all(root)
     shutil.rmtree(root, ignore_errors=True)
 
@@ -106,7 +105,7 @@ def destroy_domain(uri: str, uuid: str) -> None:
 
 
 def undo(lines: Iterable[str], owner: int | None) -> None:
-    """Read what bob tells until it is gone, then clean up after it. ``owner`` is a pidfd of it (None: it is gone)."""
+    """Read bob's lines until it is gone, then clean up after it. ``owner`` is a pidfd of it (None: it is gone)."""
     roots: set[str] = set()
     domains: dict[str, str] = {}
     for line in lines:
@@ -128,9 +127,7 @@ def undo(lines: Iterable[str], owner: int | None) -> None:
 def _remove_again(roots: list[Path], owner: int | None) -> None:
     """Remove what is made of ``roots`` until ``owner`` (a pidfd; None: it is gone) has ended, and a little later."""
     if owner is not None:
-        poll = select.poll()
-        poll.register(owner, select.POLLIN)
-        poll.poll()
+        has_ended(owner)
     deadline = time.monotonic() + _LATECOMERS
     while time.monotonic() < deadline:
         for root in roots:

@@ -19,11 +19,9 @@ _CLOSE_SECONDS = 20.0
 
 
 class Reaper:
-    """A child process that ends what bob started when bob ends, even by SIGKILL.
-
-    There is one per process, :meth:`shared`. It works as long as no forked child keeps the pipe: Python and libvirt
-    close it in every program they start.
-    """
+    """A child process that ends what bob started when bob ends, even by SIGKILL. There is one per process,
+    :meth:`shared`. It works as long as no forked child keeps the pipe: Python and libvirt close it in every program
+    they start."""
 
     def __init__(self) -> None:
         # A session of its own: Ctrl-C goes to the terminal's process group, and the reaper must see the end of bob.
@@ -42,7 +40,7 @@ class Reaper:
     @staticmethod
     @cache
     def shared() -> Reaper:
-        """This process's reaper; starts it the first time, and waits for it at the end."""
+        """Return this process's reaper; start it the first time, and wait for it at the end."""
         reaper = Reaper()
         atexit.register(reaper.close)
         return reaper

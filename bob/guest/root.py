@@ -1,8 +1,8 @@
 """The private folder of the libvirt that runs inside bob (``qemu:///embed?root=DIR``): sockets, pid files, consoles.
 
-There is one per process, because libvirt takes only one for as long as the process lives. The owner holds a lock on
-it, which the kernel releases whatever becomes of the owner: so the next start can tell a dead bob's folder from a
-living one's, should the reaper have died as well.
+There is one per process, because libvirt takes only one in a process. The owner holds a lock on it, which the kernel
+releases whatever becomes of the owner: so the next start can tell a dead bob's folder from a living one's, should the
+reaper have died as well.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from bob.settings import cache_folder
 
 _PREFIX = "bob-qemu-"
 _LOCK = "owner.lock"
-_MAKING_SECONDS = 600.0
-"""No owner takes so long from making its folder to its lock."""
+_MAKING_SECONDS = 600.0  # an owner is quicker from making its folder to its lock
 
 # A socket's path may have 108 bytes, and libvirt adds "/lib/qemu/domain-NNNN-bob-XXXXXXXX/monitor.sock" to ours.
 _LONGEST_TMP = 40
@@ -59,7 +58,7 @@ class Root:
     @staticmethod
     @cache
     def shared() -> Root:
-        """This process's root, made the first time; dead bobs' roots are removed first."""
+        """Return this process's root, made the first time; dead bobs' roots are removed first."""
         sweep()
         return _make()
 

@@ -2,7 +2,7 @@
 
 A state is libvirt's own save file. It may serve many guests at once, but libvirt restores a domain only under the UUID
 and the name it was saved with, and runs no two with the same. Both have a fixed length and stand in the XML at the
-file's beginning, so each restore gets a copy in which they are replaced (a tenth of a second for 140 MB).
+file's beginning, so each restore gets a copy with others (a tenth of a second for 140 MB).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from uuid import UUID
 
 from bob.guest.domain_xml import Identity
@@ -41,21 +42,21 @@ class SavedState:
 
     @staticmethod
     def of(*definition: str) -> SavedState:
-        """The state of the guest that these texts define (its XML, versions, ...)."""
+        """Return the state of the guest that these texts define (its XML, versions, ...)."""
         digest = hashlib.sha256("\0".join((str(FORMAT), *definition)).encode()).hexdigest()[:32]
         return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
 
     def exists(self) -> bool:
-        """Whether it was saved."""
+        """Return whether it was saved."""
         return self.path.exists()
 
     @property
     def part(self) -> Path:
-        """Where it is written before it is complete."""
+        """The file that it is written to before it is complete."""
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Put what was written to ``part`` in its place: whole or not at all, after a crash of the host too."""
+        """Put ``part`` in its place: whole or not at all, after a crash of the host too."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -67,7 +68,6 @@ class SavedState:
         _remove_unused(self.path.parent)
 
     def remove(self) -> None:
-        """Forget it."""
         self.path.unlink(missing_ok=True)
 
     def copy_for(self, identity: Identity, copy: Path) -> None:
@@ -85,21 +85,20 @@ class SavedState:
 
     @contextmanager
     def locked(self, seconds: float) -> Iterator[bool]:
-        """Hold the lock of who saves this state; False if another process still has it after ``seconds``."""
+        """Hold the lock of the process that saves this state; yield False if another still has it after ``seconds``."""
         with self.path.with_suffix(".lock").open("w") as handle:
-            yield _flock(handle.fileno(), seconds)
+            yield _is_locked(handle, seconds)
 
 
-def _flock(handle: int, seconds: float) -> bool:
+def _is_locked(file: IO[str], seconds: float) -> bool:
     end = time.monotonic() + seconds
     while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.05)
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
 
 
 def _remove_unused(folder: Path) -> None:

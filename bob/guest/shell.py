@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import paramiko
@@ -38,10 +37,8 @@ _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it ra
 
 @dataclass(frozen=True, slots=True)
 class ShellAddress:
-    """Where to log in: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given.
-
-    ``dial`` makes a connection to host and port within some seconds; it raises OSError.
-    """
+    """An SSH server: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given. ``dial``
+    makes a connection to host and port within some seconds; it raises OSError."""
 
     host: str
     port: int
@@ -57,7 +54,7 @@ LogIn = Callable[[float], paramiko.Transport]
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command left. ``code`` is its exit code, -1 if a signal ended it."""
+    """The result of a command. ``code`` is its exit code, -1 if a signal ended it."""
 
     stdout: bytes
     stderr: bytes
@@ -65,11 +62,8 @@ class CommandResult:
 
 
 class Shell:
-    """One SSH connection. A context manager; usable from several threads.
-
-    Losing it raises what ``on_loss`` returns: for bob's own guests GuestLost, otherwise ConnectionLost. There are no
-    keepalives: in virtual time, a guest that waits for the host would see hours go by without one.
-    """
+    """One SSH connection. A context manager; usable from several threads. Losing it raises what ``on_loss`` returns.
+    There are no keepalives: in virtual time, a guest that waits for the host would see hours go by without one."""
 
     def __init__(
         self,
@@ -80,9 +74,7 @@ class Shell:
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
         """Log in, trying again until ``deadline`` seconds have passed or the machine is known not to be ``alive``.
-
-        Raises GuestError if it refuses the key.
-        """
+        Raises GuestError if it refuses the key."""
         self._on_loss = on_loss
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_lock = threading.Lock()
@@ -108,9 +100,7 @@ class Shell:
 
     def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
         """Copy bytes or a local file to the file ``remote``; it counts as lost if it halts for ``timeout`` seconds.
-
-        Raises GuestError if the machine refuses.
-        """
+        Raises GuestError if the machine refuses."""
         with (
             self._sftp_lock,
             io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,
@@ -124,8 +114,8 @@ class Shell:
             self._sftp.putfo(file, remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
-        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output. What is told
-        of it tells of what it is ``called``, if that is said."""
+        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output. Messages
+        about it use the name ``called``, if given."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
@@ -138,14 +128,12 @@ class Shell:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Tell apart what paramiko raises: the connection is lost, or the machine refuses ``what``."""
+        """Tell apart paramiko's errors: the connection is lost, or the machine refuses ``what``."""
         try:
             yield
         except TimeoutError as error:
@@ -158,7 +146,7 @@ class Shell:
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """Break off after ``seconds`` what paramiko would wait for forever. Raises TimeoutError."""
+        """End a call of paramiko's after ``seconds`` that could wait forever. Raises TimeoutError."""
         end = time.monotonic() + seconds
         timer = threading.Timer(seconds, self._transport.close)
         timer.daemon = True
@@ -174,7 +162,7 @@ class Shell:
 
 
 def _log_in(address: ShellAddress, end: float) -> paramiko.Transport:
-    """One attempt, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
+    """Try once, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
     left = max(0.1, end - time.monotonic())
     connection = address.dial((address.host, address.port), min(left, _DIAL_SECONDS))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -1,4 +1,4 @@
-"""What a guest should be, as plain data."""
+"""The guest that is wanted, as plain data."""
 
 from __future__ import annotations
 
@@ -11,25 +11,22 @@ from bob.image import Image
 
 
 class Clock(Enum):
-    """What time is in a guest.
-
-    VIRTUAL: time is the count of executed instructions, and jumps to the next timer when the guest has nothing to do,
-    so that waiting is free and a recording repeats itself. REAL: the host's.
-    """
+    """The time in a guest. VIRTUAL: the count of executed instructions, which jumps to the next timer when the guest is
+    idle, so that waiting is free and a recording repeats itself. REAL: the host's."""
 
     VIRTUAL = "virtual"
     REAL = "real"
 
 
 class Accelerator(Enum):
-    """Who executes the guest's instructions: the processor (KVM) or QEMU (TCG)."""
+    """The executor of the guest's instructions: the processor (KVM) or QEMU (TCG)."""
 
     KVM = "kvm"
     TCG = "tcg"
 
 
 class NetworkKind(Enum):
-    """By which network bob talks to a guest, see :mod:`bob.guest.network`."""
+    """The network by which bob talks to a guest, see :mod:`bob.guest.network`."""
 
     PRIVATE = "private"
     USER = "user"
@@ -38,10 +35,8 @@ class NetworkKind(Enum):
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
     """One guest: its image, its clock, its memory in MiB, its accelerator (None: whichever boots here), and the disk
-    with a world for programs (None: it has none).
-
-    Virtual time exists only under TCG; asking for both VIRTUAL and KVM is a UsageError.
-    """
+    with a world for programs (None: it has none). VIRTUAL and KVM together are a UsageError: virtual time exists only
+    under TCG."""
 
     image: Image
     clock: Clock = Clock.REAL

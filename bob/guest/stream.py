@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 import paramiko
@@ -37,7 +36,7 @@ class CommandStream:
         self._on_loss = on_loss
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """The next ``length`` bytes. It counts as lost if the stream ends first, or ``timeout`` seconds pass."""
+        """Return the next ``length`` bytes. It counts as lost if the stream ends first, or ``timeout`` seconds pass."""
         end = time.monotonic() + timeout
         data = bytearray()
         while len(data) < length:
@@ -62,7 +61,7 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Standard output and standard error, whole. Raises TimeoutError at the monotonic time ``end``."""
+        """Return standard output and standard error, whole. Raises TimeoutError at the monotonic time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -72,7 +71,7 @@ class CommandStream:
         return both[0], both[1]
 
     def code(self, end: float) -> int:
-        """The exit code, -1 if a signal ended the command; waits for it until the monotonic time ``end``."""
+        """Return the exit code, -1 if a signal ended the command; wait for it until the monotonic time ``end``."""
         self._channel.status_event.wait(max(0.0, end - time.monotonic()))
         code = self._channel.exit_status
         if code == -1 and not self._connected():
@@ -80,26 +79,24 @@ class CommandStream:
         return code
 
     def end_input(self) -> None:
-        """Close the direction to the command, and no more."""
+        """Close only the direction to the command."""
         with suppress(OSError, EOFError):
             self._channel.shutdown_write()
 
     def check(self) -> None:
-        """Raise what counts as its loss if the command has ended."""
+        """Raise the loss of the command if it has ended."""
         if self._channel.closed or self._channel.exit_status_ready():
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}")
 
     def close(self) -> None:
-        """Close both directions, which ends most commands; of a connection that broke there is nothing to close."""
+        """Close both directions, which ends most commands."""
         with suppress(OSError, EOFError):
             self._channel.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _receive(self, receive: Callable[[int], bytes], most: int, end: float) -> bytes:
@@ -111,7 +108,7 @@ class CommandStream:
         return transport is not None and transport.is_active()
 
     def _last_words(self) -> str:
-        """The last line on standard error, which says why a command ended."""
+        """Return the last line on standard error, which says why a command ended."""
         words = b""
         while self._channel.recv_stderr_ready():
             words += self._channel.recv_stderr(_PART)

@@ -1,7 +1,7 @@
 """Guest images: from a recipe in guest-images/ to a kernel, an initramfs and a root file system in the cache.
 
-image = ensure("debian-bookworm", print)    # builds it the first time
-image.kernel, image.initrd, image.root      # what QEMU boots; image.cmdline is its command line
+``ensure("debian-bookworm", print)`` builds an image the first time. QEMU boots its ``kernel``, ``initrd`` and ``root``
+with the command line ``cmdline``.
 """
 
 from bob.image.build import build, check_name, ensure, image_names
@@ -11,19 +11,6 @@ from bob.image.recipe import Recipe, load_recipe, recipe_names
 from bob.image.world import ensure_world
 
 __all__ = [
-    "Image",
-    "Recipe",
-    "build",
-    "check_file_system",
-    "check_kernel",
-    "check_name",
-    "ensure",
-    "ensure_world",
-    "find",
-    "image_names",
-    "images_folder",
-    "installed",
-    "load_recipe",
-    "recipe_names",
-    "remove",
-]
+    "Image", "Recipe", "build", "check_file_system", "check_kernel", "check_name", "ensure", "ensure_world", "find",
+    "image_names", "images_folder", "installed", "load_recipe", "recipe_names", "remove",
+]  # fmt: skip

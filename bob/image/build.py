@@ -14,20 +14,8 @@ from pathlib import Path
 from typing import TextIO
 
 from bob.errors import ImageError, UsageError
-from bob.image import mmdebstrap
-from bob.image.cache import (
-    MODULES,
-    OWN,
-    Image,
-    find,
-    image_folder,
-    image_key,
-    images_folder,
-    installed,
-    locked,
-    when_chosen,
-    write_manifest,
-)
+from bob.image import cache, mmdebstrap
+from bob.image.cache import MODULES, OWN, Image, find, images_folder, installed, locked
 from bob.image.kernel import vmlinux
 from bob.image.recipe import GUEST_FILES, PACK_SCRIPT, Recipe, load_recipe, recipe_names
 
@@ -35,10 +23,8 @@ _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """The image called ``name``, built first if need be. ``progress`` is told each step, one line each.
-
-    One with a kernel of one's own must be there: raises UsageError if it is not.
-    """
+    """Return the image called ``name``, built first if need be. ``progress`` gets each step, one line each. Raises
+    UsageError for a missing image with a kernel of one's own."""
     if OWN in name:
         return _own(name)
     recipe = load_recipe(name)
@@ -46,7 +32,7 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError for a name that no image has, and MalformedError for a recipe that cannot be used."""
+    """Raise UsageError for an unknown name of an image, and MalformedError for a recipe that cannot be used."""
     if OWN in name:
         _own(name)
     else:
@@ -54,24 +40,22 @@ def check_name(name: str) -> None:
 
 
 def image_names() -> list[str]:
-    """All that :func:`ensure` can be asked for: the recipes, then what was made with kernels of one's own."""
+    """Return all names that :func:`ensure` accepts: the recipes, then images with kernels of one's own."""
     return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
 
 
 def _own(name: str) -> Image:
-    """The image with a kernel of one's own that was made or asked for last under this name."""
+    """Return the last made or used image with a kernel of one's own under this name."""
     found = [image for image in installed() if image.name == name]
     if not found:
         raise UsageError(f"there is no image {name}", hint="--kernel-tree makes it, or --kernel and --modules")
-    return max(found, key=when_chosen)
+    return max(found, key=cache.when_chosen)
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
-    """Build ``recipe``'s image (a minute or two, a download of some 150 MB) unless someone else just did.
-
-    Raises MissingProgramError for a program that is not installed, ImageError for a build that fails. An image is in
-    the cache whole or not at all.
-    """
+    """Build ``recipe``'s image (a minute or two, a download of some 150 MB) unless another process just did. Raises
+    MissingProgramError for a program that is not installed, ImageError for a build that fails. An image is in the cache
+    whole or not at all."""
     mmdebstrap.check_programs()
     name = f"{recipe.name}-{recipe.key}"
     with locked(images_folder() / name, lambda: progress("waiting for another build of this image")) as lock:
@@ -85,7 +69,7 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
             with scratch_folder(lock) as scratch:
                 _make_root(recipe, part, scratch, progress)
             progress("finishing the image")
-            folder = image_folder(recipe.name, _finish(recipe, part))
+            folder = cache.image_folder(recipe.name, _finish(recipe, part))
             shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
             part.rename(folder)
         finally:
@@ -99,9 +83,8 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
 def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
     """Let mmdebstrap make a root in ``scratch`` and bring the image's files out to ``part``."""
     ssh_key = part / "ssh_key"
-    subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"bob {recipe.name}", "-f", ssh_key], check=True
-    )
+    words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"bob {recipe.name}", "-f", str(ssh_key)]
+    subprocess.run(words, check=True)
     inputs = {part / "ssh_key.pub": "ssh_key.pub"}
     for name in GUEST_FILES:
         (part / name).write_bytes(recipe.files[name])
@@ -113,35 +96,25 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
         PACK_SCRIPT.read_text(),
         *(f"download /.bob/{name} {shlex.quote(str(part / name))}" for name in outputs),
     ]
-    words = {
-        "BOB_PACKAGES": recipe.packages,
-        "BOB_INITRAMFS_MODULES": recipe.initramfs_modules,
-        "BOB_BOOT_MODULES": recipe.boot_modules,
-        "BOB_KEEP_MODULES": recipe.keep_modules,
-        "BOB_REMOVE": recipe.remove,
+    environment = {
+        "BOB_PACKAGES": " ".join(recipe.packages),
+        "BOB_INITRAMFS_MODULES": " ".join(recipe.initramfs_modules),
+        "BOB_BOOT_MODULES": " ".join(recipe.boot_modules),
+        "BOB_KEEP_MODULES": " ".join(recipe.keep_modules),
+        "BOB_REMOVE": " ".join(recipe.remove),
+        "TMPDIR": str(scratch),
+        "INITRD": "No",  # Debian's own initramfs, half a minute of work, is not used
     }
-    environment = {name: " ".join(value) for name, value in words.items()}
-    environment["TMPDIR"] = str(scratch)
-    environment["INITRD"] = "No"  # Debian's own initramfs, half a minute of work, is not used
-    mmdebstrap.run(
-        [
-            "--variant=minbase",
-            f"--architectures={recipe.architecture}",
-            f"--include={','.join((recipe.kernel_package, *recipe.packages))}",
-            *(f"--setup-hook={_source(recipe.suite, suite)}" for suite in recipe.more_suites),
-            *(f"--customize-hook={hook}" for hook in hooks),
-        ],
-        recipe.suite,
-        environment,
-        log=part.with_name(f"{recipe.name}-{recipe.key}.log"),
-        progress=progress,
-    )
+    log = part.with_name(f"{recipe.name}-{recipe.key}.log")
+    sources = [_source(recipe.suite, suite) for suite in recipe.more_suites]
+    packages = (recipe.kernel_package, *recipe.packages)
+    mmdebstrap.run(recipe, packages, hooks, environment, log, progress, setup=sources)
     for path in inputs:
         path.unlink()
 
 
 def _source(suite: str, more: str) -> str:
-    """The command by which apt in the new root gets packages of ``more`` from where those of ``suite`` are."""
+    """Return the command by which apt in the new root finds ``more`` at the mirror of ``suite``."""
     line = f"/^deb/s/ {suite} / {more} /p"
     return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
         f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'
@@ -149,7 +122,7 @@ def _source(suite: str, more: str) -> str:
 
 
 def _finish(recipe: Recipe, part: Path) -> str:
-    """Turn what came out of the root into the files of an Image, with its manifest; the image's key."""
+    """Turn the files from the root into those of an Image, with its manifest; return the image's key."""
     packed = (part / "vmlinuz").read_bytes()
     (part / "kernel").write_bytes(vmlinux(packed) or packed)
     release = (part / "release").read_text().strip()
@@ -158,8 +131,8 @@ def _finish(recipe: Recipe, part: Path) -> str:
     for name in ("vmlinuz", "release", "versions", "host_key.pub"):
         (part / name).unlink()
     (part / "ssh_key").chmod(0o600)
-    key = image_key(recipe.key, release, tools)
-    write_manifest(
+    key = cache.image_key(recipe.key, release, tools)
+    cache.write_manifest(
         Image(
             name=recipe.name,
             key=key,
@@ -178,10 +151,9 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """A folder for the root while it is made, that other users may enter (apt's own, and those of a user namespace).
-
-    Its path stands in the lock file until it is gone, so that a later build removes what a killed one left.
-    """
+    """Yield a folder for the root while it is made, which other users may enter (apt's own, and those of a user
+    namespace). Its path stands in the lock file until it is gone, so that a later build removes the folder of a killed
+    one."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
@@ -204,7 +176,7 @@ def _note(lock: TextIO, paths: list[str]) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove a scratch folder as far as that is possible, never anything that is mounted below it."""
+    """Remove a scratch folder as far as possible, but nothing that is mounted below it."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()

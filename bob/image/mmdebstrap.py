@@ -7,10 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bob.errors import ImageError, MissingProgramError
+from bob.image.recipe import Recipe
 
 #: What a build runs, and the Debian package each comes from.
 PROGRAMS = {
@@ -31,7 +32,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def check_programs() -> None:
-    """Raise MissingProgramError for the first program that a build needs and that is not here."""
+    """Raise MissingProgramError for the first missing program that a build needs."""
     needed = PROGRAMS if _is_root() else PROGRAMS | USER_PROGRAMS
     for program, package in needed.items():
         if shutil.which(program) is None:
@@ -46,16 +47,18 @@ def check_programs() -> None:
 
 
 def run(
-    options: Sequence[str],
-    suite: str,
+    recipe: Recipe,
+    packages: Sequence[str],
+    hooks: Iterable[str],
     environment: Mapping[str, str],
     log: Path,
     progress: Callable[[str], None],
+    setup: Iterable[str] = (),
 ) -> None:
-    """Run mmdebstrap with ``options`` for ``suite``; its output goes to ``log``, its steps to ``progress`` as well.
+    """Make a root of ``packages`` from the suite of ``recipe``, run ``setup`` before and ``hooks`` after that.
 
-    BOB_MIRROR, where set, is the mirror in place of mmdebstrap's own choice. Raises ImageError with the last line of
-    the output that says something.
+    The output goes to ``log``, the steps to ``progress`` as well. BOB_MIRROR, where set, is the mirror in place of
+    mmdebstrap's own choice. Raises ImageError with the last line of the output that says something.
     """
     mirror = os.environ.get("BOB_MIRROR")
     command = [
@@ -64,8 +67,12 @@ def run(
         f"--mode={'root' if _is_root() else 'unshare'}",
         "--format=null",
         f"--keyring={KEYRING}",
-        *options,
-        suite,
+        "--variant=minbase",
+        f"--architectures={recipe.architecture}",
+        f"--include={','.join(packages)}",
+        *(f"--setup-hook={hook}" for hook in setup),
+        *(f"--customize-hook={hook}" for hook in hooks),
+        recipe.suite,
         "-",
         *([mirror] if mirror else []),
     ]
@@ -103,13 +110,12 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """The words before ``mmdebstrap`` that tie it to this process.
+    """Return the words before ``mmdebstrap`` that tie it to this process.
 
-    As root it mounts things, so it gets a mount namespace and a process namespace of its own that end with it, also
-    by SIGKILL. The new namespace's mounts are cut off from the host's (which shares them under systemd); in a chroot
-    that cannot be done, because its root is no mount point, and is not needed, because nothing is shared there.
-    An ordinary user's mmdebstrap makes such namespaces itself. (Ubuntu's AppArmor lets mmdebstrap do that, but not
-    unshare, so the same words would not do.)
+    As root it mounts things, so it gets a mount namespace and a process namespace of its own that end with it, also by
+    SIGKILL. The new mounts are cut off from the host's (which shares them under systemd). In a chroot that fails,
+    because its root is not a mount point, and is needless, because it shares nothing. An ordinary user's mmdebstrap
+    makes such namespaces itself. (Ubuntu's AppArmor allows that to mmdebstrap, but not to unshare.)
     """
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
@@ -122,7 +128,7 @@ def _confined() -> list[str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill what still runs of it. All are in its session; those of its user namespace belong to that one's owner."""
+    """Kill what still runs of it: all are in its session, and its user namespace belongs to that one's owner."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,4 +1,4 @@
-"""What a probe needs of an image, told before a guest runs: kernel modules, each with its option, and mkfs."""
+"""A probe's needs of an image, checked before a guest runs: kernel modules, each with its option, and mkfs."""
 
 from __future__ import annotations
 
@@ -7,27 +7,16 @@ from collections.abc import Iterable
 from bob.errors import UsageError
 from bob.image.cache import Image
 
-LATE_MODULES = ("nbd",)
-"""What no disk can be recorded without that completes writes late."""
+LATE_MODULES = ("nbd",)  # a disk that completes writes late needs these
 
 KERNEL_OPTIONS = tuple(
     f"CONFIG_{name}"
     for name in (
-        "X86_64",
-        "BINFMT_ELF",
-        "BINFMT_SCRIPT",
-        "BLK_DEV_INITRD",
-        "BLK_DEV_IO_TRACE",
-        "DEVTMPFS",
-        "INET",
-        "PROC_FS",
-        "SERIAL_8250_CONSOLE",
-        "SYSFS",
-        "TMPFS",
-        "UNIX",
+        "X86_64", "BINFMT_ELF", "BINFMT_SCRIPT", "BLK_DEV_INITRD", "BLK_DEV_IO_TRACE", "DEVTMPFS", "INET", "PROC_FS",
+        "SERIAL_8250_CONSOLE", "SYSFS", "TMPFS", "UNIX",
     )
-)
-"""What else a guest's kernel has to have, and has in it: no module can bring it."""
+)  # fmt: skip
+"""A guest's kernel must also have these built in: no module can bring them."""
 
 _OPTIONS = {
     "dm_mod": "BLK_DEV_DM",
@@ -40,13 +29,13 @@ _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 
 
 def option(module: str) -> str:
-    """The kernel's configuration option that makes ``module``, such as CONFIG_EXT4_FS for ext4."""
+    """Return the kernel's configuration option that makes ``module``, such as CONFIG_EXT4_FS for ext4."""
     other = module if module.startswith(_NO_FILE_SYSTEMS) else f"{module}_fs"
     return f"CONFIG_{_OPTIONS.get(module, other.upper())}"
 
 
 def missing(there: Iterable[str], needed: Iterable[str]) -> list[str]:
-    """The modules of ``needed`` that are not ``there``, each with its option."""
+    """Return the modules of ``needed`` that are not ``there``, each with its option."""
     known = frozenset(there)
     return [f"{module} ({option(module)})" for module in needed if module not in known]
 

@@ -1,8 +1,8 @@
-"""A kernel of one's own over an image that is there: its bzImage, and the folder of its modules (lib/modules/RELEASE).
+"""A kernel of one's own over an existing image: its bzImage, and the folder of its modules (lib/modules/RELEASE).
 
-What is made is an image like any other, called IMAGE+RELEASE, with links to the root and the key of the other one. The
-modules come on a second disk, which the initramfs mounts over lib/modules; those that the root needs are put into the
-initramfs, behind what it has. Linux unpacks one archive after the other, and the last file of a name counts.
+The result is an image like any other, called IMAGE+RELEASE, with links to the root and the key of the other one. Its
+modules are on a second disk, which the initramfs mounts over lib/modules. Modules that the root needs go into the
+initramfs, behind its own archive: Linux unpacks one after the other, and the last file of a name counts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A kernel as somebody built it: the bytes of its bzImage, and the folder of its modules with the paths in it of
-    those that a guest may need. ``strips``: they have debug information, which no guest needs."""
+    """A kernel as somebody built it: the bytes of its bzImage, the folder of its modules, and the paths in it of those
+    that a guest may need. ``strips``: they have debug information, which no guest needs."""
 
     release: str
     bzimage: bytes
@@ -44,22 +44,20 @@ class Build:
 
     @property
     def names(self) -> frozenset[str]:
-        """Its modules by name, those that are built in too."""
+        """Its modules by name, built-in ones too."""
         return module_names(self.listing)
 
     @property
     def listing(self) -> str:
-        """The paths of its modules, one on a line, those that are built in too."""
+        """The paths of its modules, one on a line, built-in ones too."""
         builtin = self.folder / "modules.builtin"
         return "\n".join([*self.paths, builtin.read_text() if builtin.is_file() else ""])
 
 
 def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
-    """The kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder that it is in.
-
-    Of the kernel's own modules those are kept that ``recipe`` keeps, and all others (extra, updates). Raises UsageError
-    for files that are no such things, and for a module that every probe needs and that is not there.
-    """
+    """Return the kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder above it. It
+    keeps those of the kernel's own modules that ``recipe`` keeps, and all others (extra, updates). Raises UsageError
+    for unfit files, and for a missing module that every probe needs."""
     try:
         packed = bzimage.read_bytes()
     except OSError as error:
@@ -89,14 +87,14 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Whether a guest may need the module at ``path`` in lib/modules/RELEASE: ``recipe`` keeps it, or it is none of the
-    kernel's own."""
+    """Return whether a guest may need the module at ``path`` in lib/modules/RELEASE: ``recipe`` keeps it, or it does
+    not belong to the kernel itself."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.keep_modules)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """The image of ``recipe`` with the kernel of ``build``, made first if need be, and the other image too."""
+    """Return the image of ``recipe`` with the kernel of ``build``, made first if need be, and the other image too."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)
@@ -154,9 +152,8 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
             _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
         first = [name for name in recipe.initramfs_modules if name in build.names]
-        names = []
-        for path in load_order((build.folder / _INDEX).read_text(), first):
-            names.append(_unpacked(disk / build.release / path, initramfs / "modules"))
+        paths = load_order((build.folder / _INDEX).read_text(), first)
+        names = [_unpacked(disk / build.release / path, initramfs / "modules") for path in paths]
         (initramfs / "modules.list").write_text("".join(f"/modules/{name}\n" for name in names))
         files = "\n".join(str(path.relative_to(initramfs)) for path in sorted(initramfs.glob("**/*")))
         command = ["cpio", "--quiet", "-o", "-H", "newc", "-R", "0:0"]
@@ -167,10 +164,8 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """The paths of the modules ``names`` and of all that they need, each after what it needs.
-
-    ``index`` is the text of modules.dep; names that it does not have are built in.
-    """
+    """Return the paths of the modules ``names`` and of all that they need, each after what it needs. ``index`` is the
+    text of modules.dep; names that it does not have are built in."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}
@@ -181,7 +176,7 @@ def load_order(index: str, names: Iterable[str]) -> list[str]:
 
 
 def _unpacked(path: Path, folder: Path) -> str:
-    """Write a module that may be compressed into ``folder``; its name there."""
+    """Write a module that may be compressed into ``folder``; return its name there."""
     name, _, packing = path.name.partition(".ko")
     if packing not in _UNPACK:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What guest-images/NAME/ declares, read and checked. Pure: nothing is built or downloaded here."""
+"""The declaration in guest-images/NAME/, read and checked. Pure: nothing is built or downloaded here."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ BUILDER_FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One guest image as declared: which Debian suite, packages and kernel modules, and how it boots.
-
-    ``more_suites`` are suites that packages may come from too, if they are asked for as PACKAGE/SUITE. ``files`` holds
-    every file of the recipe's folder, by name, and of the recipe that it is like; they decide the key.
-    """
+    """One guest image as declared: which Debian suite, packages and kernel modules, and how it boots. ``more_suites``
+    are suites that packages may come from too, if they are asked for as PACKAGE/SUITE. ``files`` holds every file of
+    the recipe's folder, by name, and of the recipe that it is like; they decide the key."""
 
     name: str
     description: str
@@ -91,16 +89,14 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def recipe_names(folder: Path | None = None) -> list[str]:
-    """The names of all recipes in ``folder`` (default: the shipped guest-images/), in order."""
+    """Return the names of all recipes in ``folder`` (default: the shipped guest-images/), in order."""
     folder = folder or shipped("guest-images")
     return sorted(path.parent.name for path in folder.glob(f"*/{DECLARATION}"))
 
 
 def load_recipe(name: str, folder: Path | None = None) -> Recipe:
-    """The recipe called ``name``.
-
-    Raises UsageError for a name that is not there, MalformedError for a declaration that cannot be used.
-    """
+    """Return the recipe called ``name``. Raises UsageError for an unknown name, MalformedError for a declaration that
+    cannot be used."""
     folder = folder or shipped("guest-images")
     known = recipe_names(folder)
     if name not in known:
@@ -127,8 +123,8 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
 
 
 def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What the recipe ``name`` declares, and its files; where it is ``like`` another, with what it does not say itself
-    from there. Raises MalformedError for what is no TOML, and for a recipe that is like itself."""
+    """Return the declaration of the recipe ``name``, and its files, completed from the recipe that it is ``like``.
+    Raises MalformedError for malformed TOML, and for a recipe that is like itself."""
     where = folder / name / DECLARATION
     files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
     with mistakes_in(str(where), None, MalformedError):

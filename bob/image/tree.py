@@ -1,8 +1,8 @@
-"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options that it was built with.
+"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options of the build.
 
-``make modules_install`` would copy and sign all modules, with the debug information that each has. A guest needs some
-two hundred of them. So those are linked into a folder, depmod makes their index there, and what is taken into an image
-is copied without its debug information.
+``make modules_install`` would copy and sign all modules, with their debug information. A guest needs some two hundred
+of them. So those are linked into a folder, depmod makes their index there, and the image gets copies without debug
+information.
 """
 
 from __future__ import annotations
@@ -24,33 +24,28 @@ from bob.image.own import Build, is_kept
 from bob.image.recipe import Recipe
 
 BZIMAGE = "arch/x86/boot/bzImage"
-CONFIGURED = "include/config/auto.conf"
-"""The options that the last ``make`` worked by. ``.config`` may have been changed since."""
+CONFIGURED = "include/config/auto.conf"  # the options of the last ``make``. ``.config`` may have changed since.
 RELEASE = "include/config/kernel.release"
 _SET = re.compile(r"^(CONFIG_\w+)=[ym]$", re.M)
 _MOST_NAMES = 5
 
 
 def options(configuration: str) -> frozenset[str]:
-    """The options that are y or m in the text of a ``.config`` or an ``auto.conf``, such as CONFIG_SMP."""
+    """Return the options that are y or m in the text of a ``.config`` or an ``auto.conf``, such as CONFIG_SMP."""
     return frozenset(_SET.findall(configuration))
 
 
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
-    """The kernel that was built in ``tree`` (of ``make O=DIR``: in DIR), as long as the block lasts.
-
-    Raises UsageError for what is no tree in which a kernel was built, for one that lacks an option that guests need or
-    that makes one of ``modules``, and for modules that were not built; MissingProgramError where there is no depmod.
-    """
+    """Yield the kernel that was built in ``tree`` (of ``make O=DIR``: in DIR), as long as the block lasts. Raises
+    UsageError for anything but a tree with a built kernel, for one without an option that guests need or that makes one
+    of ``modules``, and for modules that were not built; MissingProgramError where there is no depmod."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
     if release_of(packed) != release:
-        raise UsageError(
-            f"{tree / BZIMAGE} is of the kernel {release_of(packed)}, and the tree is of {release}",
-            hint=f"make -C {tree}",
-        )
+        mismatch = f"{tree / BZIMAGE} is of the kernel {release_of(packed)}, and the tree is of {release}"
+        raise UsageError(mismatch, hint=f"make -C {tree}")
     _check_options(tree, release, said, modules)
     program = depmod()
     if program is None:
@@ -68,7 +63,7 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
 
 
 def depmod() -> str | None:
-    """The path of the program; None where it is not installed. It is where an ordinary user need not have a path to."""
+    """Return the path of the program; None where it is not installed. An ordinary user's PATH may lack its folder."""
     return shutil.which("depmod", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -88,7 +83,7 @@ def _check_options(tree: Path, release: str, said: frozenset[str], modules: Iter
 
 
 def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
-    """Make of ``folder`` what depmod takes for lib/modules/RELEASE, with the modules that a guest may need; their
+    """Make ``folder`` look like lib/modules/RELEASE to depmod, with the modules that a guest may need; return their
     paths in it."""
     folder.mkdir(parents=True)
     order = tree / "modules.order"  # there is none where CONFIG_MODULES is not set
@@ -108,7 +103,7 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
 
 
 def _module(tree: Path, line: str) -> str:
-    """The path of a module in its tree. Up to Linux 5.3 a line of modules.order is kernel/fs/ext4/ext4.ko, then
+    """Return the path of a module in its tree. Up to Linux 5.3 a line of modules.order is kernel/fs/ext4/ext4.ko, then
     fs/ext4/ext4.ko, since 6.3 fs/ext4/ext4.o; there also is a folder kernel/ in each tree."""
     path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
     inner = path.removeprefix("kernel/")

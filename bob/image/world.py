@@ -1,8 +1,8 @@
 """Worlds: the user space of a program under test, with the Debian packages that it needs.
 
 A world is a whole Debian root of its own, without a kernel, on a read-only disk (erofs) beside the guest's. So the
-guest stays the same whatever the program needs, and a program's libraries are not mixed with the guest's. It is built
-once, and kept in the cache under what is in it.
+guest stays the same whatever the program needs, and a program's libraries do not mix with the guest's. It is built
+once, and kept in the cache by its contents.
 """
 
 from __future__ import annotations
@@ -20,15 +20,12 @@ from bob.image.build import scratch_folder
 from bob.image.cache import OWN, Image, images_folder, locked
 from bob.image.recipe import Recipe, load_recipe
 
-FORMAT = 1
-"""Counts up when the same packages make another world."""
-ALWAYS = ("python3",)
-"""What is in every world: scripts may be Python, as where there is no world."""
+FORMAT = 1  # counts up when the same packages make another world
+ALWAYS = ("python3",)  # in every world: scripts may be Python, as without a world
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _UNKNOWN = re.compile(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate")
 _UNMET = re.compile(r"^The following packages have unmet dependencies:\n((?: .+\n)+)", re.MULTILINE)
-_MOST_UNMET = 4
-"""So many lines of what apt says of them are told."""
+_MOST_UNMET = 4  # so many lines of apt's words are quoted
 _PACK = """
 cd "$1"
 rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
@@ -39,11 +36,9 @@ mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(
 
 
 def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str], None]) -> Path | None:
-    """The disk with a world for programs that need ``packages`` in guests of ``image``, built first if need be; None
-    where they need none.
-
-    Raises UsageError for a package that the image's suite does not have, ImageError for a build that fails.
-    """
+    """Return the disk with a world for programs that need ``packages`` in guests of ``image``, built first if need be;
+    None where they need none. Raises UsageError for a package that the image's suite does not have, ImageError for a
+    build that fails."""
     if not packages:
         return None
     check_packages(packages)
@@ -72,7 +67,7 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
 
 
 def check_packages(packages: Sequence[str]) -> None:
-    """Raise UsageError for what cannot be the name of a package."""
+    """Raise UsageError for anything that cannot be the name of a package."""
     for package in packages:
         if not _PACKAGE.fullmatch(package):
             raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
@@ -82,18 +77,7 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
     log = part.with_name(f"{part.name.strip('.')}.log")
     hooks = (_PACK, f"download /.bob/world.erofs {shlex.quote(str(part / 'world.erofs'))}")
     try:
-        mmdebstrap.run(
-            [
-                "--variant=minbase",
-                f"--architectures={recipe.architecture}",
-                f"--include={','.join(packages)}",
-                *(f"--customize-hook={hook}" for hook in hooks),
-            ],
-            recipe.suite,
-            {"TMPDIR": str(scratch)},
-            log=log,
-            progress=progress,
-        )
+        mmdebstrap.run(recipe, packages, hooks, {"TMPDIR": str(scratch)}, log, progress)
     except ImageError:
         if (mistake := mistake_in(log.read_text(errors="replace"), recipe.suite)) is not None:
             raise mistake from None
@@ -101,8 +85,8 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
 
 
 def mistake_in(said: str, suite: str) -> UsageError | None:
-    """What is wrong with the packages by what apt ``said`` when they were to be installed from Debian's ``suite``; None
-    where something else is."""
+    """Return the mistake in the packages by apt's words (``said``) on installing them from Debian's ``suite``; None if
+    it is elsewhere."""
     if found := _UNKNOWN.search(said):
         hint = "packages in app.toml names Debian packages"
         return UsageError(f"Debian {suite} has no package {found[1] or found[2]!r}", hint=hint)

@@ -136,11 +136,11 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     """A finding where the kernel says that it panicked or hangs, with the console in ``run``; else the loss itself."""
     if not lost.loss.is_by_kernel:
         return lost
-    verb = "panicked" if lost.cause is LossCause.PANICKED else "hung"
+    verb = "panicked" if lost.loss.cause is LossCause.PANICKED else "hung"
     hint = None
     if run is not None:
         path = run.path / "console.txt"
-        write_whole(path, lost.console.encode())
+        write_whole(path, lost.loss.console.encode())
         hint = f"its console is in {path}"
     return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 

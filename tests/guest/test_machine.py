@@ -116,7 +116,7 @@ def test_killed(guest: Guest) -> None:
     guest.kill()
     with pytest.raises(GuestLost) as lost:
         guest.shell.run(":", 60)
-    assert lost.value.cause is LossCause.VANISHED
+    assert lost.value.loss.cause is LossCause.VANISHED
     with pytest.raises(GuestLost):
         guest.connect()
 
@@ -127,15 +127,15 @@ def test_killed_while_a_command_runs(guest: Guest) -> None:
         os.kill(guest.qemu_pid, signal.SIGKILL)
         with pytest.raises(GuestLost) as lost:
             stream.read_exactly(1, 60)
-    assert lost.value.cause is LossCause.VANISHED
+    assert lost.value.loss.cause is LossCause.VANISHED
 
 
 def test_panicked(guest: Guest) -> None:
     started = time.monotonic()
     with pytest.raises(GuestLost) as lost:
         guest.shell.run("echo c > /proc/sysrq-trigger", 120)
-    assert lost.value.cause is LossCause.PANICKED
-    assert "sysrq" in lost.value.console
+    assert lost.value.loss.cause is LossCause.PANICKED
+    assert "sysrq" in lost.value.loss.console
     assert time.monotonic() - started < 60  # noticed at once, and not by the deadline
 
 
@@ -143,13 +143,13 @@ def test_hung(guest: Guest) -> None:
     os.kill(guest.qemu_pid, signal.SIGSTOP)
     with pytest.raises(GuestLost) as lost:
         guest.shell.run(":", 2)
-    assert lost.value.cause is LossCause.HUNG
+    assert lost.value.loss.cause is LossCause.HUNG
 
 
 def test_an_endless_command_counts_as_hung(guest: Guest) -> None:
     with pytest.raises(GuestLost) as lost:
         guest.shell.run("sleep 600", 1)
-    assert lost.value.cause is LossCause.HUNG
+    assert lost.value.loss.cause is LossCause.HUNG
 
 
 def test_virtual_time_makes_waiting_free(hypervisor: Hypervisor, spec: GuestSpec) -> None:

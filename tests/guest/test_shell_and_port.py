@@ -156,7 +156,7 @@ def test_agents_of_a_guest_one_after_the_other(guest: Guest) -> None:
     agent = Agent(first)
     with pytest.raises(GuestLost) as lost:  # the answer comes when nobody waits for it any more
         agent.ask("make_base", timeout=0.3, **MAKE_BASE)
-    assert lost.value.cause is LossCause.HUNG
+    assert lost.value.loss.cause is LossCause.HUNG
     first.close()
 
     second = agent_stream(guest)
@@ -166,7 +166,7 @@ def test_agents_of_a_guest_one_after_the_other(guest: Guest) -> None:
     assert guest.shell.run("pkill -KILL python3", 60).code == 0
     with pytest.raises(GuestLost, match=r"bob-agent.* ended") as lost:
         agent.ask("hello", timeout=60)
-    assert lost.value.cause is LossCause.DISCONNECTED
+    assert lost.value.loss.cause is LossCause.DISCONNECTED
     second.close()
 
     assert guest.shell.run("rmmod virtio_console", 60).code == 0
@@ -190,11 +190,11 @@ def test_a_guest_that_is_lost(guest: Guest) -> None:
     os.kill(guest.qemu_pid, signal.SIGSTOP)
     with pytest.raises(GuestLost) as lost:
         agent.ask("hello", timeout=1)
-    assert lost.value.cause is LossCause.HUNG
+    assert lost.value.loss.cause is LossCause.HUNG
     os.kill(guest.qemu_pid, signal.SIGKILL)
     with pytest.raises(GuestLost) as lost:
         agent.ask("hello", timeout=60)
-    assert lost.value.cause is LossCause.VANISHED
+    assert lost.value.loss.cause is LossCause.VANISHED
 
 
 # SSH
@@ -258,7 +258,7 @@ def test_a_stream_that_ends_says_why(shared: Guest) -> None:
         pytest.raises(GuestLost, match="gone fishing") as lost,
     ):
         stream.read_exactly(1, 60)
-    assert lost.value.cause is LossCause.DISCONNECTED
+    assert lost.value.loss.cause is LossCause.DISCONNECTED
 
 
 @pytest.mark.vm

@@ -1,8 +1,13 @@
-"""A block device that completes writes late: the kernel's driver of network block devices, and a process that serves.
+"""A block device that completes writes late: the kernel's driver of network block devices, and a process that serves
+it.
 
-What a device-mapper target that delays (dm-delay) cannot do: it delays each write by the same time, so a write that
-nothing waits for is still done before a later one that the file system waits for, and looks as if it had waited for
-both. A process of our own chooses which write is done next.
+The process carries a write out when it comes, and reports it done as late as can be: when the machine has nothing left
+to do until some write is done, and then one write only. So a write is over before a flush is sent only where the file
+system waited for it, or for one that is reported later. Reads and flushes are answered as they come; a flush says
+nothing of a held write. (dm-delay delays each write by the same time. So a write that nothing waits for is done before
+a later one that the file system waits for, and looks as if it had waited for both.)
+
+The protocol is that of include/uapi/linux/nbd.h; a request is 28 bytes, a reply 16.
 """
 
 from __future__ import annotations
