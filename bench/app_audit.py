@@ -20,13 +20,13 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure, ensure_world
 from bob.judge.looked import Looked
-from bob.observe.session import CheckerRun
+from bob.observe.session import CheckerRun, session_of
 from bob.program.folder import load, shipped_programs
 from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.run.agents import agent_in
-from bob.run.program_recording import record_program_run, session_of, validate_checker
+from bob.run.program_recording import record_program_run, validate_checker
 from bob.run.program_windows import explore_windows
 from bob.subject import configuration
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bob.agent.client import Agent, AgentBroken
+from bob.crash.case import Case
 from bob.crash.image import ByteRun
 from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
@@ -225,6 +226,12 @@ class Session:
             self._lookups = [min(self._ahead), max(self._ahead)]
         else:
             self._lookups = [] if any(trace.ahead for trace in traced) else NO_BLOCKS
+
+
+def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
+    """Return a session for any state of ``case``; ``closely`` as in :class:`Session`."""
+    composer = case.plan.composer
+    return Session(agent, case.subject, case.base, composer.floor_delta(), composer.payload_since(0), closely=closely)
 
 
 def _exempt(stretches: Stretches | None) -> list[int] | None:

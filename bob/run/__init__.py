@@ -15,7 +15,7 @@ parcels        what a worker of a cluster is given, and gives back; parcel_proce
 cluster        Dask: parts handed out, done again where a worker is lost, and taken back
 recoveries     crashes during recovery
 replay         a witness shown again; export: its log, for xfstests' replay-log
-shrinker       makes a witness smaller; shrink: witnesses in files
+shrink         makes witnesses smaller
 witness_image  which guest image a witness needs
 interrupts     Ctrl-C, and that no guest is left
 """

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bob.agent.client import Agent
 from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
-from bob.observe.observation import Node, Observation, letters
+from bob.observe.observation import Node, letters
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
@@ -19,7 +18,7 @@ from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replay import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
 from bob.run.pool import each_in_a_guest
-from bob.run.program_recording import session_of
+from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
 MOST_CHANGES = 20_000
@@ -84,15 +83,9 @@ def both_ends(
     guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress
 ) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """The trees that the setup left, and a clean end."""
-    plan, world = case.plan, ensure_world(image, case.work.packages, progress.step)
-
-    def observe(agent: Agent, _item: None) -> list[Observation]:
-        session = session_of(agent, case, closely=True)
-        deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
-        outcomes = session.observe(deltas, plan.composer.payload_since(0))
-        return [session.findings.observation(outcome) for outcome in outcomes]
-
-    [ends] = each_in_a_guest(guests, image, Clock.REAL, [("both ends", None)], observe, progress, world)
+    world = ensure_world(image, case.work.packages, progress.step)
+    items = [("both ends", case)]
+    [ends] = each_in_a_guest(guests, image, Clock.REAL, items, look_at_ends, progress, world)
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
     if unseen or len(trees) != len(ends):

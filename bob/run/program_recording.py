@@ -11,13 +11,13 @@ from bob.agent.loss import GuestLost, KernelFell, LossCause
 from bob.agent.shared import HOME, ROOT, WORLD
 from bob.catalogue.request import ProbeRequest
 from bob.counts import Count
-from bob.crash.case import Case
 from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
 from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image, ensure_world
-from bob.observe.session import CheckerRun, Session
+from bob.observe.observation import Observation
+from bob.observe.session import CheckerRun, session_of
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
@@ -257,7 +257,9 @@ def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progres
             )
 
 
-def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
-    """A session in which the checker is asked of states of ``case``; ``closely`` as in :class:`Session`."""
-    floor, payload = case.plan.composer.floor_delta(), case.plan.composer.payload_since(0)
-    return Session(agent, case.subject, case.base, floor, payload, closely=closely)
+def look_at_ends(agent: Agent, case: ProgramCase) -> list[Observation]:
+    """Mount what the setup leaves, and what a clean end leaves, and return both."""
+    plan, session = case.plan, session_of(agent, case, closely=True)
+    deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
+    outcomes = session.observe(deltas, plan.composer.payload_since(0))
+    return [session.findings.observation(outcome) for outcome in outcomes]

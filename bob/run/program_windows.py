@@ -21,7 +21,7 @@ from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import ExploredState, Observations
-from bob.observe.session import CheckerRun
+from bob.observe.session import CheckerRun, session_of
 from bob.program.answer import Batches, CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.transcript import Window
@@ -29,7 +29,6 @@ from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.agents import AnyGuests
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
-from bob.run.program_recording import session_of
 
 LEAST_SAMPLED = 3
 """Fewest states of a window that are checked although their tree was checked in another state."""

@@ -1,32 +1,69 @@
-"""Witnesses in files are shrunk."""
+"""Makes witnesses smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
+
+bob records each smaller workload anew, mounts its crash states, and judges them. What does not show the violation is
+put back. A program's workload stays whole: only the crash state gets easier.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from bob.agent.client import Agent
-from bob.claim.checking import CheckerClaim
+from bob.agent.shared import ROOT
+from bob.claim.checking import CheckerClaim, evidence
 from bob.claim.claim import Judgeable
-from bob.errors import UsageError
+from bob.claim.property.judged_case import JudgedCase
+from bob.crash.case import Case
+from bob.crash.departures import FARTHEST, distance, nearest
+from bob.crash.device import DeviceModel
+from bob.crash.neighbours import Neighbours, causes
+from bob.crash.plan import Plan
+from bob.crash.state import CrashState
+from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
+from bob.judge.explaining import Explaining
+from bob.judge.reliance import calls_with_effects, effects_of
+from bob.observe.observation import Observation
+from bob.observe.observations import ExploredState, Observations, without_numbers
+from bob.observe.session import CheckerRun, session_of
+from bob.program.answer import CheckerAnswer
+from bob.program.case import ProgramCase
+from bob.program.strace import SystemCall
 from bob.progress import Progress
-from bob.run.program_shrinker import ProgramShrinker
-from bob.run.shrinker import Shrinker, in_words
+from bob.record.base import drop_base, make_base, put_base
+from bob.record.recorder import put_program, record, record_program
+from bob.run.program_recording import case_of, framed, framed_if_any, look_at_ends, tellings
 from bob.run.witness_image import WitnessFile, by_image, each_witness
 from bob.story.timeline import ProgramCallEvent
+from bob.subject import Subject
+from bob.text import plural
+from bob.trace.base import Base
 from bob.witness import document as witness
-from bob.witness.document import WitnessSize
+from bob.witness.attempts import needed, smallest
+from bob.witness.document import ShownState, Witness, WitnessSize
+from bob.workload.operations import Operation, Workload
+from bob.workload.simulation import simulate
+
+MOST_STATES = 400
+"""Most states of one departure that bob mounts for a workload."""
+BATCH = 10
+"""States that bob mounts before it judges them: what shows at all mostly shows in one of the first."""
+RECORDINGS = 3
+"""Recordings of a program after which its violation counts as gone. When the kernel commits does not depend on the
+program alone, least of all where another process syncs beside it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The witness in ``path`` made smaller: a ``document``, None where its violation does not show any more when it is
-    recorded again. ``before`` and ``after`` say how large it was and is."""
+    """The smaller ``document`` of the witness in ``path``; None if a new recording does not show its violation.
+    ``before`` and ``after`` are its sizes."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -37,11 +74,11 @@ class Shrunk:
 def shrink(
     paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    """The witnesses in ``paths``, each smaller; each workload that is tried has ``budget`` mounts.
+    """Yield the witnesses in ``paths``, each smaller. Each workload that bob tries has ``budget`` mounts.
 
-    A smaller witness names the kernel that it was shrunk on, which may be another package of the same series. Raises
-    MalformedError for what is no witness and UsageError where the image's kernel is of another series, or the witness
-    is of an expectation, before anything is started.
+    A smaller witness names the kernel that it was shrunk on, which may be another package of the same series. Before a
+    guest starts, raises MalformedError for a file that is not a witness, and UsageError if the image's kernel is of
+    another series, or the claim of a witness cannot be shrunk.
     """
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
@@ -55,17 +92,17 @@ def _shrink(agent: Agent, image: Image, each: WitnessFile, *, budget: int, progr
     path, found = each
     before = found.shrunk_from or found.size
     calls: Sequence[ProgramCallEvent] = ()
-    progress.step(f"{path}: {in_words(found.size)}")
+    progress.step(f"{path}: {_in_words(found.size)}")
     if isinstance(found.claim, CheckerClaim):
-        smaller, calls = ProgramShrinker(agent, found, found.claim, budget).shrunk(progress)
+        smaller, calls = _ProgramShrinker(agent, found, found.claim, budget, progress).shrunk()
     else:
         assert isinstance(found.claim, Judgeable)
-        shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget)
-        smaller = shrinker.shrunk(found.workload, progress)
+        shrinker = Shrinker(agent, found.configuration, found.model, found.claim, budget, progress)
+        smaller = shrinker.shrunk(found.workload)
     if smaller is None:
         progress.step("recorded again, it does not show; it stays as it is")
         return Shrunk(path, None, before, found.size)
-    progress.step(f"{in_words(smaller.size)}: done")
+    progress.step(f"{_in_words(smaller.size)}: done")
     document = witness.write(
         smaller,
         environment={**found.environment, "kernel": image.kernel_release, "image": image.named},
@@ -73,3 +110,299 @@ def _shrink(agent: Agent, image: Image, each: WitnessFile, *, budget: int, progr
         calls=calls,
     )
     return Shrunk(path, document, before, smaller.size)
+
+
+def _in_words(size: WitnessSize) -> str:
+    off = f"{plural(size.departure, 'write')} off a clean prefix"
+    return f"{size.operations} operations, {size.setup} in the initial tree, {off}" if size.operations else off
+
+
+class _MountedStates(ABC):
+    """The crash states of ``case`` that a guest has mounted, and what they show."""
+
+    def __init__(self, agent: Agent, case: Case, *, closely: bool = False) -> None:
+        self.case, self.session = case, session_of(agent, case, closely=closely)
+        self.outcomes: dict[CrashState, int] = {}
+
+    def look(self, states: Sequence[CrashState]) -> None:
+        """Mount ``states``."""
+        composer = self.case.plan.composer
+        outcomes = self.session.observe([composer.delta(state) for state in states], composer.payload_since(0))
+        self.outcomes.update(zip(states, outcomes, strict=True))
+
+    @abstractmethod
+    def shown(self) -> ShownState | None:
+        """Return the mounted state that shows the violation best."""
+
+    @abstractmethod
+    def keeps_claim(self) -> Callable[[CrashState], bool]:
+        """Return a function that says whether a mounted state is known to keep the claim."""
+
+    def first_clear(self, states: Iterator[CrashState]) -> ShownState | None:
+        """Mount ``states`` until one shows the violation clearly. Return the best one."""
+        found = None
+        while (found is None or not found.is_clear) and (some := list(islice(states, BATCH))):
+            self.look(some)
+            found = self.shown()
+        return found
+
+    def explained(self, best: ShownState) -> ShownState:
+        """Mount the neighbours of ``best``, and return it with the writes that cause the violation."""
+        points = best.case.plan.points
+        groups = Neighbours(points).groups(best.state)
+        self.look(list(dict.fromkeys(state for group in groups for _write, state in group)))
+        return replace(best, causes=causes(points, best.state, self.keeps_claim()))
+
+
+class _JudgedStates(_MountedStates):
+    """Mounted states of a workload, judged by ``claim``."""
+
+    def __init__(self, agent: Agent, case: Case, claim: Judgeable) -> None:
+        super().__init__(agent, case)
+        self._claim = claim
+
+    def shown(self) -> ShownState | None:
+        if (shown := self._claim.easiest(self._judged_case())) is None:
+            return None
+        found, is_clear = shown.found, shown.is_clear
+        return ShownState(self.case, shown.state, shown.claim, shown.evidence, found=found, is_clear=is_clear)
+
+    def keeps_claim(self) -> Callable[[CrashState], bool]:
+        return partial(self._claim.kept_in, self._judged_case())
+
+    def _judged_case(self) -> JudgedCase:
+        states = tuple(ExploredState(state, outcome) for state, outcome in self.outcomes.items())
+        return JudgedCase.of(self.case, Observations(states, self.session.findings, self.case.plan.nothing_explored()))
+
+
+class Shrinker:
+    """Shrinks a witness whose workload is operations, and which breaks ``claim``.
+
+    The agent's guest is in virtual time: it records workloads, and observes their states. (That takes longer than in
+    real time, but a guest that waits for another in virtual time takes a whole processor.)
+    """
+
+    def __init__(
+        self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
+    ) -> None:
+        self._agent, self._subject, self._model = agent, subject, model
+        self._claim, self._budget, self._progress = claim, budget, progress
+        self._bases: dict[tuple[Operation, ...], Base] = {}
+
+    def shrunk(self, workload: Workload) -> ShownState | None:
+        """Return the smallest state that shows the violation; None if all of ``workload`` does not show it any more."""
+        best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
+        for attempt in (*smallest(workload, asked), workload):
+            if (found := self.showing(attempt)) is None:
+                continue
+            self._progress.step(f"{_in_words(found.size)}: it shows")
+            best = best or found
+            if found.is_clear:
+                best = found
+                break
+        if best is None:
+            return None
+        if len(best.case.workload.operations) > len(asked):
+            best = self.fewer_operations(best)
+        if best.case.workload != needed(best.case.workload):
+            best = self.smaller_setup(best)
+        best = self.nearer(best)
+        return self.states_of(best.case).explained(best)
+
+    def states_of(self, case: Case) -> _JudgedStates:
+        """Return the states of ``case``, none of which is mounted yet."""
+        return _JudgedStates(self._agent, case, self._claim)
+
+    def showing(self, workload: Workload) -> ShownState | None:
+        """Record ``workload``, and return the state that shows the violation; None if none does, or if it cannot be
+        recorded.
+
+        The search goes on until the violation shows clearly, with the later operation whole if the claim has one.
+        """
+        try:
+            simulate(workload)
+            base = self._base(workload)
+            recording = record(self._agent, self._subject, base, workload, completion=self._model.completion)
+            case = Case.of(self._subject, workload, base, recording, self._model)
+        except (UsageError, RecordingError, MalformedError):
+            return None
+        asked, states = case.asked, self.states_of(case)
+        states.look(list(map(asked.in_whole, asked.controls)))
+        return states.first_clear(asked.in_whole(candidate.state) for candidate in asked.search(self._budget, seed=1))
+
+    def fewer_operations(self, best: ShownState) -> ShownState:
+        """Leave out each operation that the violation does not need, the last one first."""
+        return self._without("operations", best, [1], least=1)
+
+    def smaller_setup(self, best: ShownState) -> ShownState:
+        """Leave out parts of the initial tree that the violation does not need: halves, then ever smaller pieces."""
+        count = len(best.case.workload.setup)
+        return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
+
+    def _without(self, part: str, best: ShownState, sizes: Sequence[int], least: int) -> ShownState:
+        """Leave out pieces of one part of the workload, of each of ``sizes``, and keep ``least`` operations in it."""
+        for size in sizes:
+            start = len(getattr(best.case.workload, part)) - size
+            while start >= 0:
+                operations = getattr(best.case.workload, part)
+                if len(operations) - size < least:
+                    break
+                rest = operations[:start] + operations[start + size :]
+                found = self.showing(replace(best.case.workload, **{part: rest}))
+                if found is not None and found.is_clear >= best.is_clear:
+                    self._progress.step(f"{_in_words(found.size)}: it still shows")
+                    best = found
+                start = min(start, len(getattr(best.case.workload, part))) - size
+        return best
+
+    def nearer(self, best: ShownState) -> ShownState:
+        """Return the state at the same growth point that departs least from a clean prefix."""
+        for away in range(min(best.size.departure, FARTHEST + 1)):
+            states = self.states_of(best.case)
+            near = dict.fromkeys(nearest(best.case.plan.points, best.state.point, away))
+            states.look(list(near)[:MOST_STATES])
+            found = states.shown()
+            if found is not None and found.is_clear >= best.is_clear:
+                return found
+        return best
+
+    def _base(self, workload: Workload) -> Base:
+        if workload.setup not in self._bases:
+            made = make_base(self._agent, self._subject, workload.setup, workload.pattern)
+            for old in self._bases.values():  # it stays if the new one is refused
+                drop_base(self._agent, old)
+            self._bases = {workload.setup: made}
+        return self._bases[workload.setup]
+
+
+class _CheckedStates(_MountedStates):
+    """Mounted states of a program, with the answers of its checker, which looks at each tree once."""
+
+    case: ProgramCase
+
+    def __init__(self, agent: Agent, case: ProgramCase, found: Witness, claim: CheckerClaim) -> None:
+        super().__init__(agent, case, closely=True)
+        self._claim, self._evidence = claim, without_numbers(found.evidence)
+        self._answers: dict[int, CheckerAnswer] = {}
+
+    def look(self, states: Sequence[CrashState]) -> None:
+        for start in range(0, len(states), BATCH):
+            some = dict.fromkeys(states[start : start + BATCH])
+            if new := [state for state in some if state not in self.outcomes]:
+                super().look(new)
+                self._check(new)
+
+    def _check(self, states: Sequence[CrashState]) -> None:
+        new: dict[int, CrashState] = {}
+        for state in states:
+            outcome = self.outcomes[state]
+            seen = self.session.findings.observation(outcome)
+            if outcome not in self._answers and seen.mounted and seen.unseen is None:  # or it may be several trees
+                new.setdefault(outcome, state)
+        if new:
+            composer = self.case.plan.composer
+            runs = [CheckerRun(composer.delta(state), self._claim.output) for state in new.values()]
+            answers = self.session.check_program(runs, composer.payload_since(0), self._claim.program.seconds)
+            self._answers.update(zip(new, answers, strict=True))
+
+    def shown(self) -> ShownState | None:
+        for state, outcome in self.outcomes.items():
+            answer = self._answers.get(outcome)
+            if answer and answer.consequence and without_numbers(evidence(answer)) == self._evidence:
+                return ShownState(self.case, state, self._claim, evidence(answer))
+        return None
+
+    def keeps_claim(self) -> Callable[[CrashState], bool]:
+        accepted = {outcome for outcome, answer in self._answers.items() if answer.consequence is None}
+        return lambda state: self.outcomes.get(state) in accepted
+
+    def found(self, state: CrashState) -> Observation:
+        """Return what was there of a mounted state."""
+        return self.session.findings.observation(self.outcomes[state])
+
+
+class _ProgramShrinker:
+    """Shrinks the witness ``found`` of a program, which breaks ``claim``.
+
+    The agent's guest is in virtual time, and has the world with the program's packages. bob mounts about ``budget``
+    states of one departure at each growth point: those near a clean prefix first, then as a probe tries them.
+    """
+
+    def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
+        self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
+
+    def shrunk(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
+        """Return the state that departs least and shows the same, with the program's calls up to the crash; None if no
+        state of several recordings shows it."""
+        put_program(self._agent, self._claim.program)
+        drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
+        put_base(self._agent, self._found.base)
+        for number in range(RECORDINGS):
+            if number:
+                words = f"it does not show; recording the program again, {number + 1} of {RECORDINGS}"
+                self._progress.step(words)
+            smaller, calls = self._recorded_again()
+            if smaller is not None:
+                return smaller, calls
+        return None, ()
+
+    def _recorded_again(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
+        found, program = self._found, self._claim.program
+        try:
+            completion = found.model.completion
+            recorded = record_program(self._agent, found.configuration, found.base, program, completion=completion)
+            again = case_of(found.configuration, program, found.base, recorded, found.model)
+        except (UsageError, RecordingError, MalformedError):
+            return None, ()
+        window = next((window for window in again.windows if window.output == self._claim.output), None)
+        if window is None:
+            return None, ()
+        ends = look_at_ends(self._agent, again)
+        states = _CheckedStates(self._agent, again.within(window), found, self._claim)
+        for what, candidates in _candidates(states.case.plan, self._budget):
+            self._progress.step(what)
+            if (best := states.first_clear(candidates)) is not None:
+                showing = states.explained(best)
+                return showing, self._calls(showing, states, again, ends)
+        return None, ()
+
+    def _calls(
+        self, best: ShownState, states: _CheckedStates, again: ProgramCase, ends: Sequence[Observation]
+    ) -> Sequence[ProgramCallEvent]:
+        """Return what the program did and told; nothing if its calls cannot be followed."""
+        start, tree = best.case.plan.trace.start.seconds, states.found(best.state).tree or {}
+        said = again.transcript.with_frames(framed_if_any(self._look_at_frames, self._progress))
+        explaining = Explaining()
+        effects = explaining.made(partial(effects_of, said.calls, ROOT, *(end.tree for end in ends)), None)
+        if said.offset is None or effects is None:
+            return ()
+        calls = explaining.made(partial(calls_with_effects, said.calls, effects, tree, said.offset - start), [])
+        for note in explaining.notes:
+            self._progress.step(note)
+        return (*calls, *tellings(said, start))
+
+    def _look_at_frames(self) -> tuple[SystemCall, ...]:
+        """Run the program for the frames of its calls. That comes last: what the program leaves in the guest disturbs
+        no recording, and if the guest is lost, all else is known."""
+        return framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
+
+
+def _candidates(plan: Plan, budget: int) -> Iterator[tuple[str, Iterator[CrashState]]]:
+    """Yield groups of crash states, and what each group is."""
+    for away in range(FARTHEST + 1):
+        yield f"crash states that are {plural(away, 'write')} off a clean prefix", _departing(plan, away, budget)
+    yield "other crash states", (candidate.state for candidate in plan.search(budget, seed=1))
+
+
+def _departing(plan: Plan, away: int, most: int) -> Iterator[CrashState]:
+    """Yield the states that depart by ``away`` writes from a clean prefix, ``most`` at each growth point, each disk
+    once."""
+    seen: set[tuple[object, ...]] = set()
+    each = (islice(nearest(plan.points, number, away), most) for number in range(len(plan.points)))
+    for state in chain.from_iterable(each):
+        if distance(plan.points[state.point].pending, state) > away:  # it is one of an earlier growth point
+            continue
+        contents = tuple(map(tuple, plan.composer.delta(state)))
+        if contents not in seen:
+            seen.add(contents)
+            yield state

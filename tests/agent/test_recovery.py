@@ -27,7 +27,7 @@ from bob.progress import Silent
 from bob.record.base import make_base, put_base
 from bob.record.recorder import record_recovery
 from bob.run.recoveries import after_crash
-from bob.run.shrinker import Shrinker
+from bob.run.shrink import Shrinker
 from bob.subject import MIB, Layer, configuration
 from bob.trace.check import checked
 from bob.trace.join import DiskLog, join
@@ -77,7 +77,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     [probe] = shipped_probes(("overwrite-any",))
     made = configuration("ext4", "", "data=ordered")
     claim = OfProperty(probe.property.name, Question((2,), 3), probe.property)
-    shrinker = Shrinker(recording.agent, made, DeviceModel(), claim, 40)
+    shrinker = Shrinker(recording.agent, made, DeviceModel(), claim, 40, Silent())
     finish = Finish("fsync /d/new", parse("fsync /d/new"))
     much = replace(
         workload("mkdir /d/x; write /d/a 4096 4096; create /d/new; mkdir /d/y", finish),
@@ -85,7 +85,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     )
     first = shrinker.showing(much)
     assert first is not None
-    small = shrinker.smaller_setup(shrinker.fewer_operations(first, Silent()), Silent())
+    small = shrinker.smaller_setup(shrinker.fewer_operations(first))
     small = shrinker.nearer(small)
     assert small.case.workload.operations == parse("write /d/a 4096 4096; create /d/new")
     assert small.case.workload.setup == parse("mkdir /d; write /d/a 0 16384")
@@ -95,7 +95,7 @@ def test_what_the_violation_does_not_need_is_left_out(recording: Inhabited) -> N
     pending = small.case.plan.points[small.state.point].pending
     data = writes_of_operations(small.case.plan.trace)[0].intersection(pending)
     assert small.causes == ()
-    assert set(shrinker.explained(small).causes) == data - {*small.state.kept}
+    assert set(shrinker.states_of(small.case).explained(small).causes) == data - {*small.state.kept}
 
 
 # A disk that takes its time, in a real guest: a wait that is missing shows, one that is there changes nothing

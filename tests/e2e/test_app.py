@@ -41,7 +41,8 @@ from bob.record.recorder import RecordedProgram, record_program
 from bob.report.protocol_drawing import picture
 from bob.report.saved import load as load_result
 from bob.resources import shipped
-from bob.run import program_recording, program_shrinker, programs
+from bob.run import program_recording, programs
+from bob.run import shrink as shrinking
 from bob.run.agents import AnyGuests
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
@@ -168,7 +169,7 @@ def test_at_another_pace_the_kernel_leaves_what_an_undisturbed_machine_never_sho
         paces.append(of.pace)
         return record_program(agent, on, base, of if paces[1:] else replace(of, pace=Pace.UNDISTURBED), **how)
 
-    monkeypatch.setattr(program_shrinker, "record_program", without_luck_at_first)
+    monkeypatch.setattr(shrinking, "record_program", without_luck_at_first)
     [smaller] = shrink([path], image=None, connect=None, budget=30, progress=Silent())
     assert smaller.document is not None
     assert set(paces[1:]) == {Pace.BUSY}, "the undisturbed recording shows nothing"
