@@ -28,8 +28,7 @@ from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.agent.shared import BOOT
 from bob.errors import GuestError, UsageError
 from bob.guest.domain import Domain
-from bob.guest.shell import LOG, Shell
-from bob.guest.stream import CommandStream
+from bob.guest.shell import LOG, CommandStream, Shell
 from bob.image import Image
 from bob.subject import FileSystem, file_systems
 

@@ -19,9 +19,8 @@ from bob.guest.domain_xml import Identity
 from bob.guest.driver import LibvirtError, monitor
 from bob.guest.network import Network
 from bob.guest.port import PortStream, open_stream
-from bob.guest.shell import Shell, ShellAddress
+from bob.guest.shell import CommandStream, Shell, ShellAddress
 from bob.guest.spec import Accelerator, GuestSpec
-from bob.guest.stream import CommandStream
 
 CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
 

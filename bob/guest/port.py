@@ -16,8 +16,7 @@ from io import BytesIO
 from pathlib import Path
 
 from bob.agent.shared import USES_PORT
-from bob.guest.shell import Shell
-from bob.guest.stream import CommandStream, OnLoss
+from bob.guest.shell import CommandStream, OnLoss, Shell
 
 _PART = 2**18
 _WORD_BYTES = 16

@@ -27,8 +27,7 @@ from bob.guest.console import Console, diagnose
 from bob.guest.domain_xml import Identity
 from bob.guest.reaper import Reaper
 from bob.guest.saved_guest import BadState, SavedState
-from bob.guest.shell import Shell
-from bob.guest.stream import CommandStream, ConnectionLost, connection_lost
+from bob.guest.shell import CommandStream, ConnectionLost, Shell, connection_lost
 from bob.schema import decode, encode
 from wording import text_with
 

@@ -26,9 +26,8 @@ from bob.errors import GuestError
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.port import PortStream
-from bob.guest.shell import Shell, ShellAddress
+from bob.guest.shell import CommandStream, ConnectionLost, Shell, ShellAddress, connection_lost
 from bob.guest.spec import GuestSpec
-from bob.guest.stream import CommandStream, ConnectionLost, connection_lost
 from bob.record.encode import encode_subject
 from bob.run.agents import agent_stream
 from bob.subject import configuration

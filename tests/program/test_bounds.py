@@ -11,11 +11,11 @@ import pytest
 
 STAND_IN = """
 import sys
-from bob.agent.inside import bounds, programs
+from bob.agent.inside import processes, programs
 from bob.agent.inside.frames import Denial
 programs.SCRATCH = ()
-bounds.MOST_TASKS = 40
-programs.MOST_WRITTEN = bounds.MOST_WRITTEN = 2**20
+processes.MOST_TASKS = 40
+programs.MOST_WRITTEN = processes.MOST_WRITTEN = 2**20
 left, lost = iter([7] * 3), iter([7, 8, 8])
 {more}
 try:
@@ -81,7 +81,7 @@ def test_calls_that_are_too_much_to_be_taken_down(tmp_path: Path, most: int) -> 
     """96 MiB of data were 384 MiB of text, and the guest was lost."""
     calls = tmp_path / "calls"
     script = f"#!/bin/sh\nhead -c 20000 /dev/zero > {calls}\nsleep {60 if most == 10 else 0}\n"
-    more = f"programs.CALLS, bounds.MOST_CALLS = {str(calls)!r}, {most}"
+    more = f"programs.CALLS, processes.MOST_CALLS = {str(calls)!r}, {most}"
     words = "workload made more calls, or wrote more, than bob takes down: "
     found = told(tmp_path, script, more=more)
     if most == 10:
@@ -99,7 +99,7 @@ def test_what_is_not_too_much(tmp_path: Path) -> None:
 
 
 def test_no_memory(tmp_path: Path) -> None:
-    script, more = "#!/bin/sh\necho so far >&2\nkill -9 $$\n", "bounds._killed_for_memory = lambda: next({})"
+    script, more = "#!/bin/sh\necho so far >&2\nkill -9 $$\n", "processes._killed_for_memory = lambda: next({})"
     assert told(tmp_path, script, more=more.format("left")) == ["ended -9 0 7", "left 0"]
     [said, left] = told(tmp_path, script, more=more.format("lost"))
     assert said.startswith("workload failed (-9): so far; the guest ran out of memory, of which it has ")

@@ -13,7 +13,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.agent.inside import programs
-from bob.agent.inside.bounds import ScriptBounds
+from bob.agent.inside.processes import ScriptBounds
 from bob.agent.inside.programs import Script, ScriptExit
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.cli.app import TEMPLATE

@@ -23,7 +23,6 @@ CheckerReply = tuple[Optional[int], str]  # the exit code of a checker (None: it
 
 
 def forget_chunks(blob: bytes) -> Reply:
-    """Forget the chunks: another program comes, or they take too much room."""
     del blob, chunks[:]
     return {}, b""
 

@@ -62,7 +62,6 @@ class DeviceImage:
         self.data = memoryview(self._memory)[skip : skip + length]
 
     def address(self, offset: int) -> int:
-        """Return the address of the byte at ``offset``."""
         return self._address + offset
 
     def put(self, sector: int, data: bytes | memoryview) -> None:
@@ -73,7 +72,6 @@ class DeviceImage:
         return bytes(self.data[sector * SECTOR : (sector + sectors) * SECTOR])
 
     def copy(self, other: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
-        """Make the sectors ``runs`` what they are in ``other``."""
         for sector, sectors in runs:
             span = slice(sector * SECTOR, (sector + sectors) * SECTOR)
             self.data[span] = other.data[span]

@@ -25,7 +25,6 @@ MountLine = tuple[str, ...]
 
 
 def mounts() -> list[MountLine]:
-    """Return all mounts, in order."""
     return [tuple(line.split()[:5]) for line in read_text("/proc/self/mountinfo").splitlines()]
 
 

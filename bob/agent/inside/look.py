@@ -95,7 +95,6 @@ class Look:
         return tuple(sorted(found.items()))
 
     def _found(self) -> dict[str, TreeEntry]:
-        """Return every name below the working directory."""
         found: dict[str, TreeEntry] = {}
         if self.closely:
             found["/"] = self._entry(".", "/")
@@ -365,7 +364,6 @@ def is_hidden(name: str) -> bool:
 
 
 def is_of_the_file_system(name: str) -> bool:
-    """Return whether a name at the top is the file system's or its recovery's."""
     return name in HIDDEN_NAMES or HIDDEN_SAVED.fullmatch(name) is not None
 
 

@@ -11,14 +11,14 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from bob.agent.inside import bases, built_trees, medium, observer, recorder
-from bob.agent.inside.bounds import bound_scratch, spare_agent
+from bob.agent.inside import built_trees, medium, observer, recorder
 from bob.agent.inside.devices import WORK, clear_devices, write_text
 from bob.agent.inside.frames import Handler, Reply, serve
 from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.mounts import MNT_DETACH, ROOT, clear_mounts, libc
 from bob.agent.inside.observer import end_scratch
 from bob.agent.inside.port import NO_PORT, USES_PORT, open_port
+from bob.agent.inside.processes import bound_scratch, spare_agent
 from bob.agent.inside.programs import put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
@@ -29,7 +29,6 @@ letter costs an emulated serial port as much as a system call. The kernel's log 
 
 
 def hello(blob: bytes) -> Reply:
-    """Return the kernel's release and the agent's Python."""
     return {"kernel": os.uname().release, "python": sys.version.split()[0]}, b""
 
 
@@ -58,24 +57,20 @@ def start_afresh(*, modestly: bool = False) -> None:
     raise OSError(errno.EIO, f"no tmpfs at {WORK}")
 
 
-class Remains:
-    """The leftovers of a failed request; ``there`` says that some may not be gone yet."""
-
-    there = False
-
-    def clear(self) -> None:
-        """Remove all of them, so that the next request starts from nothing. Raises if something stays."""
-        self.there = True
-        with suppress(Exception):
-            end_scratch()
-        medium.drop()
-        clear_mounts()
-        clear_devices()
-        clear_late_disks()
-        self.there = False
+has_remains = False  # whether some of a failed request's leftovers may be there still
 
 
-remains = Remains()
+def clear_remains() -> None:
+    """Remove the leftovers of a failed request, so that the next one starts from nothing. Raises if something stays."""
+    global has_remains
+    has_remains = True
+    with suppress(Exception):
+        end_scratch()
+    medium.drop()
+    clear_mounts()
+    clear_devices()
+    clear_late_disks()
+    has_remains = False
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
@@ -84,15 +79,15 @@ def at_work(function: Handler, *, observes: bool = False) -> Handler:
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
-        if remains.there:  # what was in use when it failed may be free by now
-            remains.clear()
+        if has_remains:  # what was in use when it failed may be free by now
+            clear_remains()
         try:
             if not observes:
                 end_scratch()
             return function(**arguments)
         except BaseException:
             with suppress(Exception):
-                remains.clear()
+                clear_remains()
             raise
 
     return handler
@@ -100,10 +95,10 @@ def at_work(function: Handler, *, observes: bool = False) -> Handler:
 
 HANDLERS: dict[str, Handler] = {
     "hello": hello,
-    "make_base": at_work(bases.make_base),
-    "put_base": at_work(bases.put_base, observes=True),
-    "has_base": bases.has_base,
-    "drop_base": bases.drop_base,
+    "make_base": at_work(recorder.make_base),
+    "put_base": at_work(recorder.put_base, observes=True),
+    "has_base": recorder.has_base,
+    "drop_base": recorder.drop_base,
     "record": at_work(recorder.record),
     "record_program": at_work(recorder.record_program),
     "record_recovery": at_work(recorder.record_recovery),

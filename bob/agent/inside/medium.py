@@ -98,7 +98,6 @@ class ScratchMedium:
         return differing(self.work, self.pristine.address, written)
 
     def put_back(self, runs: Iterable[tuple[int, int]]) -> None:
-        """Make the sectors ``runs`` of ``work`` what they are in ``pristine``."""
         self.work.copy(self.pristine, runs)
 
     def close(self) -> None:
@@ -139,7 +138,6 @@ def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
 
 
 def forget(name: str) -> None:
-    """Forget the base ``name``; the next one of that name may differ."""
     bases.pop(name, None)
     if _medium is not None:
         _medium.forget(name)

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
@@ -35,7 +35,6 @@ class KernelLog:
         self.skip()
 
     def skip(self) -> None:
-        """Forget all messages up to now."""
         os.lseek(self.fd, 0, os.SEEK_END)
 
     def warnings(self) -> list[str]:
@@ -52,10 +51,6 @@ class KernelLog:
             head, _, text = record.partition(b";")
             if int(head.partition(b",")[0]) & 7 <= WARNING:
                 lines.append(text.partition(b"\n")[0].decode(errors="replace"))
-
-    def reason(self) -> str:
-        """Return the last two warnings or worse since the last call; empty if there were none."""
-        return "; ".join(self.warnings()[-2:])
 
     def close(self) -> None:
         os.close(self.fd)
@@ -86,12 +81,9 @@ class Mount:
 def mount_or_refuse(source: str, fs: str, options: str) -> None:
     """Mount ``source``, or refuse in the kernel's words."""
     mount = Mount(source, fs, options)
-    log = KernelLog()
-    try:
+    with closing(KernelLog()) as log:
         number = mount()
-        reason = log.reason()
-    finally:
-        log.close()
+        reason = "; ".join(log.warnings()[-2:])
     if number == errno.ENODEV:
         reason = f"the kernel {os.uname().release} has no file system {fs!r}, or the image lacks a module that it needs"
     if number:

@@ -20,7 +20,6 @@ scratch: Scratch | None = None
 
 
 def end_session() -> None:
-    """Leave the medium to another session."""
     global session
     ended, session = session, None
     if ended is not None:

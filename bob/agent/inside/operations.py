@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bob.agent.inside.devices import opened
 from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
 
@@ -44,6 +45,11 @@ RWF_FLAGS = {"plain": 0, "dsync": 2, "sync": 4}
 RWF_APPEND = 16
 FICLONE = 0x40049409
 AT_SYMLINK_FOLLOW = 0x400
+ON_PATHS: dict[str, Callable[..., None]] = {
+    "truncate": os.truncate, "unlink": os.unlink, "rmdir": os.rmdir, "setxattr": os.setxattr,
+    "removexattr": os.removexattr, "chmod": os.chmod, "chown": os.chown,
+}  # fmt: skip
+"""Verbs that are one call on a path or a handle."""
 
 
 class Operations:
@@ -68,7 +74,11 @@ class Operations:
         return self.at(path) if path.startswith("/") else self.handles[path]
 
     def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
-        getattr(self, "do_" + verb)(*arguments, **({"data": data} if data else {}))
+        if call := ON_PATHS.get(verb):
+            path, *others = arguments
+            call(self.what(path), *others, *([data] if data else []))
+        else:
+            getattr(self, "do_" + verb)(*arguments, **({"data": data} if data else {}))
 
     def do_create(self, path: str) -> None:
         os.close(os.open(self.at(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
@@ -96,14 +106,11 @@ class Operations:
         if how == "direct":
             buffer = mmap.mmap(-1, len(data))  # O_DIRECT wants aligned memory
             buffer[:] = data
-        fd = os.open(self.at(path), flags, 0o644)
-        try:
+        with self._opened(path, flags) as fd:
             written = 0
             while written < len(data):
                 piece = memoryview(buffer)[written:]
                 written += os.write(fd, piece) if append else os.pwrite(fd, piece, offset + written)
-        finally:
-            os.close(fd)
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
@@ -131,9 +138,6 @@ class Operations:
         with self._opened(source) as read, self._opened(path, os.O_WRONLY | os.O_CREAT) as fd:
             fcntl.ioctl(fd, FICLONE, read)
 
-    def do_truncate(self, path: str, size: int) -> None:
-        os.truncate(self.what(path), size)
-
     def do_fallocate(self, path: str, offset: int, length: int, mode: str = "grow") -> None:
         with self._opened(path, os.O_WRONLY) as fd:
             if mode == "grow":  # where the kernel cannot, the C library writes zeros
@@ -158,26 +162,8 @@ class Operations:
     def do_symlink(self, target: str, path: str) -> None:
         os.symlink(target, self.at(path))
 
-    def do_unlink(self, path: str) -> None:
-        os.unlink(self.at(path))
-
     def do_mkdir(self, path: str) -> None:
         os.mkdir(self.at(path), 0o755)
-
-    def do_rmdir(self, path: str) -> None:
-        os.rmdir(self.at(path))
-
-    def do_setxattr(self, path: str, name: str, data: bytes) -> None:
-        os.setxattr(self.what(path), name, data)
-
-    def do_removexattr(self, path: str, name: str) -> None:
-        os.removexattr(self.what(path), name)
-
-    def do_chmod(self, path: str, mode: int) -> None:
-        os.chmod(self.what(path), mode)
-
-    def do_chown(self, path: str, uid: int, gid: int) -> None:
-        os.chown(self.what(path), uid, gid)
 
     def do_utimes(self, path: str, seconds: int) -> None:
         os.utime(self.what(path), (seconds, seconds))
@@ -219,11 +205,8 @@ class Operations:
         if not path.startswith("/"):
             yield self.handles[path]
             return
-        fd = os.open(self.at(path), flags, 0o644)
-        try:
+        with opened(self.at(path), flags, 0o644) as fd:
             yield fd
-        finally:
-            os.close(fd)
 
 
 def _refusal() -> OSError:

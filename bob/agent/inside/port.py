@@ -6,10 +6,9 @@ import glob
 import io
 import os
 import select
-import time
 from typing import Any, BinaryIO
 
-from bob.agent.inside.devices import read_text
+from bob.agent.inside.devices import comes_true, read_text
 
 PORT_NAME = "bob.agent"
 USES_PORT, NO_PORT = b"+", b"-"  # the agent's first word on standard output, with a port and without
@@ -62,10 +61,7 @@ def open_port() -> tuple[BinaryIO, BinaryIO] | None:
             port = Port(os.open(f"/dev/{os.path.basename(folder)}", os.O_RDWR))
         except OSError:
             return None
-        deadline = time.monotonic() + HOST_SECONDS
-        while not port.has_host():
-            if time.monotonic() > deadline:
-                return None
-            time.sleep(0.01)
+        if not comes_true(port.has_host, HOST_SECONDS, 0.01):
+            return None
         return io.BufferedReader(port, PART), io.BufferedWriter(port, PART)
     return None

@@ -18,12 +18,23 @@ import time
 from contextlib import ExitStack, nullcontext, suppress
 from typing import NamedTuple
 
-from bob.agent.inside.bounds import MOST_WRITTEN, ScriptBounds, do_not_spare, first_of_all
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.pacing import Neighbour, PacedPipe
-from bob.agent.inside.processes import WAKING, Drain, descendants, ends_within, has_children, name_of, state_of
+from bob.agent.inside.processes import (
+    MOST_WRITTEN,
+    WAKING,
+    Drain,
+    ScriptBounds,
+    descendants,
+    do_not_spare,
+    ends_within,
+    first_of_all,
+    has_children,
+    name_of,
+    state_of,
+)
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
 from bob.agent.inside.warm_python import ForkedChecker, WarmPython
@@ -37,7 +48,7 @@ PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
 MOST_OUTPUT = 64 * 1024
-"""The last bytes of a script's output are kept; of a workload's standard output, all (bounds.py)."""
+"""The last bytes of a script's output are kept; of a workload's standard output, all (processes.py)."""
 LONGEST = 16 * 1024 * 1024  # strace writes down so many bytes of one call's data
 GONE_SECONDS = 30.0
 MOST_PATIENCE = 100  # a script may wait for a disk for so many times the limit

@@ -1,7 +1,8 @@
-"""Records operations, programs and recoveries on recorded disks (recorded_disks.py)."""
+"""Makes base images, and records operations, programs and recoveries on recorded disks (recorded_disks.py)."""
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
@@ -9,19 +10,23 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from bob.agent.inside import medium
-from bob.agent.inside.devices import EPOCH, run_anyhow, write_text
+from bob.agent.inside.assembly import Assembly, loop_disks
+from bob.agent.inside.devices import BASE_EPOCH, EPOCH, opened, run, run_anyhow, with_device, write_text
 from bob.agent.inside.documents import Manner, OperationsDocument, ScriptsDocument, subject_from
 from bob.agent.inside.frames import Reply
+from bob.agent.inside.images import pack
+from bob.agent.inside.late_disk import clear_late_disks
 from bob.agent.inside.let_go import mounts, unmount_after_scripts
 from bob.agent.inside.look import what_else
 from bob.agent.inside.mounts import ROOT, effective_options, mount_or_refuse, unmount
 from bob.agent.inside.operations import Operations, perform_all
 from bob.agent.inside.pacing import Neighbour
-from bob.agent.inside.programs import run_workload
+from bob.agent.inside.programs import run_setup, run_workload
 from bob.agent.inside.recorded_disks import RecordedDisks
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
+FILLED_IN = 65536  # a device is filled in multiples of so many bytes: whole blocks of every file system
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
 """System calls that can write to a pipe: write, writev, sendfile and splice (arch/x86/entry/syscalls/syscall_64.tbl).
 """
@@ -57,11 +62,9 @@ class Take:
         self.subject, self._manner = subject_from(subject), Manner(*manner)
         self.narrate = narrator(self._manner.narrates)
         self.medium, disks = medium.medium_with(base), medium.bases[base].disks
-        log_bytes, kib = self._manner.log_bytes, self._manner.timeline_kib
-        self.recorded = RecordedDisks(
-            self.medium.work_path, disks, log_bytes, self._manner.completion, self.subject.layers
-        )
-        self.timeline = self.recorded.timeline(kib, more)
+        log_bytes, completion = self._manner.log_bytes, self._manner.completion
+        self.recorded = RecordedDisks(self.medium.work_path, disks, log_bytes, completion, self.subject.layers)
+        self.timeline = self.recorded.timeline(self._manner.timeline_kib, more)
         self.effective = ""
 
     def __enter__(self) -> Take:
@@ -199,3 +202,90 @@ def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: byte
         recording.effective = effective_options()
         unmount()
         return recording.reply({}, {})
+
+
+def make_base(
+    base: str,
+    disks: list[int],
+    cell: str,
+    subject: list[Any],
+    setup: list[list[Any]],
+    blob: bytes,
+    setup_seconds: float = 0.0,
+    fill: str = "",
+    narrates: bool = False,
+) -> Reply:
+    """Make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the initial tree
+    durable.
+
+    Unless ``setup_seconds`` is 0, the program's setup runs too, for so long at most. The file ``fill``, where named,
+    takes all the room that is left. ``narrates`` is as in :class:`bob.agent.inside.documents.Manner`.
+
+    The reply has mkfs's output, the effective mount options and the bytes that ``fill`` took. The blob is the image, as
+    differences from disks full of ``cell``.
+    """
+    made = subject_from(subject)
+    clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
+    device = medium.medium_of(sum(disks), cell.encode())
+    with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts) as whole:
+        set_clock(BASE_EPOCH)
+        narrate = narrator(narrates)
+        narrate("mkfs")
+        printed = run(*with_device(made.mkfs, whole.path))
+        narrate("mount")
+        mount_or_refuse(whole.path, made.driver, made.options)
+        effective = effective_options()
+        if not setup_seconds:  # a program would see it
+            with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
+                pass
+        with Operations(ROOT) as performer:
+            perform_all(performer, setup, blob, narrate)
+            filled = take_all(performer, fill) if fill else 0
+        before = mounts()
+        if setup_seconds:
+            run_setup(setup_seconds)
+        narrate("sync")
+        os.sync()
+        narrate("unmount")
+        if setup_seconds:
+            unmount_after_scripts(before)
+        else:
+            unmount()
+    set_clock()
+    runs = device.adopt(base)
+    packed = pack(device.pristine, runs)
+    medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), packed)
+    return {"mkfs": printed, "effective_options": effective, "filled": filled}, packed
+
+
+def take_all(performer: Operations, path: str) -> int:
+    """Give the new file ``path`` all free room, in multiples of :data:`FILLED_IN`; return its bytes. It tries:
+    statvfs(2) counts room that a file cannot have, or leaves out some that root can have."""
+    performer.do_create(path)
+    room = os.statvfs(ROOT)
+    taken, step = 0, 1 << (room.f_blocks * room.f_frsize).bit_length()
+    while step >= FILLED_IN:
+        try:
+            performer.do_fallocate(path, taken, step, "keep")
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            step //= 2
+        else:
+            taken += step
+    return taken
+
+
+def put_base(base: str, disks: list[int], cell: str, blob: bytes) -> Reply:
+    """Take a base image that another guest made."""
+    medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), blob)
+    return {}, b""
+
+
+def has_base(base: str, blob: bytes) -> Reply:
+    return {"has": base in medium.bases}, b""
+
+
+def drop_base(base: str, blob: bytes) -> Reply:
+    medium.forget(base)
+    return {}, b""

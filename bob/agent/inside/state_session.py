@@ -101,7 +101,6 @@ class StateSession:
             self.medium.work.put(sector, data)
 
     def write(self, runs: list[int]) -> None:
-        """Write a state, or the floor, into the scratch image."""
         put, payload = self.medium.work.put, self.payload
         for target, source, count in triples(runs):
             data = payload[source * SECTOR : (source + count) * SECTOR]

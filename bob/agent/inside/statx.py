@@ -64,20 +64,10 @@ def read_statx(answer: bytes) -> Statx:
         accessed, accessed_ns, born, born_ns, changed, changed_ns, modified, modified_ns, major, minor,
     ) = FIELDS.unpack(answer)  # fmt: skip
     return Statx(
-        mode,
-        inode,
-        links,
-        uid,
-        gid,
-        size,
-        blocks,
-        os.makedev(major, minor),
-        accessed * SECOND + accessed_ns,
-        modified * SECOND + modified_ns,
-        changed * SECOND + changed_ns,
-        born * SECOND + born_ns if mask & STATX_BTIME else None,
-        attributes & known,
-    )
+        mode, inode, links, uid, gid, size, blocks, os.makedev(major, minor), accessed * SECOND + accessed_ns,
+        modified * SECOND + modified_ns, changed * SECOND + changed_ns,
+        born * SECOND + born_ns if mask & STATX_BTIME else None, attributes & known,
+    )  # fmt: skip
 
 
 class FlagReader:

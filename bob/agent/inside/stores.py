@@ -75,7 +75,6 @@ class MappedFile:
 
     @property
     def tasks(self) -> set[int]:
-        """The tasks that can store."""
         return {pid for pid, _start, _length in self.mappings}
 
     def stored(self) -> list[tuple[int, bytes]]:

@@ -10,11 +10,12 @@ import re
 from contextlib import suppress
 from typing import Any
 
-from bob.agent.inside.devices import read_text, write_text
+from bob.agent.inside.devices import opened, read_text, write_text
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.ring_buffer import layout
 
 TRACING = "/sys/kernel/tracing"
+PROBES = f"{TRACING}/kprobe_events"
 
 
 def kernel_device(device: int) -> int:
@@ -79,7 +80,6 @@ class Instance:
         return self._total("overrun", "commit overrun", "dropped events")
 
     def has_more(self) -> bool:
-        """Return whether there are unread events."""
         return self._total("entries") > 0
 
     def _total(self, *what: str) -> int:
@@ -96,12 +96,7 @@ def make_probes(probes: tuple[str, ...]) -> bool:
         for probe in probes:
             name = probe.partition(" ")[0].partition(":")[2]
             if not os.path.isdir(f"{TRACING}/events/{name}"):
-                # By os.open: what Python opens to append it seeks in, and this file does not let anybody.
-                fd = os.open(f"{TRACING}/kprobe_events", os.O_WRONLY | os.O_APPEND)
-                try:
-                    os.write(fd, probe.encode())
-                finally:
-                    os.close(fd)
+                _append_probes(probe)
     except OSError:
         return False
     return True
@@ -117,12 +112,11 @@ def clear_instances() -> None:
 
 def clear_probes() -> None:
     """Remove bob's events of kernel functions; none may be in use."""
-    events = f"{TRACING}/kprobe_events"
-    names = re.findall(r"^[pr]\d*:(bob/\S+)", read_text(events), re.M) if os.path.exists(events) else []
-    if names:
-        fd = os.open(events, os.O_WRONLY | os.O_APPEND)
-        try:
-            for name in names:
-                os.write(fd, f"-:{name}".encode())
-        finally:
-            os.close(fd)
+    text = read_text(PROBES) if os.path.exists(PROBES) else ""
+    _append_probes(*(f"-:{name}" for name in re.findall(r"^[pr]\d*:(bob/\S+)", text, re.M)))
+
+
+def _append_probes(*lines: str) -> None:
+    for line in lines:
+        with opened(PROBES, os.O_WRONLY | os.O_APPEND) as fd:  # open() would seek, which this file does not allow
+            os.write(fd, line.encode())

@@ -10,10 +10,10 @@ import ctypes
 import os
 from contextlib import suppress
 
-from bob.agent.inside.bounds import MOST_OF_MEMORY
 from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 from bob.agent.inside.mounts import libc
+from bob.agent.inside.processes import MOST_OF_MEMORY
 
 WORLD_SERIAL = "bob-world"  # the disk's serial number
 PLACE = "/run/bob-world"
