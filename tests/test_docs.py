@@ -282,8 +282,8 @@ def test_every_command_line_is_understood(page: Path) -> None:
     """Each option belongs to its command, and has a value where it takes one."""
     import click
 
+    from bob.cli.apm import WithSigns
     from bob.cli.main import cli
-    from bob.cli.what_if import WithSigns
 
     for line in command_lines(page.read_text()):
         words = shlex.split(line)

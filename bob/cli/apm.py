@@ -3,25 +3,56 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
-from bob.cli.commands import Commands
-from bob.cli.model_runs import by_configuration, published_model, read_workloads, watching_workloads, with_witnesses
-from bob.cli.options import takes_options
-from bob.cli.output import console, is_stdout, write_json, write_text
-from bob.cli.what_if import what_if_
+from bob.apm import listing
+from bob.apm.check import CheckDocument, check
+from bob.apm.compare import differences
+from bob.apm.dependencies import graph
+from bob.apm.derive import Trust
+from bob.apm.derive import derive as derived_from
+from bob.apm.evidence import ObservedCase
+from bob.apm.micro import workings
+from bob.apm.model import save, to_json, with_distinct_names
+from bob.apm.named import named_model
+from bob.apm.published import from_published
+from bob.apm.trees import allowed_trees
+from bob.apm.what_if import what_if
+from bob.cli.commands import Command, Commands
+from bob.cli.display import watching
+from bob.cli.model_runs import by_configuration, read_workloads, watching_workloads, with_witnesses
+from bob.cli.output import Screen, console, is_stdout, present, write_json, write_text
+from bob.cli.run_directories import check_out
 from bob.errors import Exit, MissingProgramError, UsageError
+from bob.judge.modelled import Change
+from bob.judge.programs import SAFETY
 from bob.options import Choice, Range, option
+from bob.program.folder import named, shipped_programs
+from bob.program.program import Program
+from bob.report.programs import print_change
+from bob.report.published import osdi14
 from bob.run import option_table as table
-from bob.run.option_values import EXISTING_FOLDER, FOLDER, MODEL, OUTPUT
+from bob.run.option_values import ALL, EXISTING_FOLDER, FOLDER, MODEL, NEW_FILE, OUTPUT, PROGRAM
 from bob.text import plural
+from bob.workload.language import parse
+from bob.workload.operations import Workload
+from bob.workload.simulation import simulate
 
-if TYPE_CHECKING:
-    from bob.apm.evidence import ObservedCase
+
+class WithSigns(Command):
+    """A command with arguments of several words that may begin with a ``-``, and are no options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self.shielded(args))
+
+    @staticmethod
+    def shielded(args: list[str]) -> list[str]:
+        """Return the arguments, with a space before such ones: that makes no difference to a clause."""
+        return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
 
 
 @click.group(cls=Commands)
@@ -30,7 +61,6 @@ def apm() -> None:
 
 
 @apm.command()
-@takes_options
 def derive(
     runs: tuple[Path, ...] = table.RUNS,
     *,
@@ -70,11 +100,6 @@ def derive(
       1   a model forbids what was seen of a workload that was left out
       9   RUN is no run directory, or lacks something that the run should have kept
     """
-    from bob.apm.check import check
-    from bob.apm.derive import Trust
-    from bob.apm.derive import derive as derived_from
-    from bob.apm.listing import soundness
-    from bob.apm.model import save, to_json
 
     documents, unsound, beside = [], 0, by_configuration(refuting) if refuting else {}
     configurations = by_configuration(runs)
@@ -86,7 +111,7 @@ def derive(
     for name, folders in configurations.items():
         workloads: list[ObservedCase] = []
         if published is not None:
-            model = published_model(name)
+            model = from_published(name, osdi14())
         else:
             workloads = read_workloads(folders, quiet)
             against = read_workloads(beside[name], quiet) if name in beside else []
@@ -100,7 +125,7 @@ def derive(
         if model.source.get("held_out"):
             found = check(model, "", workloads, limit=None)
             unsound += found.unsound()
-            line.append(f"; {soundness(found, held_out=True)}")
+            line.append(f"; {listing.soundness(found, held_out=True)}")
         if not is_stdout(json_file):
             console().print(line, soft_wrap=True)
     if json_file is not None:
@@ -109,7 +134,6 @@ def derive(
 
 
 @apm.command()
-@takes_options
 def states(
     model: str = table.MODEL_NAME,
     operations: str = table.OPERATIONS,
@@ -133,28 +157,17 @@ def states(
       0   these are all of them
       3   there are more than --limit
     """
-    from bob.apm.dependencies import graph
-    from bob.apm.listing import document, print_states
-    from bob.apm.micro import workings
-    from bob.apm.named import named_model
-    from bob.apm.trees import allowed_trees
-    from bob.workload.language import parse
-    from bob.workload.operations import Workload
-    from bob.workload.simulation import simulate
 
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
     asked = graph(workload, workings(simulate(workload)[0], workload.finish.operations))
     allowed = allowed_trees(asked, promised, limit)
-    if json_file is not None:
-        write_json(json_file, document(asked, promised, allowed))
-    if not is_stdout(json_file):
-        print_states(console(), asked, allowed)
+    document = listing.document(asked, promised, allowed)
+    present(json_file, document, lambda screen: listing.print_states(screen, asked, allowed))
     return Exit.DONE if allowed.complete else Exit.UNKNOWN_CELLS
 
 
 @apm.command("check")
-@takes_options
 def check_(
     model: str = table.MODEL_NAME,
     run: Path = table.RUN,
@@ -183,9 +196,6 @@ def check_(
       1   it forbids something that was observed
       9   RUN is no run directory, or lacks something that the run should have kept
     """
-    from bob.apm.check import CheckDocument, check
-    from bob.apm.listing import print_checks
-    from bob.apm.named import named_model
 
     checks = []
     for name, folders in by_configuration([run]).items():
@@ -193,15 +203,12 @@ def check_(
         workloads = read_workloads(folders, quiet)
         with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
             checks.append(check(held, name, workloads, limit, progress=step))
-    if json_file is not None:
-        write_json(json_file, [CheckDocument.of(found) for found in checks])
-    if not is_stdout(json_file):
-        print_checks(console(), checks)
+    documents = [CheckDocument.of(found) for found in checks]
+    present(json_file, documents, lambda screen: listing.print_checks(screen, checks))
     return Exit.DIFFERENT if any(found.unsound() for found in checks) else Exit.DONE
 
 
 @apm.command("compare")
-@takes_options
 def compare_(
     a: str = option("A", "", MODEL), b: str = option("B", "", MODEL), json_file: Path | None = table.JSON
 ) -> Exit:
@@ -220,21 +227,15 @@ def compare_(
       0   they promise the same, or no small workload tells them apart
       1   they differ
     """
-    from bob.apm.compare import differences
-    from bob.apm.listing import apart_document, print_apart
-    from bob.apm.named import named_model
 
     one, other = named_model(a), named_model(b)
     found = list(differences(one, other))
-    if json_file is not None:
-        write_json(json_file, apart_document(one, other, found))
-    if not is_stdout(json_file):
-        print_apart(console(), one, other, found)
+    document = listing.apart_document(one, other, found)
+    present(json_file, document, lambda screen: listing.print_apart(screen, one, other, found))
     return Exit.DIFFERENT if found else Exit.DONE
 
 
 @apm.command()
-@takes_options
 def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> Exit:
     """Tell in prose which guarantees MODEL gives, which it lacks, and the evidence.
 
@@ -251,27 +252,23 @@ def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> 
       0   it was told
       8   the file is no model, or damaged
     """
+    from rich.markdown import Markdown
+
     from bob.apm.export.prose import text
-    from bob.apm.model import to_json
-    from bob.apm.named import named_model
 
     found = named_model(model)
-    if json_file is not None:
-        write_json(json_file, to_json(found))
-    if is_stdout(json_file):
-        return Exit.DONE
-    screen = console()
-    if screen.is_terminal:
-        from rich.markdown import Markdown
 
-        screen.print(Markdown(text(found)))
-    else:
-        write_text(Path("-"), text(found), "MODEL")
+    def tell(screen: Screen) -> None:
+        if screen.is_terminal:
+            screen.print(Markdown(text(found)))
+        else:
+            write_text(Path("-"), text(found), "MODEL")
+
+    present(json_file, to_json(found), tell)
     return Exit.DONE
 
 
 @apm.command()
-@takes_options
 def export(
     models: tuple[str, ...] = option("MODEL...", "", MODEL),
     *,
@@ -300,8 +297,6 @@ def export(
     from bob.apm.export.alice import alice_module, not_sayable
     from bob.apm.export.lattice import lattice
     from bob.apm.export.prose import page
-    from bob.apm.model import with_distinct_names
-    from bob.apm.named import named_model
 
     if html is None and alice is None and svg is None:
         raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")
@@ -311,19 +306,100 @@ def export(
     if svg is not None:
         write_text(svg, lattice(found), "--svg")
     if html is not None:
-        beside = Path(os.path.relpath(Path(models[0]).parent, html.parent)).as_posix()
-        folder = "" if beside == "." else f"{beside}/"
-        picture = ""
+        beside, picture = Path(os.path.relpath(Path(models[0]).parent, html.parent)).as_posix(), ""
         try:
             picture = lattice(found) if len(found) > 1 else ""
         except MissingProgramError as error:
-            console(stderr=True).print(Text(f"note: the page has no picture: {error.message}; {error.hint}", "bob.dim"))
-        write_text(html, page(found[0], picture, folder), "--html")
+            _note(f"the page has no picture: {error.message}; {error.hint}")
+        write_text(html, page(found[0], picture, "" if beside == "." else f"{beside}/"), "--html")
     if alice is not None:
         write_text(alice, alice_module(found[0]), "--alice")
         for sentence in not_sayable(found[0]):
-            console(stderr=True).print(Text(f"note: {sentence}", "bob.dim"))
+            _note(sentence)
     return Exit.DONE
 
 
-apm.add_command(what_if_)
+def _note(sentence: str) -> None:
+    console(stderr=True).print(Text(f"note: {sentence}", "bob.dim"))
+
+
+@apm.command("what-if", cls=WithSigns)
+def what_if_(
+    model: str = table.MODEL_NAME,
+    changes: tuple[str, ...] = option("CHANGE...", ""),
+    *,
+    out: Path | None = option("--out FILE", "The model.", NEW_FILE, words="apm/MODEL-what-if.json"),
+    programs: tuple[str, ...] = option(
+        "--app PROGRAM", "Hold this program against both models. With all, each one that bob ships.", PROGRAM
+    ),
+    image: str = table.IMAGE,
+    guests: table.GuestOptions,
+    exploration: table.Exploration,
+    json_file: Path | None = table.JSON,
+    quiet: bool = table.QUIET,
+) -> Exit:
+    """Change MODEL by clauses, write it as a model file, and say what is different.
+
+    CHANGE is a clause with a sign: + where the new model promises it, - where it does not. In place of a word may stand
+    any, several with | between them, or a part with a *. Some changes have plain words, with a - for the opposite:
+    'fsync persists only its file', 'safe rename', 'safe file flush', 'atomic contents', 'atomic appends', 'directory
+    operations in order', 'everything in order'.
+
+    With --app, programs are recorded in a guest and held against both models (see `bob app run --help`): bob tells
+    which vulnerabilities the change adds, and which it mends. The other options are about that.
+
+    \b
+    Examples:
+      bob apm what-if ext3-j 'fsync persists only its file'
+      bob apm what-if ext4-o '-safe rename' --out no-safe-rename.json --app replace-rename
+      bob apm what-if xfs '+ordered append any same-file' '-durable fsync-file other-*'
+
+    \b
+    Exit codes:
+      0   the model was written, and it harms no program more
+      1   the change adds a vulnerability to a program
+      2   a change is none, or changes nothing
+      3   of a program it is not known
+      4+  something is missing or went wrong, see `bob --help`
+    """
+
+    before = named_model(model)
+    name = out.stem if out is not None else f"{before.name}-what-if"
+    found = what_if(before, [change.strip() for change in changes], name)
+    tried = _named_programs(programs)
+    if tried:
+        check_out(None)
+    path = out or Path("apm") / f"{name}.json"
+    save(found.after, path)
+    if not is_stdout(json_file):
+        listing.print_what_if(console(), found, path)
+    answers = []
+    for program in tried:
+        from bob.run.model_change import model_change  # libvirt and paramiko take a while to load
+
+        with watching(quiet=quiet) as progress:
+            answers.append(model_change(program, (found.before, found.after), exploration, image, guests, progress))
+        if not is_stdout(json_file):
+            console().print()
+            print_change(console(), answers[-1])
+    if json_file is not None:
+        write_json(json_file, listing.what_if_document(found, path, [_row(one) for one in answers]))
+    if any(answer.added for answer in answers):
+        return Exit.DIFFERENT
+    return Exit.UNKNOWN_CELLS if any(answer.is_unknown for answer in answers) else Exit.DONE
+
+
+def _row(found: Change) -> listing.ProgramChange:
+
+    sides = found.before, found.after
+    evidence = (tuple(one.evidence for one in several) for several in (found.added, found.mended, found.kept))
+    safety = [SAFETY[side.answer.verdict] for side in sides]
+    is_all = [side.model is not None and side.model.is_all for side in sides]
+    reason = found.before.answer.reason or found.after.answer.reason
+    return listing.ProgramChange(found.program, (safety[0], safety[1]), reason, (is_all[0], is_all[1]), *evidence)
+
+
+def _named_programs(wanted: Sequence[str]) -> list[Program]:
+    """The programs of these names, each once; ``all`` is each one that bob ships."""
+    names = [name for one in wanted for name in (shipped_programs() if one == ALL else (one,))]
+    return [named(name) for name in dict.fromkeys(names)]

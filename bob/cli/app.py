@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from bob.cli.ci import exit_of, tell
+from bob.cli.ci import finish
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import completed, takes_options
-from bob.cli.output import console, deliver, is_stdout, write_json
+from bob.cli.options import completed
+from bob.cli.output import Screen, console, present
 from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import group, option
 from bob.program.folder import named, of_commands
 from bob.program.pace import Pace
 from bob.program.program import Program
-from bob.report.points import suites_of
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests
@@ -54,16 +54,14 @@ class ProgramOptions:
 
 
 class AppCommands(Commands):
-    """A group in which a program may stand where a command would: it is run."""
+    """A group that runs a program whose name stands in the place of a command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's own, with the command that was left out."""
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Its commands and options, and the programs that bob ships."""
         return [*super().shell_complete(ctx, incomplete), *completed(PROGRAM, ctx, incomplete)]
 
 
@@ -73,7 +71,6 @@ def app() -> None:
 
 
 @app.command()
-@takes_options
 def run(
     *,
     about: ProgramOptions,
@@ -129,29 +126,25 @@ def run(
 
     from bob.apm.named import named_models
     from bob.run.programs import try_program  # libvirt and paramiko take a while to load
-    from bob.store.run_directory import RUNS
 
     against = named_models(models)
-    check_out(delivery.out, RUNS)
-    with telling_what_is_kept("app", delivery.out, RUNS, resumes=False), watching(quiet=delivery.quiet) as progress:
+    check_out(delivery.out)
+    with telling_what_is_kept("app", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         requests = program_requests(
             program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
         )
         numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
         if not numbers:
-            hint = "a file system is not divided"
-            raise UsageError(f"--shard {shard[0]}/{shard[1]}: {plural(len(requests), 'file system')} named", hint=hint)
+            there = plural(len(requests), "file system")
+            raise UsageError(f"--shard {shard[0]}/{shard[1]}: {there} named", hint="a file system is not divided")
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
         answers, folder = try_program(
             program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
         )
-    deliver(answers, folder, delivery.json_file)
-    tell(suites_of(answers, folder), delivery.junit_file, is_wrong=True)
-    return exit_of([answers])
+    return finish(answers, folder, delivery.json_file, delivery.junit_file)
 
 
 @app.command("check")
-@takes_options
 def check_app(
     *,
     about: ProgramOptions,
@@ -189,23 +182,21 @@ def check_app(
             program, about.fs, options, paces, exploration, image, guests, progress=progress.step
         )
         ready = preflight(program, requests, progress)
-    if json_file is not None:
-        write_json(json_file, AppCheckDocument(program.name, tuple(ready)))
-    if is_stdout(json_file):
-        return Exit.DONE
-    screen = console()
-    for one in ready:
-        told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
-        calls = plural(one.calls, "traced call")
-        screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
-        most = f"{plural(one.windows, 'window')} of at most {plural(exploration.budget, 'mount')} each"
-        states = f"{plural(one.states, 'whole state')} with what was told"
-        screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
+
+    def show(screen: Screen) -> None:
+        for one in ready:
+            told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
+            calls = plural(one.calls, "traced call")
+            screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
+            most = f"{plural(one.windows, 'window')} of at most {plural(exploration.budget, 'mount')} each"
+            states = f"{plural(one.states, 'whole state')} with what was told"
+            screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
+
+    present(json_file, AppCheckDocument(program.name, tuple(ready)), show)
     return Exit.DONE
 
 
 @app.command()
-@takes_options
 def new(name: str = option("NAME")) -> Exit:
     """Write the folder NAME, a program with comments, to begin with.
 
@@ -227,9 +218,8 @@ def new(name: str = option("NAME")) -> Exit:
     try:
         folder.mkdir(parents=True)
         for source in sorted(TEMPLATE.iterdir()):
-            target = folder / source.name
-            target.write_bytes(source.read_bytes())
-            target.chmod(0o644 if source.suffix == ".toml" else 0o755)
+            shutil.copyfile(source, folder / source.name)
+            (folder / source.name).chmod(0o644 if source.suffix == ".toml" else 0o755)
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror}", hint="go to another directory") from None
     console().print(f"wrote {folder}; change it, then\n  bob app ./{folder} --fs ext4", soft_wrap=True)

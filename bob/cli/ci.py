@@ -1,4 +1,4 @@
-"""What a CI is told of a run: a JUnit file, annotations, and whether a table is what was expected."""
+"""The end of a run for a CI: a JUnit file, annotations, an exit code, and a comparison with an expected table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.cli.github import Level, annotate
-from bob.cli.output import console, is_stdout, write_text
+from bob.cli.output import console, deliver, is_stdout, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Words, option
 from bob.report.comparison.compare import Comparison, compare
@@ -20,20 +20,17 @@ from bob.report.published import OSDI14, osdi14_reasons
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 _LINES = 6
-"""So many lines of a point's details are in its annotation: GitHub shows the first ones only."""
-
-
+"""Lines of a point's details in its annotation: GitHub shows the first ones only."""
 EXPECTED: Side | None = option(
     "--expect TABLE",
     "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
     Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
     renewable=True,
 )
-"""A table that says what is expected."""
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError where a table expects nothing of all that is asked for."""
+    """Raise UsageError if a table expects nothing of all that is asked for."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -42,17 +39,21 @@ def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> N
         return
     if asked.keys() & columns.keys():
         raise UsageError(f"{expected.name} expects nothing of these properties", hint="it probed other ones")
-    raise UsageError(
-        f"{expected.name} expects nothing of {', '.join(asked)}", hint=f"it has {', '.join(columns) or 'nothing'}"
+    raise _expects_nothing(expected, ", ".join(asked))
+
+
+def _expects_nothing(expected: Side, of: str) -> UsageError:
+    return UsageError(
+        f"{expected.name} expects nothing of {of}", hint=f"it has {', '.join(expected.columns) or 'nothing'}"
     )
 
 
 def conclude(
     done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
 ) -> Exit:
-    """Tell a CI of results, each with its run directory, that were delivered; the exit code.
+    """Tell a CI of results, each with its run directory. Return the exit code: 1 if a verdict is not as ``expected``.
 
-    Where something is ``expected``, that is 1 where a verdict differs. Of several results, each is held against it.
+    Each of several results is compared with what is expected.
     """
     several = len(done) > 1
     suites: list[Suite] = []
@@ -75,26 +76,34 @@ def conclude(
     return exit_of(result for result, _run in done)
 
 
+def finish(
+    result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
+) -> Exit:
+    """Deliver ``result``, tell a CI, and return the exit code; ``is_wrong`` as :func:`tell` takes it."""
+    deliver(result, run, json_file)
+    tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
+    return _exit_of(result, is_wrong=is_wrong)
+
+
 def exit_of(results: Iterable[Result]) -> Exit:
     """Return how ``results``, at least one, end a command that shows them: by the worst of them."""
     return max(map(_exit_of, results), key=_WORST_LAST.index)
 
 
-def _exit_of(result: Result) -> Exit:
+def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
     """Return 10 if a model is contradicted; else 1 if a program is vulnerable, by a model, too; else 3 if something is
-    not known, else 0. What fails in a table, or in the answer to a question, does not make the command fail."""
+    not known, else 0. What fails in a table, or in the answer to a question, gives 1 only if it ``is_wrong``."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
-    if result.program is not None and Verdict.FAILS in result.verdicts:
+    if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``suites`` into ``junit_file``, if there is one, and annotate what did not pass, where GitHub runs bob.
+    """Write ``suites`` into ``junit_file``, if there is one. Annotate what did not pass, if GitHub runs bob.
 
-    ``is_wrong`` says that what failed makes the exit code 1: then it is an error; else, as what is not known is, a
-    warning.
+    ``is_wrong`` says that what failed makes the exit code 1: then it is an error, else a warning, as what is unknown.
     """
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
@@ -107,23 +116,17 @@ def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) ->
 
 
 def _level(point: Point, *, is_wrong: bool) -> Level | None:
-    match point.outcome:
-        case Outcome.FAILED:
-            return Level.ERROR if is_wrong and not point.is_better else Level.WARNING
-        case Outcome.UNKNOWN:
-            return Level.WARNING
-    return None
+    if point.outcome is Outcome.FAILED and is_wrong and not point.is_better:
+        return Level.ERROR
+    return Level.WARNING if point.outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None
 
 
 def _print(comparison: Comparison, json_file: Path | None) -> None:
-    """Say what is not as expected: on stdout, below the table, unless a document is there."""
+    """Print what is not as expected: on stdout, below the table, unless a document is there."""
     from bob.report.comparison.terminal import print_unexpected
 
     if not comparison.compared:
-        raise UsageError(
-            f"{comparison.a.name} expects nothing of what this run asked",
-            hint=f"it has {', '.join(comparison.a.columns) or 'nothing'}",
-        )
+        raise _expects_nothing(comparison.a, "what this run asked")
     screen = console(stderr=is_stdout(json_file))
     screen.print()
     print_unexpected(screen, comparison)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from keyword import iskeyword
 from typing import Any
 
 import click
 
+from bob.cli.options import takes_options
 from bob.errors import UsageError, meant
 
 _SEVERAL = {
@@ -43,10 +44,24 @@ class Command(_Once):
     """A command of bob's."""
 
 
+def command(
+    name: str | None = None, *, cls: type[click.Command] = Command
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command, with the options that it declares."""
+    return lambda function: click.command(name, cls=cls)(takes_options(function))
+
+
 class Commands(_Once, click.Group):
     """A group that says which command was meant."""
 
     command_class = Command
+
+    def command(  # type: ignore[override]
+        self, *args: Any, **more: Any
+    ) -> Callable[[Callable[..., Any]], click.Command]:
+        """As click's own, with the options that the function declares."""
+        decorate = super().command(*args, **more)
+        return lambda function: decorate(takes_options(function))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

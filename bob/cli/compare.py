@@ -5,10 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import click
-
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import console, is_stdout, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.options import option
@@ -21,8 +18,7 @@ from bob.run import option_table as table
 from bob.run.option_values import OUTPUT, one_of
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def compare(
     a: str = option("A", "", one_of(lambda: (OSDI14,))),
     b: str = option("B", "", one_of(lambda: (OSDI14,))),

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.text import Text
 
 from bob.cli.checks import Check, Health, checks
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit
 from bob.run import option_table as table
@@ -27,8 +25,7 @@ class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/
     checks: tuple[Check, ...]
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def doctor(json_file: Path | None = table.JSON) -> Exit:
     """Check everything that a probe needs, and say how to get what is missing.
 

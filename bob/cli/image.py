@@ -11,7 +11,6 @@ from rich.text import Text
 from bob.catalogue.request import DEFAULT_IMAGE
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
@@ -60,7 +59,6 @@ def image() -> None:
 
 
 @image.command("list")
-@takes_options
 def list_images(json_file: Path | None = table.JSON) -> None:
     """List all guest images, built or not.
 
@@ -87,7 +85,6 @@ def list_images(json_file: Path | None = table.JSON) -> None:
 
 
 @image.command()
-@takes_options
 def build(
     name: str | None = option("[NAME]", "", known("guest image", recipe_names)),
     *,
@@ -116,7 +113,6 @@ def build(
 
 
 @image.command()
-@takes_options
 def rm(
     names: tuple[str, ...] = option("NAME...", "", one_of(lambda: sorted({one.name for one in installed()}))),
 ) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from bob.cli.ci import conclude
-from bob.cli.commands import Command
+from bob.cli.commands import command
 from bob.cli.display import watching
-from bob.cli.options import takes_options
 from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.run import option_table as table
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def judge(
     run: Path = table.RUN,
     json_file: Path | None = table.JSON,

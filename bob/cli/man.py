@@ -8,8 +8,7 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import write_pages
 from bob.errors import Exit
 from bob.options import option
@@ -21,8 +20,7 @@ _VERBATIM = "\b"
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
     """Write the manual pages into DIR/man1: bob.1, and one for each command, such as bob-probe.1.
 

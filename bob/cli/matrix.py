@@ -8,8 +8,7 @@ import click
 
 from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.run_directories import check_resumed
 from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit
@@ -20,8 +19,7 @@ from bob.run.option_values import SET
 from bob.subject import ConfigurationSet
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def matrix(
     context: click.Context,
     chosen: ConfigurationSet | None = option("--set NAME|FILE", "The configurations to probe, e.g. osdi14.", SET),

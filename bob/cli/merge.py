@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from bob.cli.ci import exit_of, tell
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
-from bob.cli.output import deliver
+from bob.cli.ci import finish
+from bob.cli.commands import command
 from bob.errors import Exit
 from bob.options import option
-from bob.report.points import suites_of
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FOLDER
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def merge(
     out: Path = option("OUT", "", NEW_FOLDER),
     runs: tuple[Path, ...] = table.RUNS,
@@ -50,6 +44,4 @@ def merge(
     from bob.store.run_directory import new_identity
 
     result = merged(out, runs, new_identity())
-    deliver(result, out, json_file)
-    tell(suites_of(result, out), junit_file, is_wrong=not result.is_table)
-    return exit_of([result])
+    return finish(result, out, json_file, junit_file, is_wrong=not result.is_table)

@@ -6,24 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from bob.apm.derive import DerivedModel
+from bob.apm.evidence import ObservedCase, witnessed
+from bob.apm.model import Model
+from bob.apm.witnesses import file_name, witness_of
 from bob.cli.output import console, write_json
 from bob.errors import StoreError, UsageError
-
-if TYPE_CHECKING:
-    from bob.apm.derive import DerivedModel
-    from bob.apm.evidence import ObservedCase
-    from bob.apm.model import Model
+from bob.store.matrix_directory import MatrixDirectory
+from bob.store.run_directory import RunDirectory, request_of
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """The run directories of probes in ``runs``, a matrix's columns included, by the name of their configuration."""
-    from bob.store.matrix_directory import MatrixDirectory
-    from bob.store.run_directory import RunDirectory, request_of
-
+    """Return the run directories of probes in ``runs``, and of columns of a matrix, by configuration."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
@@ -33,10 +30,7 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
-    """The observed workloads of run directories."""
-    from bob.apm.evidence import witnessed
-    from bob.store.matrix_directory import MatrixDirectory
-
+    """Return the observed workloads of run directories."""
     found = []
     for folder in folders:
         if MatrixDirectory.is_one(folder):
@@ -52,9 +46,7 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
 
 
 def with_witnesses(derived: DerivedModel, out: Path) -> Model:
-    """The model, with the paths of the witnesses that are written for its refuted clauses."""
-    from bob.apm.witnesses import file_name, witness_of
-
+    """Write witnesses of the refuted clauses into ``out``. Return the model with their paths."""
     findings = []
     for finding in derived.model.findings:
         shown, refutation = derived.shown.get(finding.clause), finding.refutation
@@ -68,16 +60,9 @@ def with_witnesses(derived: DerivedModel, out: Path) -> Model:
     return replace(derived.model, findings=tuple(findings))
 
 
-def published_model(configuration: str) -> Model:
-    from bob.apm.published import from_published
-    from bob.report.published import osdi14
-
-    return from_published(configuration, osdi14())
-
-
 @contextmanager
 def watching_workloads(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Shows how a piece of work gets on; gives what is to be called after each workload."""
+    """Show how a piece of work gets on; yield a function to call after each workload."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:

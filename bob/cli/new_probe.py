@@ -5,11 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-import click
-
 from bob.catalogue.probe_files import check_name, probe_names
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import console
 from bob.errors import Exit, UsageError
 from bob.options import option
@@ -19,8 +16,7 @@ _NAME = "log-then-rename"
 """What the property is called in the template."""
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def new(name: str = option("NAME")) -> Exit:
     """Write NAME.toml, a probe file with comments, for a property and workloads of your own.
 

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -26,8 +26,7 @@ from bob.report.programs import print_programs
 from bob.report.table import print_result
 from bob.schema import encode
 
-# Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); and none of them
-# says anything that the mark does not say as well.
+# Colours that people with colour vision deficiencies can tell apart (Wong, Nature Methods 8, 2011); marks say the same.
 _VERMILLION, _GREEN, _ORANGE, _BLUE, _PURPLE = "#D55E00", "#009E73", "#E69F00", "#56B4E9", "#CC79A7"
 
 THEME = Theme(
@@ -49,31 +48,29 @@ _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-"
 
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
-"""What a terminal would obey, and how it is shown in place of that."""
+"""The control characters of terminals, and how bob shows them."""
 
 
 class Screen(Console):
-    """A console whose reader may leave (``| head``): no more is printed, and the work goes on to its end, as the exit
-    code says what came of it. rich's own ends the program, with exit code 1.
+    """A console whose reader may leave (``| head``): it prints no more, and the work goes on, so that the exit code
+    says what came of it. rich's own ends the program, with exit code 1.
 
-    What is printed may come from a result of somebody else: a terminal obeys none of it.
+    A result of somebody else may have control characters: no terminal obeys them.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """As rich's own, without control characters in texts."""
         for segment in super().render(renderable, options):
             text = segment.text
             is_plain = segment.control or text.isprintable()
             yield segment if is_plain else segment._replace(text=text.translate(_CONTROLS))
 
     def on_broken_pipe(self) -> None:
-        """Called where the error is caught."""
         self.quiet = True
         drop(self.file)
 
 
 def console(*, stderr: bool = False) -> Screen:
-    """A terminal, or whatever stands in its place: 80 columns without colours."""
+    """Return the screen of a terminal; if there is none, one of 80 columns without colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")
@@ -81,18 +78,10 @@ def console(*, stderr: bool = False) -> Screen:
 
 
 def paper(file: io.StringIO, width: int | None = None) -> Screen:
-    """What stands in a terminal's place where its output is kept in a file: no colours, ``width`` columns; where none
-    is given, $COLUMNS or 80."""
+    """Return a screen that writes into ``file``: no colours, ``width`` columns (None: $COLUMNS or 80)."""
     said = os.environ.get("COLUMNS", "")
-    return Screen(
-        file=file,
-        theme=THEME,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        color_system=None,
-        width=width or (int(said) if said.isdecimal() and int(said) else 80),
-    )
+    width = width or (int(said) if said.isdecimal() and int(said) else 80)
+    return Screen(file=file, theme=THEME, highlight=False, markup=False, emoji=False, color_system=None, width=width)
 
 
 def deliver(result: Result, run: Path, json_file: Path | None) -> None:
@@ -103,9 +92,16 @@ def deliver(result: Result, run: Path, json_file: Path | None) -> None:
         print_one(console(), result, run)
 
 
+def present(json_file: Path | None, document: Any, show: Callable[[Screen], None]) -> None:
+    """Write ``document`` into ``json_file``, if there is one. Unless that is stdout, have ``show`` print for people."""
+    if json_file is not None:
+        write_json(json_file, document)
+    if not is_stdout(json_file):
+        show(console())
+
+
 def print_one(screen: Console, result: Result, run: Path) -> None:
-    """Print ``result``, whose files are in the folder ``run``: a table, the answers to a question, or those for a
-    program."""
+    """Print ``result``, whose files are in ``run``: a table, the answers to a question, or those for a program."""
     if result.workload is not None:
         print_answers(screen, result, run)
     elif result.program is not None:
@@ -115,7 +111,7 @@ def print_one(screen: Console, result: Result, run: Path) -> None:
 
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:
-    """Write ``document`` whole or not at all; with its checksum where it has a schema: bob reads it again."""
+    """Write ``document`` whole or not at all; with its checksum if it has a schema: bob reads it again."""
     plain = encode(document)
     text = json.dumps(plain, indent=2) + "\n"
     is_read = isinstance(plain, dict) and "schema" in plain
@@ -139,9 +135,9 @@ def write_text(path: Path, text: str, option: str) -> None:
 
 @contextmanager
 def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
-    """The file that ``option`` names, to be written: what is there stays until the end of the ``with``.
+    """Open the file that ``option`` names. Its old content stays until the end of the ``with``.
 
-    Raises UsageError where it cannot be written.
+    Raise UsageError if it cannot be written.
     """
     target = path.resolve()  # what a link names is replaced, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
@@ -159,7 +155,7 @@ def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
 
 
 def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
-    """Write ``pages``, each with its place below, into the ``folder`` that ``option`` names, which is made."""
+    """Write ``pages``, each with its place, into the ``folder`` that ``option`` names. Make that folder."""
     for place, text in pages:
         file = folder / place
         try:
@@ -171,12 +167,12 @@ def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Whether a file was given as ``-``."""
+    """Return whether a file was given as ``-``."""
     return path == Path("-")
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Our own marks in letters that every terminal has: a – that became a ? would mean something else."""
+    """Our own marks in letters of every terminal: a – that became a ? would mean something else."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     return "".join(letter if letter.isascii() else "?" for letter in text), error.end

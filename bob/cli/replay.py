@@ -12,9 +12,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from bob.catalogue.request import DEFAULT_IMAGE
-from bob.cli.commands import Command
+from bob.cli.commands import command
 from bob.cli.display import watching
-from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from bob.run.replay import WitnessReplay
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def replay(
     witnesses: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.text import Text
 
 from bob.answer.result import Result
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import Exit, GuestError, RecordingError, UsageError
 from bob.judge.programs import SAFETY
@@ -27,8 +25,7 @@ NOTE = "reproduce.json"
 """What the folder of a set's runs says of itself: which options they were made with."""
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def reproduce(
     made: ProgramSet = option("SET", "", PROGRAM_SET),
     *,

@@ -1,4 +1,4 @@
-"""The run directory of a command that starts guests: whether it can be made or resumed, what Ctrl-C leaves of it."""
+"""The run directory of a command that starts guests: can it be made or resumed, and what does Ctrl-C leave of it?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from bob.errors import UsageError
 from bob.options import Option
 from bob.run.interrupts import Begun
 from bob.store.new_folder import check_new_folder
+from bob.store.run_directory import RUNS
 from bob.store.run_kind import instead_of_resuming
 
 
 def check_resumed(context: click.Context) -> None:
-    """Raise UsageError for options that contradict --resume: the run knows what it was asked."""
+    """Raise UsageError for options that contradict --resume."""
     for parameter in context.command.params:
         declared = getattr(parameter, "declared", None)
         if is_given(context, parameter) and not (isinstance(declared, Option) and declared.renewable):
@@ -29,17 +30,17 @@ def check_resumed(context: click.Context) -> None:
             )
 
 
-def check_out(out: Path | None, runs: Path) -> None:
-    """Raise UsageError if no run directory can be made where one is wanted."""
+def check_out(out: Path | None) -> None:
+    """Raise UsageError if ``out`` is None and bob-runs can have no new folder."""
     if out is None:
-        check_new_folder(runs / "new", "--out")
+        check_new_folder(RUNS / "new", "--out")
 
 
 @contextmanager
-def telling_what_is_kept(verb: str, folder: Path | None, runs: Path, *, resumes: bool = True) -> Iterator[None]:
-    """Where Ctrl-C ends the block, says how to go on with the run in ``folder`` (None: a new one in ``runs``); or,
-    where the verb never ``resumes`` one, what to do with it."""
-    begun = Begun(folder, runs)
+def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
+    """Raise Interrupted if Ctrl-C ends the block. It says how to go on with the run in ``folder`` (None: a new one in
+    bob-runs); or what to do with it, if the verb never ``resumes`` one."""
+    begun = Begun(folder, RUNS)
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:

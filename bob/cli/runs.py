@@ -95,7 +95,6 @@ def runs(
 
 
 @runs.command("remove")
-@takes_options
 def remove_runs(
     paths: tuple[Path, ...] = option("RUN...", "", one_of(tuple, "dir")), *, yes: bool = option("--yes", "Do not ask.")
 ) -> Exit:

@@ -6,18 +6,15 @@ from pathlib import Path
 
 import click
 
-from bob.answer.result import Result
 from bob.catalogue.probe_files import probe_names
-from bob.claim.verdict import Verdict
-from bob.cli.ci import tell
-from bob.cli.commands import Command
+from bob.cli.ci import finish
+from bob.cli.commands import command
 from bob.cli.display import watching
-from bob.cli.options import is_given, takes_options
-from bob.cli.output import console, deliver
+from bob.cli.options import is_given
+from bob.cli.output import console
 from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
-from bob.report.points import suites_of
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.option_values import ALL, EXISTING_FILE, known, one_of
@@ -29,8 +26,7 @@ from bob.search.spaces import search as asked_search
 from bob.text import plural
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def search(
     context: click.Context,
     fs: str | None = table.FILE_SYSTEM,
@@ -145,66 +141,46 @@ def search(
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
 
     from bob.run import search as searching  # libvirt and paramiko take a while to load
-    from bob.store.run_directory import RUNS
 
-    with telling_what_is_kept("search", resume or delivery.out, RUNS), watching(quiet=delivery.quiet) as progress:
+    with telling_what_is_kept("search", resume or delivery.out), watching(quiet=delivery.quiet) as progress:
         if resume is not None:
             result, run = searching.resume(resume, guests.host(scheduler), progress)
         else:
-            made = options.of(fs or "")
+            made, how = options.of(fs or ""), exploration.completion
             [image] = asked_images(
-                (image,),
-                guests,
-                [made.fs],
-                completion=exploration.completion,
-                guest=guest,
-                scheduler=scheduler,
-                progress=progress.step,
+                (image,), guests, [made.fs], completion=how, guest=guest, scheduler=scheduler, progress=progress.step
             )
-            check_out(delivery.out, RUNS)
+            check_out(delivery.out)
             asked = request(made, exploration, image, guests.host(scheduler))
             result, run = searching.search(wanted, asked, delivery.out, progress)
-    deliver(result, run, delivery.json_file)
-    tell(suites_of(result, run), delivery.junit_file, is_wrong=True)
-    return _exit(result)
+    return finish(result, run, delivery.json_file, delivery.junit_file)
 
 
 def _asked_names() -> tuple[str, ...]:
-    """The properties that a search can be for: what no operation was to change is asked of each workload anyway."""
+    """The properties that a search can be for; each search asks for the one that is left out anyway."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 
 def _check_alone(context: click.Context) -> None:
     """Raise UsageError for an option that says something else of the workloads than the Python file."""
+    hint = "the Python file says what a workload does, and what is promised of it"
     for parameter in context.command.params:
         if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):
-            raise UsageError(
-                f"{parameter.opts[0]} does not go with --workload",
-                hint="the Python file says what a workload does, and what is promised of it",
-            )
+            raise UsageError(f"{parameter.opts[0]} does not go with --workload", hint=hint)
 
 
 def _count(wanted: Search) -> Exit:
     """Print how many workloads there are."""
-    space, part = wanted.space(), wanted.part
+    space, part, screen = wanted.space(), wanted.part, console()
     if wanted.props and part.sample is None:
-        console().print(f"as many as are drawn in {wanted.seconds} seconds")
-        return Exit.DONE
-    if part.sample is not None or part.shards > 1 or wanted.is_python:
-        console().print(plural(sum(1 for _workload in part.of(space, wanted.length)), "workload"))
+        screen.print(f"as many as are drawn in {wanted.seconds} seconds")
+    elif part.sample is not None or part.shards > 1 or wanted.is_python:
+        screen.print(plural(sum(1 for _workload in part.of(space, wanted.length)), "workload"))
         for words in space.notes:
-            console().print(words)
-        return Exit.DONE
-    for number in range(1, wanted.length + 1):
-        made = sum(1 for _workload in space.every(number))
-        by_ace = f" (ACE counts {space.count(number):,})" if isinstance(space, Ace) else ""
-        console().print(f"{plural(number, 'operation')}: {plural(made, 'workload')}{by_ace}")
+            screen.print(words)
+    else:
+        for number in range(1, wanted.length + 1):
+            made = sum(1 for _workload in space.every(number))
+            by_ace = f" (ACE counts {space.count(number):,})" if isinstance(space, Ace) else ""
+            screen.print(f"{plural(number, 'operation')}: {plural(made, 'workload')}{by_ace}")
     return Exit.DONE
-
-
-def _exit(result: Result) -> Exit:
-    """1 where a promise is broken, else 3 where of one it is not known, else 0."""
-    verdicts = {cell.verdict for column in result.subjects for cell in column.answers}
-    if Verdict.FAILS in verdicts:
-        return Exit.DIFFERENT
-    return Exit.UNKNOWN_CELLS if result.has_unknown else Exit.DONE

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
 from rich.text import Text
 
 from bob.cli.ci import exit_of
-from bob.cli.commands import Command
+from bob.cli.commands import command
 from bob.cli.formats import FORMATS, check_format, check_output, document_of, format_of, kind_of, write
-from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, write_json
 from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.options import Choice, option
@@ -23,8 +21,7 @@ from bob.store.run_kind import RunKind
 STDOUT = Path("-")
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def show(
     runs: tuple[Path, ...] = option("RUN...", "", EXISTING),
     *,

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from bob.cli.commands import Command
-from bob.cli.options import takes_options
+from bob.cli.commands import command
 from bob.cli.output import console
 from bob.errors import Exit
 from bob.options import option
@@ -15,8 +12,7 @@ from bob.resources import shipped
 from bob.run.option_values import EXISTING, FOLDER
 
 
-@click.command(cls=Command)
-@takes_options
+@command()
 def site(
     folder: Path = option("DIR", "", FOLDER), runs: tuple[Path, ...] = option("[RUN...]", "", EXISTING, default=())
 ) -> Exit:

@@ -62,7 +62,6 @@ def make_table(
 
     ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need.
     """
-    from bob.store.run_directory import RUNS
 
     delivery, guests = options.delivery, options.guests
 
@@ -70,7 +69,7 @@ def make_table(
         return request(configuration, options.exploration, image, guests.host(scheduler), options.questions)
 
     if options.resume is not None:
-        with telling_what_is_kept(verb, options.resume, RUNS), watching(quiet=delivery.quiet) as progress:
+        with telling_what_is_kept(verb, options.resume), watching(quiet=delivery.quiet) as progress:
             done = [resume(options.resume, guests.host(scheduler), progress)]
         deliver(*done[0], delivery.json_file)
         return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
@@ -88,12 +87,12 @@ def make_table(
             recovery_crashes=options.questions.recovery_crashes,
             progress=progress.step,
         )
-        check_out(delivery.out, RUNS)
+        check_out(delivery.out)
         wanted = [ask(configurations[0], image) for image in images]
         if len(images) > 1:
             done = _on_kernels(verb, wanted, delivery.out, probe, progress, systems)
         else:
-            with telling_what_is_kept(verb, delivery.out, RUNS):
+            with telling_what_is_kept(verb, delivery.out):
                 done = [probe(wanted[0], delivery.out, progress)]
     if len(images) > 1:
         _deliver(images, done, delivery.json_file)
@@ -127,7 +126,7 @@ def _on_kernels(
     done = []
     for one in wanted:
         progress.step(f"on {one.image}")
-        with telling_what_is_kept(verb, within / one.image, RUNS):
+        with telling_what_is_kept(verb, within / one.image):
             done.append(probe(one, within / one.image, progress))
     return done
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.cli.commands import Commands
-from bob.cli.options import takes_options
 from bob.errors import UsageError
 from bob.options import Range, option
 from bob.run.option_values import EXISTING_FILE, OUTPUT
@@ -38,7 +37,6 @@ def trace() -> None:
 
 
 @trace.command()
-@takes_options
 def show(
     log: Path = LOG,
     *,
@@ -73,7 +71,6 @@ def show(
 
 
 @trace.command()
-@takes_options
 def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
     """Walk all of LOG and count what is in it; exit code 8 where it is not a whole, well-formed log.
 

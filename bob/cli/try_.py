@@ -5,19 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-import click
-
 from bob.claim.verdict import Verdict
-from bob.cli.ci import tell
-from bob.cli.commands import Command
+from bob.cli.ci import finish
+from bob.cli.commands import command
 from bob.cli.display import watching
 from bob.cli.formats import ResultKind, check_format, check_output, format_of, write
-from bob.cli.options import takes_options
-from bob.cli.output import deliver, is_stdout
+from bob.cli.output import is_stdout
 from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import option
-from bob.report.points import suites_of
 from bob.report.saved import Saved
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
@@ -26,12 +22,10 @@ from bob.run.requests import PartLabels, QuickQuestion, request
 from bob.run.requests import trial as read
 from bob.workload.operations import At
 
-STDIN = "-"
 _PARTS = PartLabels("--setup", "OPERATIONS", "--finish", "--expect")
 
 
-@click.command("try", cls=Command)
-@takes_options
+@command("try")
 def try_(
     operations: tuple[str, ...] = table.OPERATIONS,
     *,
@@ -103,18 +97,16 @@ def try_(
     trial = read(question, request(made, exploration, image, guests.host()))
 
     from bob.run.trial import try_out
-    from bob.store.run_directory import RUNS
 
-    check_out(delivery.out, RUNS)
-    with telling_what_is_kept("try", delivery.out, RUNS, resumes=False), watching(quiet=delivery.quiet) as progress:
+    check_out(delivery.out)
+    with telling_what_is_kept("try", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         [image] = asked_images(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step
         )
         result, run = try_out(replace(trial, request=replace(trial.request, image=image)), delivery.out, progress)
-    deliver(result, run, delivery.json_file)
+    finish(result, run, delivery.json_file, delivery.junit_file)
     if output is not None:
         write(ResultKind.QUESTION, wanted, [Saved(result, run)], output.path)
-    tell(suites_of(result, run), delivery.junit_file, is_wrong=True)
     if Verdict.FAILS in result.verdicts or result.subjects[0].falls:
         return Exit.DIFFERENT
     return Exit.DONE if result.verdicts == {Verdict.HOLDS} else Exit.UNKNOWN_CELLS
@@ -123,7 +115,6 @@ def try_(
 def _text(operations: tuple[str, ...]) -> str:
     """The operations: one argument, or what is on standard input."""
     if len(operations) > 1:
-        raise UsageError(
-            f"the operations are one argument, here are {len(operations)}", hint="quote them: 'create /a; fsync /a'"
-        )
-    return sys.stdin.read() if operations == (STDIN,) else operations[0]
+        hint = "quote them: 'create /a; fsync /a'"
+        raise UsageError(f"the operations are one argument, here are {len(operations)}", hint=hint)
+    return sys.stdin.read() if operations == ("-",) else operations[0]

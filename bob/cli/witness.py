@@ -12,7 +12,6 @@ from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.options import takes_options
 from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
@@ -50,7 +49,6 @@ def witness() -> None:
 
 
 @witness.command()
-@takes_options
 def show(
     path: Path = option("WITNESS", "", WITNESS),
     *,
@@ -97,7 +95,6 @@ def show(
 
 
 @witness.command()
-@takes_options
 def shrink(
     paths: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,
@@ -184,7 +181,6 @@ def _print_shrunk(one: Shrunk) -> None:
 
 
 @witness.command()
-@takes_options
 def export(
     path: Path = option("WITNESS", "", WITNESS),
     *,

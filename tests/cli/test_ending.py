@@ -227,7 +227,7 @@ ending.catch_signals()
 folder = Path(sys.argv[1])
 (folder / "run.json").touch()
 def compare():
-    with telling_what_is_kept("matrix", folder, folder):
+    with telling_what_is_kept("matrix", folder):
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         except KeyboardInterrupt:
