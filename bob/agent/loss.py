@@ -8,16 +8,16 @@ from enum import Enum
 
 from bob.errors import Exit, GuestError
 
-# What the kernel prints before it gives up: panic(), die(), BUG().
-# Of a program that ends by such a fault it says where that was ("traps: python3[7] general protection fault ip:").
+# The kernel prints these before it gives up: panic(), die(), BUG().
+# A fault in a program has its address behind it ("traps: python3[7] general protection fault ip:").
 PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault(?! ip:)")
-# What it prints of a task that does not come back from it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
+# It prints these about a task that hangs in it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
 # The first line on a task comes after 120 s: an fsync may wait so long for a disk that takes its time. Later lines say
 # how long it is by then.
 HANG = re.compile(
     r"INFO: task .* blocked for more than (?:[3-9]\d\d|\d{4,}) seconds|rcu: INFO: .* detected (?:expedited )?stalls?"
 )
-# What it says where it was made to panic, by who wrote to it, or by who took all of its memory.
+# It prints these where a program made it panic, by sysrq or by taking all of its memory.
 _MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
 STEP = re.compile(r"bob: at (.+)")  # A narrating recording prints this on the console before each step
@@ -44,7 +44,7 @@ class Loss:
 
     @property
     def said(self) -> str:
-        """The kernel's line about the fault, without its time; empty if there is none."""
+        """The kernel's line about the fault, without its time; may be empty."""
         mark = HANG if self.cause is LossCause.HUNG else PANIC
         line = next(filter(mark.search, self.console.splitlines()), "")
         return _STAMP.sub("", line).strip()

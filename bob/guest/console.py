@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from bob.agent.loss import HANG, PANIC, STEP, Loss, LossCause
 
@@ -47,25 +46,13 @@ _PANIC_LINES = 60
 _LAST_BREATH = 2.0
 
 
-class Suspect(Protocol):
-    """The view of a guest that :func:`diagnose` needs."""
-
-    @property
-    def console(self) -> Console:
-        """Its console."""
-
-    @property
-    def running(self) -> bool:
-        """Whether its QEMU runs."""
-
-
-def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
-    """Return why ``guest`` does not answer. With ``disconnected`` a connection broke, so it is probably about to be
-    gone."""
+def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
+    """Return why a guest does not answer, by its ``console`` and whether its QEMU ``is_running``. If it is
+    ``disconnected``, a connection broke, and it is probably about to be gone."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
-    while (running := guest.running) and time.monotonic() < deadline:
+    while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)
-    text = guest.console.text()
+    text = console.text()
     steps = STEP.findall(text)
     step = steps[-1].strip() if steps else ""
     if panic := PANIC.search(text):
@@ -73,7 +60,7 @@ def diagnose(guest: Suspect, *, disconnected: bool = False) -> Loss:
     if running and not disconnected and (hang := HANG.search(text)):
         return Loss(LossCause.HUNG, _from(text, hang.start()), step)
     cause = LossCause.DISCONNECTED if disconnected else LossCause.HUNG
-    return Loss(cause if running else LossCause.VANISHED, guest.console.tail(_TAIL_LINES), step)
+    return Loss(cause if running else LossCause.VANISHED, console.tail(_TAIL_LINES), step)
 
 
 def _from(text: str, place: int) -> str:

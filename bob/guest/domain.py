@@ -111,7 +111,7 @@ def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
     cards = {card.attrib["address"].lower() for card in root.iterfind("devices/interface/mac")}
     found = []
     for source in ADDRESS_SOURCES:
-        with suppress(LibvirtError):  # it has no agent, say
+        with suppress(LibvirtError):  # it may lack an agent
             for interface in domain.interfaceAddresses(source).values():
                 if (interface.get("hwaddr") or "").lower() in cards:
                     found += [ip_address(each["addr"]) for each in interface.get("addrs") or ()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,24 +30,17 @@ _READY = "bob: ready"
 _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport, zlib'"
 
 
+@dataclass(eq=False)
 class Hypervisor:
     """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...`` A guest ends with
     its block. Should the process end first, however it ends, the reaper sees to it."""
 
-    def __init__(
-        self,
-        connection: Any,
-        versions: Versions,
-        uri: str | None,
-        network: NetworkKind,
-        progress: Callable[[str], None],
-    ) -> None:
-        self.versions = versions
-        self._network = network
-        self._connection = connection
-        self._uri = uri
-        self._progress = progress
-        self._real_choice: Acceleration | None = None
+    _connection: Any
+    versions: Versions
+    _uri: str | None
+    _network: NetworkKind
+    _progress: Callable[[str], None]
+    _real_choice: Acceleration | None = None
 
     @classmethod
     @contextmanager
@@ -185,7 +179,7 @@ class Hypervisor:
         return guest
 
     def _port(self, identity: Identity) -> Path | None:
-        """Return the host's end of a guest's port; where another user runs QEMU there is none."""
+        """Return the host's end of a guest's port; None where another user runs QEMU."""
         return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
 
     def _state(self, spec: GuestSpec) -> SavedState:

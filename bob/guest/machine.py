@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,30 +26,23 @@ from bob.guest.spec import Accelerator, GuestSpec
 CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
 
 
+@dataclass(eq=False)
 class Guest:
     """A guest that runs. :class:`bob.guest.hypervisor.Hypervisor` makes it, and its ``guest()`` ends it. ``shell`` is a
     connection that is there from the start; :meth:`connect` makes more. ``port`` is the host's end of its port, if it
     has one that bob can reach (:mod:`bob.guest.port`)."""
 
-    def __init__(
-        self,
-        spec: GuestSpec,
-        accelerator: Accelerator,
-        network: Network,
-        identity: Identity,
-        console: Console,
-        domain: Any,
-        port: Path | None = None,
-    ) -> None:
-        self.spec = spec
-        self.accelerator = accelerator
-        self.network = network
-        self.identity = identity
-        self.console = console
-        self.port = port
-        self._domain = domain
-        self._shell: Shell | None = None
-        self.qemu_pid = _qemu_of(identity)
+    spec: GuestSpec
+    accelerator: Accelerator
+    network: Network
+    identity: Identity
+    console: Console
+    _domain: Any
+    port: Path | None = None
+    _shell: Shell | None = None
+
+    def __post_init__(self) -> None:
+        self.qemu_pid = _qemu_of(self.identity)
         self._pidfd = os.pidfd_open(self.qemu_pid)
         self._watch = threading.Thread(target=self._hang_up_when_gone, name="guest's end", daemon=True)
         self._watch.start()
@@ -87,7 +81,7 @@ class Guest:
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
         """Return the error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
-        return GuestLost(diagnose(self, disconnected=disconnected), message)
+        return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:

@@ -42,7 +42,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Network:
-    """bob's way to one guest. This is QEMU's user network, of which bob knows a port of loopback."""
+    """bob's way to one guest. This is QEMU's user network; bob knows its port of loopback."""
 
     def start(self, do: Callable[[], T]) -> T:
         """Have ``do`` start the guest's QEMU on this network."""
@@ -81,7 +81,7 @@ class PrivateNetwork(Network):
         if not self._gone:
             connection = self._inside(lambda: socket.create_connection(address, timeout))
             self._connections.add(connection)
-            if not self._gone:  # who hangs up after this finds the connection
+            if not self._gone:  # hang_up() finds the connection after this
                 return connection
             connection.close()
         raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))

@@ -40,7 +40,7 @@ class PortStream:
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
-        return data.getvalue()  # not a copy of what may be many MB
+        return data.getvalue()  # not a copy: it may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
         """Send all of ``data``. It counts as lost if the program or the guest has ended, or takes nothing for
@@ -110,7 +110,7 @@ def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Comm
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """Return a connection to the socket ``path``; None if it lets nobody in."""
+    """Return a connection to the socket ``path``; None if it refuses."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(path))

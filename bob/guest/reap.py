@@ -9,7 +9,7 @@ the pipe, one JSON array per line:
     ["gone", UUID]         that domain is gone
 
 bob waits for that where it ends in order. Its libvirt may still write into a root then, and a child of it may be about
-to start a QEMU. So a child of this process, for which nothing waits, looks again when bob, whose process id is the
+to start a QEMU. So a child of this process looks again, while nothing waits for it, when bob, whose process id is the
 argument, is gone.
 """
 
@@ -31,7 +31,7 @@ _LATECOMERS = 5.0  # seconds in which libvirt's child either has become a QEMU o
 
 
 def arguments(pid: int) -> list[bytes]:
-    """Return the command line of a process; empty if there is none, or it is a zombie."""
+    """Return the command line of a process; empty if it is gone, or a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:

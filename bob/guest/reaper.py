@@ -67,7 +67,7 @@ class Reaper:
             self._process.wait(_CLOSE_SECONDS)
 
     def _tell(self, *message: str | int | None) -> None:
-        # A reaper that somebody killed must not take bob with it: the next start cleans up.
+        # A killed reaper must not take bob with it: the next start cleans up.
         with self._lock, suppress(OSError, ValueError):
             if self._process.stdin is not None:
                 self._process.stdin.write(json.dumps(message) + "\n")

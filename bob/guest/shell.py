@@ -31,7 +31,7 @@ _CIPHER = "aes128-gcm@openssh.com"
 
 LOG = "bob.guest.ssh"
 _log = logging.getLogger(LOG)
-_log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of what it raises as well
+_log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of its errors as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +64,22 @@ class ConnectionLost(GuestError):
     """The connection broke, or nothing came for too long."""
 
 
-#: What to raise for a connection that broke (True) or does not answer (False), given what happened in words.
+#: Makes the error for a connection that broke (True) or does not answer (False), given the facts in words.
 OnLoss = Callable[[bool, str], GuestError]
 
 
 def connection_lost(_disconnected: bool, message: str) -> GuestError:
-    """The error for machines of which nothing more is known."""
+    """Return the error for a machine without a console."""
     return ConnectionLost(message, hint="is the machine still running?")
 
 
+@dataclass(eq=False)
 class CommandStream:
     """Standard input and output of a command on the machine. A context manager."""
 
-    def __init__(self, channel: paramiko.Channel, command: str, on_loss: OnLoss) -> None:
-        self._channel = channel
-        self._command = command
-        self._on_loss = on_loss
+    _channel: paramiko.Channel
+    _command: str
+    _on_loss: OnLoss
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
         """Return the next ``length`` bytes. It counts as lost if the stream ends first, or ``timeout`` seconds pass."""
@@ -164,7 +164,7 @@ class CommandStream:
 
 class Shell:
     """One SSH connection. A context manager; usable from several threads. Losing it raises what ``on_loss`` returns.
-    There are no keepalives: in virtual time, a guest that waits for the host would see hours go by without one."""
+    bob sends no keepalives: in virtual time, a guest that waits for the host would see hours go by without one."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ class Accelerator(Enum):
 
 
 class NetworkKind(Enum):
-    """The network by which bob talks to a guest, see :mod:`bob.guest.network`."""
+    """The kind of network between bob and a guest, see :mod:`bob.guest.network`."""
 
     PRIVATE = "private"
     USER = "user"
@@ -35,8 +35,8 @@ class NetworkKind(Enum):
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
     """One guest: its image, its clock, its memory in MiB, its accelerator (None: whichever boots here), and the disk
-    with a world for programs (None: it has none). VIRTUAL and KVM together are a UsageError: virtual time exists only
-    under TCG."""
+    with a world for programs (or None). VIRTUAL and KVM together are a UsageError: virtual time exists only under TCG.
+    """
 
     image: Image
     clock: Clock = Clock.REAL

@@ -70,7 +70,7 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
                 _make_root(recipe, part, scratch, progress)
             progress("finishing the image")
             folder = cache.image_folder(recipe.name, _finish(recipe, part))
-            shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged, or half removed
+            shutil.rmtree(folder, ignore_errors=True)  # an image there is damaged, or half removed
             part.rename(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -184,6 +184,6 @@ def _discard(path: Path) -> None:
         raise ImageError(f"something is still mounted below {path}", hint="unmount it, then try again")
     command = ["rm", "-rf", "--one-file-system", str(path)]
     if subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode and os.geteuid() != 0:
-        # What a killed build left belongs to ids of mmdebstrap's user namespace; only in one like it can it go.
+        # A killed build's files belong to ids of mmdebstrap's user namespace; only one like it can remove them.
         inside = ["unshare", "--user", "--map-root-user", "--map-auto", *command]
         subprocess.run(inside, check=False, stderr=subprocess.DEVNULL)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 # Offsets in a bzImage (Documentation/arch/x86/boot.rst): sectors of real-mode code, "HdrS", where the payload is.
 _SETUP_SECTORS, _MAGIC, _PAYLOAD = 0x1F1, 0x202, 0x248
-# Where the text is that says the version, less 0x200.
+# The place of the version's text, less 0x200.
 _VERSION = 0x20E
 
 _DECOMPRESSORS: dict[bytes, Callable[[bytes], bytes]] = {

@@ -13,7 +13,7 @@ from pathlib import Path
 from bob.errors import ImageError, MissingProgramError
 from bob.image.recipe import Recipe
 
-#: What a build runs, and the Debian package each comes from.
+#: The programs of a build, and the Debian package of each.
 PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
     "mkfs.erofs": "erofs-utils",
@@ -55,11 +55,9 @@ def run(
     progress: Callable[[str], None],
     setup: Iterable[str] = (),
 ) -> None:
-    """Make a root of ``packages`` from the suite of ``recipe``, run ``setup`` before and ``hooks`` after that.
-
-    The output goes to ``log``, the steps to ``progress`` as well. BOB_MIRROR, where set, is the mirror in place of
-    mmdebstrap's own choice. Raises ImageError with the last line of the output that says something.
-    """
+    """Make a root of ``packages`` from the suite of ``recipe``, run ``setup`` before and ``hooks`` after that. The
+    output goes to ``log``, the steps to ``progress`` as well. BOB_MIRROR, where set, is the mirror in place of
+    mmdebstrap's own choice. Raises ImageError with the last line of the output that says something."""
     mirror = os.environ.get("BOB_MIRROR")
     command = [
         *_confined(),

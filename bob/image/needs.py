@@ -56,6 +56,5 @@ def check_file_system(image: Image, module: str, package: str) -> None:
 
 def _refusal(image: Image, lacking: list[str]) -> UsageError:
     return UsageError(
-        f"the kernel {image.kernel_release} of {image.name} has no module {', '.join(lacking)}",
-        hint=image.instead[0],
+        f"the kernel {image.kernel_release} of {image.name} has no module {', '.join(lacking)}", hint=image.instead[0]
     )

@@ -120,7 +120,7 @@ def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> 
                 sizes={path.name: path.stat().st_size for path in sorted(part.iterdir())},
             )
         )
-        shutil.rmtree(folder, ignore_errors=True)  # what is there is damaged
+        shutil.rmtree(folder, ignore_errors=True)  # an image there is damaged
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -148,7 +148,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
             there = disk / build.release / path
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(build.folder / path, there)
-        if build.strips and build.paths and shutil.which("strip"):  # of binutils, as is all that builds a kernel
+        if build.strips and build.paths and shutil.which("strip"):  # from binutils, as the tools that build a kernel
             _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
         first = [name for name in recipe.initramfs_modules if name in build.names]
@@ -164,7 +164,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of all that they need, each after what it needs. ``index`` is the
+    """Return the paths of the modules ``names`` and of those that they need, each after its needs. ``index`` is the
     text of modules.dep; names that it does not have are built in."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}

@@ -39,7 +39,7 @@ def options(configuration: str) -> frozenset[str]:
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
     """Yield the kernel that was built in ``tree`` (of ``make O=DIR``: in DIR), as long as the block lasts. Raises
     UsageError for anything but a tree with a built kernel, for one without an option that guests need or that makes one
-    of ``modules``, and for modules that were not built; MissingProgramError where there is no depmod."""
+    of ``modules``, and for modules that were not built; MissingProgramError without depmod."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
@@ -86,7 +86,7 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
     """Make ``folder`` look like lib/modules/RELEASE to depmod, with the modules that a guest may need; return their
     paths in it."""
     folder.mkdir(parents=True)
-    order = tree / "modules.order"  # there is none where CONFIG_MODULES is not set
+    order = tree / "modules.order"  # it is missing where CONFIG_MODULES is not set
     built = [_module(tree, line) for line in (order.read_text().split() if order.is_file() else ())]
     paths = {f"kernel/{path}": tree / path for path in built if is_kept(f"kernel/{path}", recipe)}
     if gone := [str(path) for path in paths.values() if not path.is_file()]:

@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,14 +29,6 @@ from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.shell import CommandStream, ConnectionLost, Shell, connection_lost
 from bob.schema import decode, encode
 from wording import text_with
-
-
-@dataclass(frozen=True)
-class Paper:
-    """A guest of paper."""
-
-    console: Console
-    running: bool
 
 
 @pytest.mark.parametrize(
@@ -58,7 +49,7 @@ def test_causes(
 ) -> None:
     monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
-    found = diagnose(Paper(Console(tmp_path / "console"), running), disconnected=disconnected)
+    found = diagnose(Console(tmp_path / "console"), lambda: running, disconnected=disconnected)
     assert found.cause is cause
     assert found.console.startswith("[    1.0] hello")
     assert (printed or "2.0") in str(GuestLost(found, "no answer").hint)
@@ -67,7 +58,7 @@ def test_causes(
 def test_a_panic_is_told_by_what_the_kernel_said_not_by_where_its_call_trace_ends(tmp_path: Path) -> None:
     panic = "[    3.0] Kernel panic - not syncing: sysrq triggered crash"
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] sysrq: Trigger a crash\n{panic}\n{TRACE}")
-    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    found = diagnose(Console(tmp_path / "console"), lambda: True)
     assert found.console.startswith(f"[    2.0] sysrq: Trigger a crash\n{panic}\n")
     assert len(found.console.splitlines()) == 60
     assert text_with(GuestLost(found, "no answer").hint, panic[10:]) == snapshot(
@@ -91,7 +82,7 @@ TRACE = "".join(f"[   3.{number:03}]  some_function+0x{number:x}\n" for number i
 )
 def test_the_kernel_says_at_which_step_it_fell(words: str, cause: LossCause | None, tmp_path: Path) -> None:
     (tmp_path / "console").write_text(f"bob: at mount\r\nbob: at op 2 begin\r\n[    3.0] {words}\n{TRACE}")
-    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    found = diagnose(Console(tmp_path / "console"), lambda: True)
     assert found.step == "op 2 begin"
     assert found.is_by_kernel is (cause is not None)
     if cause is not None:
@@ -103,8 +94,8 @@ def test_the_kernel_says_at_which_step_it_fell(words: str, cause: LossCause | No
 def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 362 seconds.\n")
-    assert not diagnose(Paper(Console(tmp_path / "console"), False)).is_by_kernel
-    assert not diagnose(Paper(Console(tmp_path / "console"), True), disconnected=True).is_by_kernel
+    assert not diagnose(Console(tmp_path / "console"), lambda: False).is_by_kernel
+    assert not diagnose(Console(tmp_path / "console"), lambda: True, disconnected=True).is_by_kernel
 
 
 @pytest.mark.parametrize(
@@ -121,11 +112,11 @@ def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.
 def test_a_kernel_that_was_made_to_panic_did_not_fall_by_itself(words: str, is_panic: bool, tmp_path: Path) -> None:
     """A program that takes all memory, and keeps it in /tmp, was a finding about the kernel."""
     (tmp_path / "console").write_text(f"bob: at op 2 begin\n[    3.0] {words}\n{TRACE}")
-    found = diagnose(Paper(Console(tmp_path / "console"), True))
+    found = diagnose(Console(tmp_path / "console"), lambda: True)
     assert (found.cause is LossCause.PANICKED, found.is_by_kernel) == (is_panic, False)
     oops = "general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] PREEMPT SMP"
     (tmp_path / "console").write_text(f"[    3.0] {oops}\n[    4.0] {words}\n{TRACE}")
-    assert diagnose(Paper(Console(tmp_path / "console"), True)).is_by_kernel
+    assert diagnose(Console(tmp_path / "console"), lambda: True).is_by_kernel
 
 
 def test_no_console_is_an_empty_one(tmp_path: Path) -> None:

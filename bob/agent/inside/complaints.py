@@ -46,8 +46,8 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state that was mounted or refused; 0 if there is none. About a
-        refused state only warnings of the kernel's own code count: a refusal is a finding of its own."""
+        """Return the number of the complaint about a state that was mounted or refused; 0 if the kernel is content.
+        About a refused state only warnings of the kernel's own code count: a refusal is a finding of its own."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

@@ -57,12 +57,13 @@ def visit() -> None:
         signal.signal(number, _leave_now)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    os.environ["PATH"] = _path()  # that of a login need not have what makes and checks file systems
+    # That of a login need not have what makes and checks file systems.
+    os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin:{_BIN}"
     lock = _locked()
     try:
         with suppress(Gone, BrokenPipeError):
             try:
-                ram_disk.forbid()  # memory that is set aside here is set aside for somebody else
+                ram_disk.forbid()  # memory set aside here is another's
                 main.start_afresh(modestly=True)
                 have_stand_ins()
                 threading.Thread(target=_watch, daemon=True).start()
@@ -134,14 +135,8 @@ def machine(modules: list[str], programs: list[str], packages: list[str], blob: 
     }, b""
 
 
-def _path() -> str:
-    return f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin:{_BIN}"
-
-
 def _has_module(name: str) -> bool:
-    if os.path.isdir(f"/sys/module/{name}"):
-        return True
-    return _said("modprobe", "--dry-run", "--quiet", name) is not None
+    return os.path.isdir(f"/sys/module/{name}") or _said("modprobe", "--dry-run", "--quiet", name) is not None
 
 
 def _version(package: str) -> str:

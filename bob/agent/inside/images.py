@@ -1,8 +1,8 @@
-"""Device images in the guest's memory, how they differ, and the form in which they travel.
+"""Device images in the guest's memory, their differences, and their form on the way.
 
-*Images* travel as the sectors (512 bytes) in which they differ from something that both ends have. Each run is ``u64
-sector, u32 sectors`` (big-endian) and its data; zlib compresses all runs together. The highest bit of ``sectors`` marks
-zeros without data: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
+*Images* travel as the sectors (512 bytes) that differ from something that both ends have. Each run is ``u64 sector, u32
+sectors`` (big-endian) and its data; zlib compresses all runs together. The highest bit of ``sectors`` marks zeros
+without data: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
 
 Emulation makes three things dear: page faults, copies, and going through two images side by side if QEMU's TLB, which
 has 256 places or more, keeps both pages in one place. So images lie in huge pages and are never copied whole. memcmp
@@ -22,7 +22,7 @@ from bob.agent.inside.devices import SECTOR, opened
 
 RUN = struct.Struct(">QI")
 BLANK = 1 << 31
-STEPS = (1024 * 1024, 64 * 1024, 4096)  # the pieces in which images are compared, each a multiple of the next (bytes)
+STEPS = (1024 * 1024, 64 * 1024, 4096)  # pieces of a comparison, each a multiple of the next (bytes)
 
 APART = 256 * 4096  # the reach of the smallest TLB (bytes)
 
@@ -65,7 +65,7 @@ class DeviceImage:
         return self._address + offset
 
     def put(self, sector: int, data: bytes | memoryview) -> None:
-        """Write ``data`` from ``sector`` on; ValueError where the image has no room for it."""
+        """Write ``data`` from ``sector`` on; ValueError where the image is too short."""
         self.data[sector * SECTOR : sector * SECTOR + len(data)] = data
 
     def get(self, sector: int, sectors: int) -> bytes:
@@ -98,7 +98,7 @@ class PatternImage:
         self._address = ctypes.cast(ctypes.c_char_p(self._piece), ctypes.c_void_p).value or 0
 
     def address(self, _offset: int) -> int:
-        """Return the address of the bytes at any offset at which a step begins."""
+        """Return the address of the bytes at any offset that begins a step."""
         return self._address
 
     def fill(self, image: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
@@ -110,8 +110,8 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return the sectors in which ``image`` differs from ``other``, rounded out to blocks of the smallest step. Only
-    the sectors ``within`` are compared, in any order, if given."""
+    """Return the sectors of ``image`` that differ from ``other``, rounded out to blocks of the smallest step. Only the
+    sectors ``within`` are compared, in any order, if given."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -167,7 +167,7 @@ def outside(run: tuple[int, int], places: Runs) -> Runs:
 
 
 def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the pieces, (offset, bytes), in which ``size`` bytes at two addresses differ."""
+    """Yield the unequal pieces, (offset, bytes), of ``size`` bytes at two addresses."""
     if not _memcmp(ours, theirs, size):
         return
     if not steps:
@@ -180,7 +180,7 @@ def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Itera
 
 
 def pack(image: DeviceImage, runs: Runs) -> bytes:
-    """Return the sectors ``runs`` of ``image`` in the form in which images travel."""
+    """Return the sectors ``runs`` of ``image`` in the form of the way."""
     packer = zlib.compressobj(1)
     pieces = []
     for sector, sectors, blank in _blank_apart(image, runs):

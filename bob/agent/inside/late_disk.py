@@ -42,8 +42,8 @@ READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
 TYPE_MASK = 0xFFFF
 """The command; the bits above it are flags (FUA), which a disk that carries everything out at once need not heed."""
 SETTLED_SECONDS = 0.01
-"""For so long no request may come before one more write is done. The kernel's threads act at once on what they
-waited for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
+"""For so long no request may come before one more write is done. The kernel's threads act at once on what they waited
+for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
 
 
 class LateDisk:
@@ -53,7 +53,7 @@ class LateDisk:
     attached: ClassVar[list[LateDisk]] = []
     """All there are: the next recording may use them again, or a failure clears them away."""
 
-    def __init__(self, number: int, work: str, start: int, length: int, *, youngest: bool) -> None:
+    def __init__(self, number: int, work: str, start: int, length: int, youngest: bool) -> None:
         self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
         self._made_of = number, work, start, length, youngest
         if not os.path.exists(f"/sys/block/{self.name}"):
@@ -93,13 +93,13 @@ class LateDisk:
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
     """Return the disks over ``spans`` (start and length, bytes) of ``work``: the last recording's, if they are the
     same. To make one takes as long as a third of a recording. Nothing is kept on the way to ``work``: the device's
-    mapper passes bios on, and all else that the kernel keeps belongs to the recorded device."""
+    mapper passes bios on, and the kernel's caches belong to the recorded device."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
         return there
     clear_late_disks()
-    return [LateDisk(number, work, start, length, youngest=youngest) for number, (start, length) in enumerate(spans)]
+    return [LateDisk(*made_of) for made_of in wanted]
 
 
 def clear_late_disks() -> None:
@@ -121,7 +121,7 @@ class LateServer:
         with opened(disk) as fd:
             self._disk = memoryview(mmap.mmap(fd, 0))[start : start + length]
         self._next = -1 if youngest else 0
-        self._held: list[int] = []  # handles of writes, in the order in which they came
+        self._held: list[int] = []  # handles of writes, in their order
         self._header = memoryview(bytearray(REQUEST.size))
 
     def serve(self) -> None:

@@ -1,7 +1,7 @@
 """Removes whatever keeps a program's file system from being unmounted.
 
-The program's processes are gone by now. What may stay are mounts in the file system, and of it elsewhere, loop devices
-and swap on its files, and a freeze. While it is busy, the next crash state cannot be mounted.
+The program's processes are gone by now. Left may be mounts in the file system, and of it elsewhere, loop devices and
+swap on its files, and a freeze. While it is busy, the next crash state cannot be mounted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def unmount_after_scripts(before: list[MountLine]) -> None:
     fails."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
-    # What is mounted over another one hides it: that is found again when the upper one is gone.
+    # A mount over another one hides it: the lower one shows when the upper one is gone.
     while (there := mounts()) != before:
         for _over in [one for one in there if one[-1] == ROOT][1:]:
             libc.umount2(ROOT.encode(), MNT_DETACH)

@@ -40,12 +40,12 @@ OUT_OF_REACH = {
 Xattrs = tuple[tuple[str, int], ...]
 StatusFields = tuple[int, int, int, int]
 """Permission bits, owner, group, time of modification (ns; 0 if the base image does not have it already)."""
-Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by the names by which they travel
+Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by their names on the way
 TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
 """Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, more of stat
 (None where it says nothing), more facts, fault."""
 LookFault = Optional[tuple[str, Also]]  # a fault in words, and whether bob did not see everything
-UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)  # A directory of which nothing is known
+UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)  # an unknown directory
 UNSEEN: Also = (("unseen", True),)
 TOUCHED = "touched"  # the times that recovery or the look has set, by name
 Stat = Union[os.stat_result, Statx]
@@ -89,7 +89,7 @@ class Look:
             return (("/", _with_fault(UNKNOWN, _fault(error, "cannot be listed: "))),)
         else:
             found = self._found()
-        finally:  # who stays inside keeps it from being unmounted
+        finally:  # a process inside would keep it from being unmounted
             os.fchdir(outside)
             os.close(outside)
         return tuple(sorted(found.items()))

@@ -79,7 +79,7 @@ def at_work(function: Handler, *, observes: bool = False) -> Handler:
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:
-        if has_remains:  # what was in use when it failed may be free by now
+        if has_remains:  # they may be free by now
             clear_remains()
         try:
             if not observes:
@@ -119,12 +119,12 @@ def main() -> None:
     """Serve until the host closes the stream: by the port, where there is a word to begin with and a port."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever prints must not get between the frames
+    os.dup2(2, 1)  # no output may get between the frames
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # until an agent before this one is gone
     start_afresh()
     gc.freeze()
-    gc.set_threshold(100_000)  # what a crash state leaves behind is no cycle
+    gc.set_threshold(100_000)  # crash states leave no cycles behind
     if len(sys.argv) > 1:
         port = open_port()
         replies.write(USES_PORT if port else NO_PORT)

@@ -51,7 +51,9 @@ class ScratchMedium:
         else:
             self.work = DeviceImage(length, memory=map_memory(address, length))
         self.pristine = DeviceImage(length, beside=self.work)
-        self._written: Runs = [(0, length // SECTOR)]  # by what is loaded; at first by nothing, but it is not stale yet
+        self._written: Runs = [
+            (0, length // SECTOR)
+        ]  # where a base is loaded; at first everywhere: it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()

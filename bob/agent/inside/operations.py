@@ -140,7 +140,7 @@ class Operations:
 
     def do_fallocate(self, path: str, offset: int, length: int, mode: str = "grow") -> None:
         with self._opened(path, os.O_WRONLY) as fd:
-            if mode == "grow":  # where the kernel cannot, the C library writes zeros
+            if mode == "grow":  # if the kernel cannot, the C library writes zeros
                 os.posix_fallocate(fd, offset, length)
             elif libc.fallocate(fd, FALLOCATE_MODES[mode], ctypes.c_int64(offset), ctypes.c_int64(length)):
                 raise _refusal()

@@ -116,11 +116,7 @@ def run_setup(seconds: float) -> None:
 
 
 def run_workload(
-    seconds: float,
-    stores: bool = False,
-    delay: float = 0.0,
-    neighbour: Neighbour | None = None,
-    stacks: bool = False,
+    seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None, stacks: bool = False
 ) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace; return its standard output, strace's output, and the inode of the pipe
     that its standard output was. Refuse in its own words where it fails.
@@ -212,18 +208,13 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
     """Say how a script ended, with the last line of its output; and if the file system under test is full, say that."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
-    words += "; the file system is full, and device_mib in app.toml makes it larger" if _is_full(ROOT) else ""
+    with suppress(OSError):
+        room = os.statvfs(ROOT)
+        if room.f_bavail * 50 < room.f_blocks:
+            words += "; the file system is full, and device_mib in app.toml makes it larger"
     if ended.code is None:
         return f"did not end within {seconds:g} s{words}"
     return f"failed ({ended.code}){words}"
-
-
-def _is_full(path: str) -> bool:
-    """Return whether the file system at ``path`` has next to no room left for files."""
-    with suppress(OSError):
-        there = os.statvfs(path)
-        return there.f_bavail * 50 < there.f_blocks
-    return False
 
 
 class Script:
@@ -238,7 +229,7 @@ class Script:
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
         self._name, self._bounds = os.path.basename(words[0]), ScriptBounds(self._others, CALLS if tracer else "")
-        is_told = bool(tracer)  # a workload's output is told; of the others one wants to read what they said, in order
+        is_told = bool(tracer)  # others' output is for people to read, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
             if forks is not None and forks.pid is not None:
@@ -259,7 +250,7 @@ class Script:
         finally:
             os.close(write_end)
         do_not_spare(self._process.pid)
-        limit = MOST_WRITTEN if is_told else 0  # what others print is not kept
+        limit = MOST_WRITTEN if is_told else 0  # others' output is not kept
         self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
         if self._process.stderr is not None:
             self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
@@ -283,7 +274,7 @@ class Script:
         if too_much:
             raise Denial(f"{self._name} {too_much}")
         if ended.code != 0 and (memory := self._bounds.memory()):
-            clear_scratch()  # which is memory, too
+            clear_scratch()  # files there are memory, too
             raise Denial(f"{self._name} {how_it_ended(ended, seconds)}; {memory}")
         return ended
 

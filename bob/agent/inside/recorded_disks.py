@@ -29,7 +29,7 @@ MAGIC = 0x6A736677736872
 DISCARD = 4
 MARK = 8
 LAST_MARK = b"dm-log-writes-end"
-"""What the target writes as the very last entry, when it is removed (log_writes_dtr in drivers/md/dm-log-writes.c)."""
+"""The target's very last entry, when it is removed (log_writes_dtr in drivers/md/dm-log-writes.c)."""
 
 
 class LoggedDisk:
@@ -171,11 +171,9 @@ def dirty_kib() -> int:
 
 
 def read_log(path: str) -> bytes:
-    """Return the log in the file ``path``, up to the end of its last entry.
-
-    A target that runs out of room, or cannot write its log, stops logging and tells only the kernel's log. But then it
-    does not log its last mark either: a log without that is refused.
-    """
+    """Return the log in the file ``path``, up to the end of its last entry. A target that runs out of room, or cannot
+    write its log, stops logging and tells only the kernel's log. But then it does not log its last mark either: a log
+    without that is refused."""
     with opened(path, os.O_RDONLY) as fd:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:

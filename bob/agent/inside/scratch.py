@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from bob.agent.inside.assembly import Assembly, slices
@@ -82,23 +82,19 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
     return read_on
 
 
-class KernelEvents:
-    """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages. ``with`` turns them off again."""
+class KernelEvents(NamedTuple):
+    """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages."""
 
-    def __init__(self, name: str, events: dict[str, str]) -> None:
-        self.trace = Instance(name, events, TRACE_KIB)
+    trace: Instance
+    pipe: Pipe
 
-    def __enter__(self) -> KernelEvents:
-        with ExitStack() as stack:
-            stack.enter_context(self.trace)
-            raw = f"{self.trace.path}/per_cpu/cpu0/trace_pipe_raw"
-            pipe = stack.enter_context(opened(raw, os.O_RDONLY | os.O_NONBLOCK))
-            self.pipe = patient(lambda: os.read(pipe, PAGE_BYTES), self.trace.has_more)
-            self._resources = stack.pop_all()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._resources.close()
+@contextmanager
+def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
+    """Have the kernel write ``events``, for the length of a ``with`` block."""
+    trace = Instance(name, events, TRACE_KIB)
+    with trace, opened(f"{trace.path}/per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK) as pipe:
+        yield KernelEvents(trace, patient(lambda: os.read(pipe, PAGE_BYTES), trace.has_more))
 
 
 class Scratch:
@@ -120,11 +116,11 @@ class Scratch:
                 self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
             self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
-            # What a bio does begins with R if it reads (blk_fill_rwbs in kernel/trace/blktrace.c); all else writes:
-            # write zeroes, for one, has no letter of its own.
+            # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c); all other bios write:
+            # write zeroes, for one, lacks a letter of its own.
             self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
             # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
-            self.written = resources.enter_context(KernelEvents(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
+            self.written = resources.enter_context(kernel_events(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
             self.everything: KernelEvents | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
@@ -133,7 +129,7 @@ class Scratch:
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
                         events |= {JREAD: NO_FILTER, JREAD_END: NO_FILTER}
-                self.everything = resources.enter_context(KernelEvents(NAME, events))
+                self.everything = resources.enter_context(kernel_events(NAME, events))
             self.layouts = (self.everything or self.written).trace.layouts()
             fields = self.layouts[QUEUE]["fields"]
             self.first_of_run = fields["sector"][0]
@@ -166,7 +162,7 @@ class Scratch:
         """Return what was done to the device since the last call: pages of the trace (empty without reads), sectors
         read by the device's own count, and the written sectors, which agree with the device's count."""
         read, written = self.counted
-        self.counted = self.count()  # first: it waits for what is under way
+        self.counted = self.count()  # first: it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
         runs = self._runs(drained(self.written.pipe))
         if sum([count for _sector, count in runs]) != self.counted[1] - written:

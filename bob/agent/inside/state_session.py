@@ -35,7 +35,7 @@ from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
 DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
-"""The kernel's messages name the scratch device so; which it is makes no difference to an outcome."""
+"""The kernel's messages name the scratch device so; outcomes do not depend on it."""
 
 T = TypeVar("T")
 StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]

@@ -128,7 +128,7 @@ class StoreFilter:
             stored = mapped.stored()
             is_own = key == changed and not is_begun
             is_racing = len(mapped.tasks) > 1 or (name in SYNCS and pid not in mapped.tasks)
-            is_part = key in self._writing.values() or (key == changed and is_begun)  # of a write, perhaps
+            is_part = key in self._writing.values() or (key == changed and is_begun)  # perhaps it belongs to a write
             if len(mapped.content) == LARGEST or (stored and (is_racing or is_part)):
                 self.left.append(mapped.line)
                 self._forget(key)
@@ -202,7 +202,7 @@ def _key(status: os.stat_result) -> FileId:
 
 
 def _opened(path: str) -> int | None:
-    """Open the file behind ``path`` to read it; None if there is none, or it is too large."""
+    """Open the file behind ``path`` to read it; None if that fails, or it is too large."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
         if os.fstat(fd).st_size < LARGEST:

@@ -34,7 +34,7 @@ class Instance:
         os.makedirs(self.path, exist_ok=True)
         self.write("tracing_on", "0")
         self.write("trace_clock", "mono")
-        # Of a new instance's buffer the kernel says, for example, "7 (expanded: 1408)".
+        # The kernel says of a new instance's buffer, for example, "7 (expanded: 1408)".
         if re.split(r"\D", read_text(f"{self.path}/buffer_size_kb").strip())[0] != str(kib):
             self.write("buffer_size_kb", str(kib))
         self._marker = os.open(f"{self.path}/trace_marker", os.O_WRONLY)
