@@ -9,6 +9,7 @@ from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
 from bob.subject import Layer, Subject
 from bob.workload import operations as ops
 from bob.workload.history import PerformedOperation
+from bob.workload.language import form_of
 from bob.workload.operations import How, Workload
 from bob.workload.simulation import simulate
 
@@ -64,47 +65,7 @@ def _system_call(done: PerformedOperation) -> tuple[str, list[Any]]:
     match done.operation:
         case ops.Write(path, offset, _length, how):
             return "write", [path, done.offset, how.value, offset is None and how is not How.MMAP]
-        case ops.Mknod(path, special):
-            return "mknod", [path, special.value]
-        case ops.Open(path, handle):
-            return "open", [path, handle]
-        case ops.Unnamed(path, handle):
-            return "tmpfile", [path, handle]
-        case ops.Close(handle):
-            return "close", [handle]
-        case ops.CopyRange(source, path, offset, length):
-            return "copy_file_range", [source, path, offset, length]
-        case ops.Reflink(source, path):
-            return "reflink", [source, path]
-        case ops.Fsync(path, data_only):
-            return ("fdatasync" if data_only else "fsync"), [path]
-        case ops.Sync(this_only):
-            return ("syncfs" if this_only else "sync"), []
-        case ops.SyncFileRange(path, offset, length):
-            return "sync_file_range", [path, offset, length]
-        case ops.Setxattr(path, name, _length):
-            return "setxattr", [path, name]
-        case ops.Removexattr(path, name):
-            return "removexattr", [path, name]
-        case ops.Chmod(path, mode):
-            return "chmod", [path, mode]
-        case ops.Chown(path, uid, gid):
-            return "chown", [path, uid, gid]
-        case ops.Utimes(path, seconds):
-            return "utimes", [path, seconds]
-        case ops.Truncate(path, size):
-            return "truncate", [path, size]
-        case ops.Fallocate(path, offset, length, allocation):
-            return "fallocate", [path, offset, length, allocation.value]
-        case ops.Rename(old, new, replacing):
-            return "rename", [old, new, replacing.value]
-        case ops.Link(old, new):
-            return "link", [old, new]
-        case ops.Symlink(target, path):
-            return "symlink", [target, path]
-        case ops.Sleep(duration):
-            return "sleep", [duration]
-        case ops.Acknowledge(text):
-            return "acknowledge", [text]
-        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):
-            return type(done.operation).__name__.lower(), [path]
+        case ops.Setxattr(path, name):
+            return "setxattr", [path, name]  # its length is that of its data
+    form = form_of(done.operation)
+    return form.verb, form.values(done.operation)

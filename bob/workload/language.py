@@ -1,7 +1,7 @@
 """The one-line language of operations, read and written: ``write /a 0 4096``, ``rename /a /b``, ``fsync /d``.
 
-One operation a line, or several joined by ``;``. ``docs/write-a-probe.md`` has the table of them, made from
-:data:`GRAMMAR`. A mistake is a :class:`~bob.errors.UsageError` that quotes the operation and says what was expected.
+One operation a line, or several joined by ``;``. A mistake is a :class:`~bob.errors.UsageError` that quotes the
+operation and says what was expected.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from itertools import islice
+from typing import Any, get_args
 
 from bob.errors import PointedError, UsageError, meant
 from bob.workload import operations as ops
@@ -21,27 +24,18 @@ UNOBSERVED_PREFIX = ".bob-"
 """Names at the top of a file system that are its own or bob's (bob.agent.inside.look leaves them out)."""
 
 EARLIEST, LATEST = 400_000_000, 1_600_000_000
-"""Between these are the times that an operation may set (seconds since 1970), before that of any recording."""
+"""An operation may set times between these (seconds since 1970), before any recording."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
 _PIECE = re.compile(
     r"""( (?: \\. | '[^']*' | "(?: \\. | [^"\\] )*" | (?<=[^\s;])\# | [^\n;\#] )* ) (?: [;\n] | \#[^\n]*\n? | $ )""",
     re.VERBOSE | re.DOTALL,
 )
-"""An operation and what ends it: a semicolon, the end of the line or a comment, outside of quotes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How an operation is written, what it does, and how its words become the operation."""
-
-    usage: str
-    does: str
-    build: Callable[[Sequence[str]], Operation]
+"""An operation and its end: a semicolon, the end of the line or a comment, outside of quotes."""
 
 
 def path_in(word: str) -> str:
-    """The path in ``word``; raises ValueError for what is none, or is not observed."""
+    """Return the path in ``word``. Raises ValueError for another word, and for a path that bob does not observe."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"{word!r} has {'..' if '..' in names else '.'} in it: write the path without")
@@ -53,31 +47,19 @@ def path_in(word: str) -> str:
 
 
 def file_in(word: str) -> str:
-    """The path, or the handle of a file that is kept open, in ``word``; raises ValueError for what is neither."""
+    """Return the path, or the handle of an open file, in ``word``. Raises ValueError for another word."""
     return path_in(word) if word.startswith("/") else handle_in(word)
 
 
 def handle_in(word: str) -> str:
-    """The handle in ``word``; raises ValueError for what is none."""
+    """Return the handle in ``word``. Raises ValueError for another word."""
     if not re.fullmatch(r"[A-Za-z]\w*", word, re.ASCII) or word in ("later", "directory"):  # words of a finish
         raise ValueError(f"{word!r} is neither an absolute path such as /d/a nor a handle such as f")
     return word
 
 
-def _opened(words: Sequence[str]) -> tuple[str, str]:
-    if words[1] != "as":
-        raise ValueError(f"{words[1]!r} is not 'as'")
-    return path_in(words[0]), handle_in(words[2])
-
-
-def _special(word: str) -> Special:
-    if word not in set(Special):
-        raise ValueError(f"{word!r} is none of {', '.join(Special)}")
-    return Special(word)
-
-
 def bytes_in(word: str) -> int:
-    """The number of bytes in ``word``, such as ``512`` or ``4K``; raises ValueError for what is none."""
+    """Return the number of bytes in ``word``, such as ``512`` or ``4K``. Raises ValueError for another word."""
     digits, unit = (word[:-1], _UNITS[word[-1]]) if word[-1:] in _UNITS else (word, 1)
     if not digits.isdigit():
         raise ValueError(f"{word!r} is not a number of bytes such as 512, 4K or 2M")
@@ -90,43 +72,23 @@ def _length(word: str) -> int:
     return length
 
 
-def _how(words: Sequence[str], *allowed: How) -> How:
-    if words and words[0] not in allowed:
-        raise ValueError(f"{words[0]!r} is none of {', '.join(allowed)}")
-    return How(words[0]) if words else How.PLAIN
-
-
-def _mode(words: Sequence[str]) -> Allocation:
-    modes = [mode.value for mode in Allocation if mode is not Allocation.GROW]
-    if words and words[0] not in modes:
-        raise ValueError(f"{words[0]!r} is none of {', '.join(modes)}")
-    return Allocation(words[0]) if words else Allocation.GROW
-
-
-def _replacing(words: Sequence[str]) -> Replacing:
-    flags = [flag.value for flag in Replacing if flag is not Replacing.REPLACE]
-    if words and words[0] not in flags:
-        raise ValueError(f"{words[0]!r} is none of {', '.join(flags)}")
-    return Replacing(words[0]) if words else Replacing.REPLACE
-
-
 def permissions_in(word: str) -> int:
-    """The permission bits in ``word``, in octal; raises ValueError for what is none."""
+    """Return the permission bits in ``word``, in octal. Raises ValueError for another word."""
     if not re.fullmatch("[0-7]{3}", word):
         raise ValueError(f"{word!r} is no permission bits such as 640")
     return int(word, 8)
 
 
 def time_in(word: str) -> int:
-    """The time of modification in ``word`` (seconds since 1970), one that every file system keeps: vfat begins in 1980,
-    and keeps every other second. Raises ValueError for what is none."""
+    """Return the time of modification in ``word`` (seconds since 1970). Every file system keeps it: vfat begins in
+    1980, and keeps every other second. Raises ValueError for another word."""
     if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
         raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
     return int(word)
 
 
 def owner_in(word: str) -> tuple[int, int]:
-    """The owner and the group in ``word``, such as ``1000:100``; raises ValueError for what is none."""
+    """Return the owner and the group in ``word``, such as ``1000:100``. Raises ValueError for another word."""
     if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
         raise ValueError(f"{word!r} is no owner and group such as 1000:100")
     uid, gid = map(int, word.split(":"))
@@ -143,96 +105,177 @@ def _seconds(word: str) -> float:
     return seconds
 
 
-GRAMMAR: dict[str, Form] = {
-    "create": Form("create PATH", "make an empty file", lambda w: ops.Create(path_in(w[0]))),
-    "mknod": Form(
+def _as(word: str) -> tuple[()]:
+    if word != "as":
+        raise ValueError(f"{word!r} is not 'as'")
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of an operation: how it is read, and how the values of its ``fields`` are written (None: left out).
+
+    Of a word that has not just one field, ``read`` returns a tuple.
+    """
+
+    read: Callable[[str], Any]
+    write: Callable[..., str | None] = str
+    fields: int = 1
+
+
+def _one_of(*words: StrEnum, default: StrEnum | None = None) -> _Word:
+    known = {word.value: word for word in words}
+
+    def read(word: str) -> StrEnum:
+        if word not in known:
+            raise ValueError(f"{word!r} is none of {', '.join(known)}")
+        return known[word]
+
+    return _Word(read, lambda value: None if value is default else str(value))
+
+
+def _others(default: StrEnum) -> _Word:
+    return _one_of(*(one for one in type(default) if one is not default), default=default)
+
+
+_PATH, _FILE, _HANDLE, _TEXT = _Word(path_in), _Word(file_in), _Word(handle_in), _Word(str)
+_BYTES, _LENGTH, _TIME = _Word(bytes_in), _Word(_length), _Word(time_in)
+_AS = _Word(_as, lambda: "as", fields=0)
+_MODE = _Word(permissions_in, "{:03o}".format)
+_OWNER = _Word(owner_in, "{}:{}".format, fields=2)
+_SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == value else repr(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an operation is written, what it does, and its words: they are the fields ``names``; no word says those that
+    are ``fixed``."""
+
+    verb: str
+    usage: str
+    does: str
+    operation: Callable[..., Operation]
+    words: tuple[_Word, ...]
+    names: tuple[str, ...]
+    fixed: dict[str, Any]
+
+    def build(self, texts: Sequence[str]) -> Operation:
+        """Return the operation with these words. Raises ValueError for a word that does not fit."""
+        values: list[Any] = []
+        for word, text in zip(self.words, texts, strict=False):
+            value = word.read(text)
+            values += [value] if word.fields == 1 else value
+        return self.operation(**dict(zip(self.names, values, strict=False)), **self.fixed)
+
+    def values(self, operation: Operation) -> list[Any]:
+        """Return what the words of ``operation`` say."""
+        return [getattr(operation, name) for name in self.names]
+
+    def write(self, operation: Operation) -> str:
+        """Return ``operation`` as it is written."""
+        values = iter(self.values(operation))
+        texts = (word.write(*islice(values, word.fields)) for word in self.words)
+        return shlex.join([self.verb, *(text for text in texts if text is not None)])
+
+
+def _form(usage: str, does: str, operation: type[Operation], words: tuple[_Word, ...] = (), **fixed: Any) -> Form:
+    names = tuple(one.name for one in fields(operation) if one.name not in fixed)
+    return Form(usage.split()[0], usage, does, operation, words, names, fixed)
+
+
+_HOW = How.DIRECT, How.SYNC, How.DSYNC
+_FORMS = (
+    _form("create PATH", "make an empty file", ops.Create, (_PATH,)),
+    _form(
         "mknod PATH fifo|socket|character|block",
         "make a special file; a device has the number 7:11",
-        lambda w: ops.Mknod(path_in(w[0]), _special(w[1])),
+        ops.Mknod,
+        (_PATH, _one_of(*Special)),
     ),
-    "open": Form("open PATH as HANDLE", "open what is there, and keep it open", lambda w: ops.Open(*_opened(w))),
-    "tmpfile": Form(
+    _form("open PATH as HANDLE", "open what is there, and keep it open", ops.Open, (_PATH, _AS, _HANDLE)),
+    _form(
         "tmpfile DIRECTORY as HANDLE",
         "make a file without a name, and keep it open; link HANDLE PATH gives it one",
-        lambda w: ops.Unnamed(*_opened(w)),
+        ops.Unnamed,
+        (_PATH, _AS, _HANDLE),
     ),
-    "close": Form("close HANDLE", "close what is kept open", lambda w: ops.Close(handle_in(w[0]))),
-    "write": Form(
+    _form("close HANDLE", "close what is kept open", ops.Close, (_HANDLE,)),
+    _form(
         "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
         "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
-        lambda w: ops.Write(
-            file_in(w[0]), bytes_in(w[1]), _length(w[2]), _how(w[3:], How.DIRECT, How.SYNC, How.DSYNC, How.MMAP)
-        ),
+        ops.Write,
+        (_FILE, _BYTES, _LENGTH, _one_of(*_HOW, How.MMAP, default=How.PLAIN)),
     ),
-    "append": Form(
+    _form(
         "append PATH LENGTH [direct|sync|dsync|trunc]",
         "append LENGTH bytes; with trunc, to a file opened with O_TRUNC",
-        lambda w: ops.Write(
-            file_in(w[0]), None, _length(w[1]), _how(w[2:], How.DIRECT, How.SYNC, How.DSYNC, How.TRUNC)
-        ),
+        ops.Write,
+        (_FILE, _LENGTH, _one_of(*_HOW, How.TRUNC, default=How.PLAIN)),
+        offset=None,
     ),
-    "copy_file_range": Form(
+    _form(
         "copy_file_range FROM TO OFFSET LENGTH",
         "copy a range of one file to the same place in another",
-        lambda w: ops.CopyRange(file_in(w[0]), file_in(w[1]), bytes_in(w[2]), _length(w[3])),
+        ops.CopyRange,
+        (_FILE, _FILE, _BYTES, _LENGTH),
     ),
-    "reflink": Form(
-        "reflink FROM TO",
-        "have TO share all that FROM has (FICLONE)",
-        lambda w: ops.Reflink(file_in(w[0]), file_in(w[1])),
-    ),
-    "truncate": Form("truncate PATH SIZE", "set the size", lambda w: ops.Truncate(file_in(w[0]), bytes_in(w[1]))),
-    "fallocate": Form(
+    _form("reflink FROM TO", "have TO share all that FROM has (FICLONE)", ops.Reflink, (_FILE, _FILE)),
+    _form("truncate PATH SIZE", "set the size", ops.Truncate, (_FILE, _BYTES)),
+    _form(
         "fallocate PATH OFFSET LENGTH [keep|punch|zero|zero-keep|collapse|insert]",
         "allocate a range, growing the file where it ends beyond; keep: without growing it; punch: make a hole of it; "
         "zero: make zeros of it, growing the file; zero-keep: without growing it; collapse: take it out; insert: put "
         "zeros in before it",
-        lambda w: ops.Fallocate(file_in(w[0]), bytes_in(w[1]), _length(w[2]), _mode(w[3:])),
+        ops.Fallocate,
+        (_FILE, _BYTES, _LENGTH, _others(Allocation.GROW)),
     ),
-    "rename": Form(
+    _form(
         "rename OLD NEW [noreplace|exchange]",
         "rename, over NEW if it is there; noreplace: only if it is not; exchange: have both swap their names",
-        lambda w: ops.Rename(path_in(w[0]), path_in(w[1]), _replacing(w[2:])),
+        ops.Rename,
+        (_PATH, _PATH, _others(Replacing.REPLACE)),
     ),
-    "link": Form("link OLD NEW", "make a hard link", lambda w: ops.Link(file_in(w[0]), path_in(w[1]))),
-    "symlink": Form("symlink TARGET PATH", "make a symbolic link", lambda w: ops.Symlink(w[0], path_in(w[1]))),
-    "unlink": Form("unlink PATH", "remove a name", lambda w: ops.Unlink(path_in(w[0]))),
-    "mkdir": Form("mkdir PATH", "make a directory", lambda w: ops.Mkdir(path_in(w[0]))),
-    "rmdir": Form("rmdir PATH", "remove an empty directory", lambda w: ops.Rmdir(path_in(w[0]))),
-    "setxattr": Form(
-        "setxattr PATH NAME LENGTH",
-        "set an extended attribute",
-        lambda w: ops.Setxattr(file_in(w[0]), w[1], _length(w[2])),
-    ),
-    "removexattr": Form(
-        "removexattr PATH NAME", "remove an extended attribute", lambda w: ops.Removexattr(file_in(w[0]), w[1])
-    ),
-    "chmod": Form(
-        "chmod PATH MODE", "set the permission bits, in octal", lambda w: ops.Chmod(file_in(w[0]), permissions_in(w[1]))
-    ),
-    "chown": Form("chown PATH UID:GID", "set owner and group", lambda w: ops.Chown(file_in(w[0]), *owner_in(w[1]))),
-    "utimes": Form(
+    _form("link OLD NEW", "make a hard link", ops.Link, (_FILE, _PATH)),
+    _form("symlink TARGET PATH", "make a symbolic link", ops.Symlink, (_TEXT, _PATH)),
+    _form("unlink PATH", "remove a name", ops.Unlink, (_PATH,)),
+    _form("mkdir PATH", "make a directory", ops.Mkdir, (_PATH,)),
+    _form("rmdir PATH", "remove an empty directory", ops.Rmdir, (_PATH,)),
+    _form("setxattr PATH NAME LENGTH", "set an extended attribute", ops.Setxattr, (_FILE, _TEXT, _LENGTH)),
+    _form("removexattr PATH NAME", "remove an extended attribute", ops.Removexattr, (_FILE, _TEXT)),
+    _form("chmod PATH MODE", "set the permission bits, in octal", ops.Chmod, (_FILE, _MODE)),
+    _form("chown PATH UID:GID", "set owner and group", ops.Chown, (_FILE, _OWNER)),
+    _form(
         "utimes PATH SECONDS",
         "set the times of access and modification, in seconds since 1970",
-        lambda w: ops.Utimes(file_in(w[0]), time_in(w[1])),
+        ops.Utimes,
+        (_FILE, _TIME),
     ),
-    "fsync": Form("fsync PATH", "fsync a file or directory", lambda w: ops.Fsync(file_in(w[0]))),
-    "fdatasync": Form("fdatasync PATH", "fdatasync a file", lambda w: ops.Fsync(file_in(w[0]), data_only=True)),
-    "sync_file_range": Form(
-        "sync_file_range PATH OFFSET LENGTH",
-        "write a range out and wait",
-        lambda w: ops.SyncFileRange(file_in(w[0]), bytes_in(w[1]), _length(w[2])),
+    _form("fsync PATH", "fsync a file or directory", ops.Fsync, (_FILE,), data_only=False),
+    _form("fdatasync PATH", "fdatasync a file", ops.Fsync, (_FILE,), data_only=True),
+    _form(
+        "sync_file_range PATH OFFSET LENGTH", "write a range out and wait", ops.SyncFileRange, (_FILE, _BYTES, _LENGTH)
     ),
-    "msync": Form("msync PATH", "map a file, and msync all of it", lambda w: ops.Msync(file_in(w[0]))),
-    "sync": Form("sync", "sync everything", lambda w: ops.Sync()),
-    "syncfs": Form("syncfs", "sync this file system", lambda w: ops.Sync(this_only=True)),
-    "sleep": Form("sleep SECONDS", "let time pass in the guest", lambda w: ops.Sleep(_seconds(w[0]))),
-    "acknowledge": Form("acknowledge WORD", "put a mark into the recording", lambda w: ops.Acknowledge(w[0])),
-}
+    _form("msync PATH", "map a file, and msync all of it", ops.Msync, (_FILE,)),
+    _form("sync", "sync everything", ops.Sync, this_only=False),
+    _form("syncfs", "sync this file system", ops.Sync, this_only=True),
+    _form("sleep SECONDS", "let time pass in the guest", ops.Sleep, (_SECONDS,)),
+    _form("acknowledge WORD", "put a mark into the recording", ops.Acknowledge, (_TEXT,)),
+)
+GRAMMAR = {form.verb: form for form in _FORMS}
+"""The forms by their verbs; ``docs/write-a-probe.md`` has the table of them."""
+
+
+def form_of(operation: Operation) -> Form:
+    """Return the form in which ``operation`` is written."""
+    several = _FORMS_OF[type(operation)]
+    return next(form for form in several if all(getattr(operation, name) == it for name, it in form.fixed.items()))
+
+
+_FORMS_OF = {kind: [one for one in reversed(_FORMS) if one.operation is kind] for kind in get_args(Operation)}
 
 
 def parse(text: str) -> tuple[Operation, ...]:
-    """The operations in ``text``; raises PointedError at the first that is not one."""
+    """Return the operations in ``text``. Raises PointedError at the first mistake."""
     found = []
     for start, stop in places(text):
         try:
@@ -243,14 +286,14 @@ def parse(text: str) -> tuple[Operation, ...]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Where each operation stands in ``text``: its first character, and the one after its last."""
+    """Return the place of each operation in ``text``: its first character, and the one after its last."""
     pieces = [(match, match[1].strip()) for match in _PIECE.finditer(text)]
     starts = [(match.start(1) + match[1].index(piece), piece) for match, piece in pieces if piece]
     return [(start, start + len(piece)) for start, piece in starts]
 
 
 def parse_one(text: str) -> Operation:
-    """The operation in ``text``, for example ``"append /a 4K"``."""
+    """Return the operation in ``text``, for example ``"append /a 4K"``. Raises UsageError for a mistake."""
     try:
         verb, *words = shlex.split(text) or [""]
     except ValueError as error:
@@ -258,70 +301,15 @@ def parse_one(text: str) -> Operation:
     form = GRAMMAR.get(verb)
     if form is None:
         raise UsageError(f"no operation {verb!r} in {text!r}", hint=meant(verb, GRAMMAR, "operations"))
-    required = sum(1 for word in form.usage.split()[1:] if not word.startswith("["))
-    optional = sum(1 for word in form.usage.split()[1:] if word.startswith("["))
-    if not required <= len(words) <= required + optional:
-        raise UsageError(f"{text!r} does not have the form of {verb!r}", hint=f"it is written: {form.usage}")
+    hint = f"it is written: {form.usage}"
+    if not len(form.words) - form.usage.count("[") <= len(words) <= len(form.words):
+        raise UsageError(f"{text!r} does not have the form of {verb!r}", hint=hint)
     try:
         return form.build(words)
     except ValueError as error:
-        raise UsageError(f"{text!r}: {error}", hint=f"it is written: {form.usage}") from None
+        raise UsageError(f"{text!r}: {error}", hint=hint) from None
 
 
 def write_one(operation: Operation) -> str:
-    """``operation`` in the language; ``parse_one`` of it gives ``operation`` again."""
-    match operation:
-        case ops.Write(path, None, length, how):
-            words = ["append", path, str(length), *_how_words(how)]
-        case ops.Write(path, offset, length, how):
-            words = ["write", path, str(offset), str(length), *_how_words(how)]
-        case ops.Mknod(path, special):
-            words = ["mknod", path, special.value]
-        case ops.Open(path, handle):
-            words = ["open", path, "as", handle]
-        case ops.Unnamed(path, handle):
-            words = ["tmpfile", path, "as", handle]
-        case ops.Close(handle):
-            words = ["close", handle]
-        case ops.CopyRange(source, path, offset, length):
-            words = ["copy_file_range", source, path, str(offset), str(length)]
-        case ops.Reflink(source, path):
-            words = ["reflink", source, path]
-        case ops.Truncate(path, size):
-            words = ["truncate", path, str(size)]
-        case ops.Fallocate(path, offset, length, allocation):
-            grows = allocation is Allocation.GROW
-            words = ["fallocate", path, str(offset), str(length), *([] if grows else [allocation.value])]
-        case ops.Rename(old, new, replacing):
-            words = ["rename", old, new, *([] if replacing is Replacing.REPLACE else [replacing.value])]
-        case ops.Link(old, new):
-            words = ["link", old, new]
-        case ops.Symlink(target, path):
-            words = ["symlink", target, path]
-        case ops.Setxattr(path, name, length):
-            words = ["setxattr", path, name, str(length)]
-        case ops.Removexattr(path, name):
-            words = ["removexattr", path, name]
-        case ops.Chmod(path, mode):
-            words = ["chmod", path, f"{mode:03o}"]
-        case ops.Chown(path, uid, gid):
-            words = ["chown", path, f"{uid}:{gid}"]
-        case ops.Utimes(path, seconds):
-            words = ["utimes", path, str(seconds)]
-        case ops.Fsync(path, data_only):
-            words = ["fdatasync" if data_only else "fsync", path]
-        case ops.SyncFileRange(path, offset, length):
-            words = ["sync_file_range", path, str(offset), str(length)]
-        case ops.Sync(this_only):
-            words = ["syncfs" if this_only else "sync"]
-        case ops.Sleep(duration):
-            words = ["sleep", f"{duration:g}" if float(f"{duration:g}") == duration else repr(duration)]
-        case ops.Acknowledge(text):
-            words = ["acknowledge", text]
-        case ops.Create(path) | ops.Unlink(path) | ops.Mkdir(path) | ops.Rmdir(path) | ops.Msync(path):
-            words = [type(operation).__name__.lower(), path]
-    return shlex.join(words)
-
-
-def _how_words(how: How) -> list[str]:
-    return [] if how is How.PLAIN else [how.value]
+    """Return ``operation`` in the language; :func:`parse_one` reads it back."""
+    return form_of(operation).write(operation)
