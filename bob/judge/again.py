@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from bob.answer.document import from_json, to_json
 from bob.answer.merge import merged, within
 from bob.answer.result import Environment, Result, Run, SubjectResult
 from bob.catalogue.request import ProbeRequest
@@ -54,7 +53,7 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
     columns = directory.columns()
     with writing(directory.written):
         told_of = _telling(columns, "configuration", step)
-        return directory.save_result([(run.path, judge_run(run)) for run in told_of])
+        return directory.save_columns([(run.path, judge_run(run)) for run in told_of])
 
 
 def _telling(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
@@ -83,7 +82,7 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
         environment = decode(Environment, about["environment"])
     workloads = run.planned()
     if "skipped" in about:  # there is nothing to judge
-        return from_json(run.result())
+        return run.result()
     request = replace(request, by_cause=by_cause or request.by_cause)
     column = column_of(run, request, environment, run.save_traceback)
     for number, planned in enumerate(workloads):
@@ -120,7 +119,7 @@ def keep_result(
         device_model=DeviceModelDocument.of(request.model),
         subjects=(column,),
     )
-    run.save_result(to_json(result))
+    run.save_result(result)
     return result
 
 

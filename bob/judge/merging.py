@@ -12,7 +12,6 @@ from pathlib import Path
 from shutil import copytree, ignore_patterns
 from typing import Any
 
-from bob.answer.document import from_json, to_json
 from bob.answer.merge import merged
 from bob.answer.result import Result
 from bob.catalogue.request import request_to_json
@@ -92,12 +91,12 @@ def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]
     for folder, column in zip(directory.folders, columns, strict=True):
         _copy(column.path, folder)
         if (folder / "result.json").is_file() and len(done) == directory.folders.index(folder):
-            done.append((folder, from_json(RunDirectory(folder).result())))
+            done.append((folder, RunDirectory(folder).result()))
     if not done:
         raise StoreError(
             f"{columns[0].path} has no result, so there is no table yet", hint=f"bob matrix --resume {out} goes on"
         )
-    return directory.save_result(done)
+    return directory.save_columns(done)
 
 
 def _searches(
@@ -139,7 +138,7 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     for path, about in zip(runs, abouts, strict=True):
         if "finished" not in about:
             raise StoreError(f"{path} is not done", hint="bob app runs it again")
-    parts = [from_json(RunDirectory(path).result()) for path in runs]
+    parts = [RunDirectory(path).result() for path in runs]
     _same("the program", [about["program"] for about in abouts], runs)
     _same("what it was measured on", [asdict(replace(part.environment, mkfs_version="")) for part in parts], runs)
     asked = [
@@ -174,7 +173,7 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     identified = replace(parts[0].run, id=identity, started=about["started"], finished=about["finished"])
     whole = merged([part for _number, part in sorted(numbered, key=lambda one: one[0])], identified)
     whole = replace(whole, protocols=tuple(protocol for part in parts for protocol in part.protocols))
-    run.save_result(to_json(whole))
+    run.save_result(whole)
     return whole
 
 

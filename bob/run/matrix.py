@@ -62,7 +62,7 @@ def _go_on(directory: MatrixDirectory, host: Host, progress: Progress) -> Result
             if unfinished(run):
                 progress.step(f"{request.configuration.name}: configuration {place + 1} of {len(columns)}")
             done.append((run.path, _result(machine, place, run, request, progress)))
-            result = directory.save_result(done)
+            result = directory.save_columns(done)
     return result
 
 

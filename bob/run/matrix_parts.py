@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bob.answer.document import from_json
 from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.progress import Progress
@@ -40,7 +39,7 @@ def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
     assert host.scheduler is not None
-    with workers(host.scheduler, directory.about["id"], directory.columns(), progress) as them:
+    with workers(host.scheduler, directory.about()["id"], directory.columns(), progress) as them:
         them.do(MatrixParts(directory, columns, progress))
     return _kept(directory, columns)
 
@@ -61,7 +60,7 @@ class _MatrixColumn:
     def __post_init__(self) -> None:
         self.workloads = tuple(self.run.planned())
         if self.run.is_finished():
-            self.result = from_json(self.run.result())
+            self.result = self.run.result()
         else:
             self.run.reopen()
         every = enumerate(self.workloads)
@@ -127,7 +126,7 @@ class MatrixParts:
             numbers = range(len(column.workloads)) if part.numbers is None else part.numbers
             give_up(column.run, numbers, ended.failure)
         elif part.numbers is None:
-            self._end(column, from_json(column.run.result()))
+            self._end(column, column.run.result())
 
     def _skip(self, column: _MatrixColumn, reason: str) -> None:
         self._progress.step(f"{column.request.configuration.name} is skipped: {reason}")
@@ -149,4 +148,4 @@ def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Resul
         if column.result is None:
             break
         done.append((column.run.path, column.result))
-    return directory.save_result(done)
+    return directory.save_columns(done)

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bob.answer.answer import Answer
-from bob.answer.document import from_json
 from bob.answer.result import Environment, Result, SubjectResult
 from bob.catalogue.request import Host, ProbeRequest, request_to_json
 from bob.catalogue.workloads import asked_workloads
@@ -154,7 +153,7 @@ class Prober:
         asked = self._columns[place]
         run, request = asked.run, asked.request
         if run.is_finished():
-            return from_json(run.result())
+            return run.result()
         if asked.refusal is not None:
             raise asked.refusal
         if asked.fresh:

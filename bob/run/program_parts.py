@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
-from bob.answer.document import from_json, to_json
 from bob.answer.merge import merged
 from bob.answer.result import Result, SubjectResult
 from bob.apm.model import Model
@@ -52,7 +51,7 @@ def spread(
         them.do(parts)
     run.note(finished=(finished := now()))
     result = parts.together(finished)
-    run.save_result(to_json(result))
+    run.save_result(result)
     return result
 
 
@@ -127,8 +126,8 @@ class _ProgramParts:
         not_copied = ignore_patterns("run.json", "result.json", LOCK)
         copytree(part.run.path, self._run.path, dirs_exist_ok=True, ignore=not_copied)
         [number] = about["numbers"]
-        self._found[number] = from_json(part.run.result())
-        self._run.save_result(to_json(self.together()))
+        self._found[number] = part.run.result()
+        self._run.save_result(self.together())
 
     def together(self, finished: str = "") -> Result:
         """Return the answers so far as one, those of the models beside those of all file systems; ``finished`` is empty

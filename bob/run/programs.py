@@ -16,7 +16,6 @@ from typing import Any
 
 from bob.agent.shared import ROOT
 from bob.answer.answer import Answer
-from bob.answer.document import to_json
 from bob.answer.result import AskedProgram, Checks, Environment, Result, Run, SubjectResult
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
@@ -157,7 +156,7 @@ def _tried(
         def save(finished: str = "") -> Result:
             subjects = (*_in_order(results), *by_models)
             result = result_of(run, program, environment, first, subjects, _protocols(every, steps), finished)
-            run.save_result(to_json(result))
+            run.save_result(result)
             return result
 
         if by_models:

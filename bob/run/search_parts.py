@@ -12,7 +12,6 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Protocol
 
-from bob.answer.document import from_json
 from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
 from bob.errors import UsageError
@@ -76,7 +75,7 @@ class Lots:
         if ended.refusal is not None:
             raise UsageError(ended.refusal[0], hint=ended.refusal[1])
         if ended.failure is None:
-            self._results[run.path] = from_json(run.result())
+            self._results[run.path] = run.result()
         else:
             self._progress.step(f"unknown: {part.title}: {ended.failure}")
             give_up(run, range(len(run.planned())), ended.failure)

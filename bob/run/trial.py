@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from bob.answer.document import to_json
 from bob.answer.result import Result, Run
 from bob.image import Image, check_file_system, check_kernel
 from bob.judge.question import Trial, judge_question
@@ -69,6 +68,6 @@ def _tried(trial: Trial, run: RunDirectory, image: Image, progress: Progress) ->
                 pipeline.result(0, number)  # which the run directory keeps
         found = Run(about["id"], about["started"], now(), __version__, request.seed, request.budget)
         result = judge_question(trial, run, found, environment)
-        run.save_result(to_json(result))
+        run.save_result(result)
         run.note(finished=found.finished)
     return result

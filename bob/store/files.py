@@ -1,4 +1,4 @@
-"""The files that bob keeps: written whole or not at all, with a checksum; read, and told by name where changed."""
+"""The files that bob keeps: written whole or not at all, with a checksum that reading checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MissingFieldError(StoreError, KeyError):
 
 
 class StoredTable(dict[str, Any]):
-    """The JSON table in the file ``path``. A field that it lacks is told with its name and the file's: StoreError."""
+    """The JSON table in the file ``path``. A missing field raises MissingFieldError with its name and the file's."""
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
         super().__init__(table)
@@ -29,23 +29,23 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """The JSON table in the file ``path``, as it was written.
+    """Return the JSON table in the file ``path``.
 
-    Raises StoreError if there is none, where its checksum does not fit, and where one is ``required`` and not there.
+    Raises StoreError if there is none, if its checksum does not fit, or if a ``required`` checksum is missing.
     """
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = False) -> None:
-    """Write ``document`` to the file ``path``, with its checksum, whole or not at all; StoreError if that fails. What
-    nobody reads is ``compact``, all in one line."""
+    """Write ``document`` to the file ``path``, with its checksum. Raises StoreError if that fails. A ``compact``
+    document is one line."""
     write_whole(path, documents.sealed(json.dumps(document) if compact else documents.text(document)))
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """The same in place of what is there. Where that has no checksum, ``document`` gets none: in a run directory it
-    would promise that the other files have one, too."""
+    """Write ``document`` over the file ``path``, with a checksum only if the old file has one. A checksum in a run.json
+    promises that the other files of the run have checksums, too."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:
@@ -53,7 +53,7 @@ def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write ``path`` whole or not at all."""
+    """Write ``path`` whole or not at all. Raises StoreError if that fails."""
     part = path.with_name(path.name + ".part")
     try:
         part.write_bytes(data)
@@ -63,9 +63,9 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
-    """The bytes of the file ``path``, whose checksum is among the ``known`` ones, by names, where it has one.
+    """Return the bytes of the file ``path``. ``known`` are checksums by names.
 
-    Raises OSError where it cannot be read, StoreError where its checksum does not fit.
+    Raises OSError if it cannot be read, StoreError if its checksum does not fit.
     """
     data = path.read_bytes()
     if path.name in known and documents.checksum(data) != known[path.name]:
@@ -74,19 +74,19 @@ def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
 
 
 def checksum_in(path: Path) -> str | None:
-    """The checksum that the document ``path`` says it has; None where it has none, or is not there."""
+    """Return the checksum that the document ``path`` states; None if there is none."""
     with reading(path):
         return documents.checksum_in(path.read_bytes()) if path.is_file() else None
 
 
 def changed(path: Path, why: str) -> StoreError:
-    """What to say of a file that is not as bob wrote it."""
+    """Return the error for a file that was changed since bob wrote it."""
     return StoreError(f"{path} is damaged: it was changed since bob wrote it: {why}", hint=_AGAIN)
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with ``path`` is a StoreError."""
+    """Turn any error from reading ``path`` into a StoreError."""
     try:
         yield
     except OSError as error:

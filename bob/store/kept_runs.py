@@ -1,6 +1,6 @@
-"""All run directories in a folder: what each is of, how far it came, what it takes; and how one is removed.
+"""All run directories in a folder: their subjects, states and sizes; and how one is removed.
 
-What is no run directory is never removed. One is known by its run.json, which has an ``id`` and the version of bob.
+bob removes only run directories. A run directory has a run.json with an ``id`` and the version of bob.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from bob.store.run_kind import RunKind, kind_of, subject_of
 
 
 class RunState(StrEnum):
-    """How far a run came. DAMAGED: its run.json cannot be read, or was written by something else. NO_RUN: there is
-    none, as in a directory that was being made when bob was killed, or in one of the user's own."""
+    """How far a run came.
+
+    DAMAGED: its run.json cannot be read, or is not bob's. NO_RUN: it has none, since bob was killed before it wrote it,
+    or since the directory is the user's own.
+    """
 
     DONE = "done"
     STOPPED = "stopped"
@@ -37,10 +40,10 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory: ``started`` is ISO 8601, ``of`` what was asked about, in words; ``used`` are the bytes that it
-    takes on the disk. What run.json does not say is empty, and ``kind`` None.
+    """A run directory. ``started`` is ISO 8601, ``of`` says in words what was asked about, ``used`` counts bytes on the
+    disk. A field that run.json lacks is empty, and ``kind`` None.
 
-    ``verdicts`` says how often each verdict is in its result, by the result's own words; empty where there is none.
+    ``verdicts`` counts the verdicts in its result; it is empty without a result.
     """
 
     path: Path
@@ -54,10 +57,10 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """The run directories in ``folder``, by name; of a folder that has one for each of several kernels, these. Other
-    folders are told of, too, unless they are empty: they take room.
+    """Yield the run directories in ``folder``, by name, those of several kernels included. Other folders count, too,
+    unless they are empty: they take room.
 
-    Raises StoreError where ``folder`` cannot be read.
+    Raises StoreError if ``folder`` cannot be read.
     """
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
@@ -71,7 +74,7 @@ def runs_in(folder: Path) -> Iterator[KeptRun]:
 
 
 def kept_run(path: Path) -> KeptRun:
-    """The run directory ``path``."""
+    """Return what is known of the run directory ``path``."""
     used = disk_use(path)
     try:
         about = read_document(path / "run.json")
@@ -86,9 +89,9 @@ def kept_run(path: Path) -> KeptRun:
 
 
 def remove(path: Path) -> int:
-    """Remove the run directory ``path``; the bytes that it took.
+    """Remove the run directory ``path``, under its lock; return how many bytes it took.
 
-    Raises StoreError for what is no run, and for what another bob is writing. The lock is held while it goes.
+    Raises StoreError if it is not a run directory, or if another bob writes it.
     """
     check_run(path)
     used = disk_use(path)
@@ -110,10 +113,8 @@ def check_run(path: Path) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a bob is writing the run directory ``path`` now.
-
-    The lock is asked for as a reader asks, and let go at once: nothing is written, and no lock file is made.
-    """
+    """Return whether a bob writes the run directory ``path`` now. A shared lock is tried and released: nothing is
+    written."""
     try:
         handle = os.open(path / LOCK, os.O_RDONLY)
     except OSError:
@@ -130,7 +131,7 @@ def is_locked(path: Path) -> bool:
 
 
 def disk_use(path: Path) -> int:
-    """The bytes that ``path``, with all that is in it, takes on the disk."""
+    """Return how many bytes ``path`` and its contents take on the disk."""
     used = 0
     for folder, _folders, names in os.walk(path):
         for name in (".", *names):
@@ -144,7 +145,7 @@ def _has_run(path: Path) -> bool:
 
 
 def _below(path: Path) -> list[Path]:
-    """The run directories in ``path``: columns of a matrix, lots of a search, kernels."""
+    """Return the run directories in ``path``: columns of a matrix, lots of a search, kernels."""
     try:
         return sorted(inner for inner in path.iterdir() if not inner.is_symlink() and _has_run(inner))
     except OSError:
@@ -152,7 +153,6 @@ def _below(path: Path) -> list[Path]:
 
 
 def _no_run(path: Path) -> StoreError:
-    """What to say of what has no run.json."""
     if not path.exists():
         return StoreError(f"there is no {path}", hint="bob runs lists those that there are")
     if below := _below(path):
@@ -170,20 +170,17 @@ def _is_empty(path: Path) -> bool:
 
 
 def _check(path: Path, about: Mapping[str, Any]) -> None:
-    """Raise StoreError where run.json is none of bob's."""
     if not all(isinstance(about.get(key), str) for key in ("id", "bob")):
         raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
 
 
 def _is_finished(path: Path) -> bool:
-    """Whether the result of a matrix is of all its columns."""
     document = _result(path)
     run = document.get("run")
     return isinstance(run, dict) and bool(run.get("finished"))
 
 
 def _verdicts(path: Path) -> dict[str, int]:
-    """Return how often each verdict is in the result; nothing if it is damaged, or not there: bob show says how."""
     try:
         return dict(Counter(answer.verdict.value for answer in from_json(_result(path)).answers))
     except MalformedError:

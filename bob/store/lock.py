@@ -1,4 +1,4 @@
-"""A run directory is written by one process at a time: who writes holds a lock, which ends with the process."""
+"""The lock by which one process at a time writes a run directory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 from bob.errors import StoreError
 
 LOCK = "lock"
-"""The file in a run directory that is locked; it has the number of the process that locked it last."""
+"""The file that is locked in a run directory. It has the number of the process that locked it last."""
 
 
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[None]:
-    """Locks the run directories ``paths``, for as long as the block lasts. Raises StoreError if another bob writes one.
+    """Lock the run directories ``paths`` for the block. Raises StoreError if another bob writes one.
 
-    The kernel lets go of a lock (flock(2)) when the process that holds it is gone, however it ended: the file itself
-    means nothing. Where the file system has no locks, nothing is locked.
+    The kernel releases the lock (flock(2)) when the process ends, however it ends. A file system without locks locks
+    nothing.
     """
     with ExitStack() as locks:
         for path in paths:

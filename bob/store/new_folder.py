@@ -1,4 +1,4 @@
-"""Whether a folder can be made and written, before work is begun whose result it is to hold."""
+"""Whether a folder can be made and written, before bob begins the work whose result goes there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bob.errors import UsageError
 
 
 def check_new_folder(path: Path, option: str) -> None:
-    """Raise UsageError if the folder ``path`` can neither be made nor is there and empty."""
+    """Raise UsageError unless the folder ``path`` can be made, or is empty and can be written."""
     if path.is_dir() and os.access(path, os.R_OK) and any(path.iterdir()):
         raise UsageError(f"{option}: {path} is not empty", hint="every run has a directory of its own")
     check_folder(path, option)
@@ -21,11 +21,9 @@ def check_new_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
-    """Has the folder ``path``, in which the block makes a run, as it was before if a UsageError ends the block.
-
-    That is a typing error in a mount option, say: the corrected command has the same --out. What matches the pattern
-    ``keeps`` is work that was done: then everything stays. So does what was in the folder before.
-    """
+    """Restore the folder ``path`` if a UsageError ends the block that makes a run in it, so the corrected command can
+    use the same --out. Nothing is removed if a path in it matches the pattern ``keeps``, which is finished work, or if
+    it was not empty before."""
     was_there = path.is_dir()
     is_new = not was_there or not any(path.iterdir())
     try:
@@ -39,7 +37,7 @@ def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raise UsageError if there is no folder ``path`` to write to, and none can be made."""
+    """Raise UsageError unless files can be made in the folder ``path``, now or after it was made."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -48,7 +46,7 @@ def check_folder(path: Path, option: str) -> None:
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Why no file can be made in ``folder``; None if one can. It is tried: permissions alone do not tell."""
+    """Return why no file can be made in ``folder``; None if one can. bob tries it: permissions alone do not say."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

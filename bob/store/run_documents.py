@@ -1,4 +1,4 @@
-"""The documents of a run directory: base images, recordings, what was seen, and why nothing was (docs/formats.md)."""
+"""The documents of a run directory: base images, recordings, observations, refusals (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bob.workload.steps import place_of
 
 
 class BaseDocument(Document, frozen=True, kw_only=True):
-    """A base image; ``image`` is packed. Several ``disks`` are named."""
+    """A base image. ``disks`` is empty for one disk."""
 
     name: str
     length: int
@@ -30,18 +30,18 @@ class BaseDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, base: Base, image: bytes) -> BaseDocument:
-        """Return the document of ``base``, whose ``image`` is packed in some way."""
+        """Return the document of ``base`` with its packed ``image``."""
         return adapt(cls, base, image=image, disks=() if len(base.disks) == 1 else base.disks)
 
     def base(self, packed: bytes) -> Base:
-        """Return the base image, of which ``packed`` is the image as a Base has it."""
+        """Return the base image; ``packed`` is its image."""
         return adapt(Base, self, packed=packed)
 
 
 class RecordedDocument(Document, frozen=True, kw_only=True):
-    """What else a recording needs than its logs and its timeline, which are files beside it.
+    """A recording without its logs and its timeline, which are files beside it.
 
-    ``checksums`` are those of these files by name. Older ones have one ``device``.
+    ``checksums`` are those of these files, by name. Older documents have one ``device``.
     """
 
     run: str | None = None
@@ -66,12 +66,12 @@ class RecordedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def disks(self) -> tuple[tuple[int, int], ...]:
-        """The numbers (major, minor) of each disk's device."""
+        """The device number (major, minor) of each disk."""
         return self.devices or (() if self.device is None else (self.device,))
 
 
 class ObservedDocument(Document, frozen=True, kw_only=True):
-    """What was seen of a workload. ``contents`` are all ``chunks`` (lengths) end to end, packed."""
+    """The observations of a workload. ``contents`` are all ``chunks`` (lengths) end to end, packed."""
 
     recorded_checksum: str | None = None
     states: tuple[ExploredState, ...]
@@ -89,7 +89,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, observed: Observations, recorded_checksum: str | None) -> ObservedDocument:
-        """Return the document of what was ``observed`` of the recording with this checksum."""
+        """Return the document of observations of the recording with this checksum."""
         found = observed.findings
         return adapt(
             cls,
@@ -104,7 +104,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> Observations:
-        """What was observed. Raises ValueError where its contents are not those of its chunks."""
+        """The observations. Raises ValueError if the contents do not have the length of the chunks."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError("its contents are not as long as they should be")
@@ -116,8 +116,8 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RefusedWorkload:
-    """A workload that could not be recorded or observed, with the ``reason``. ``fall`` is how the kernel panicked or
-    hung while it was recorded, twice; None where it did neither."""
+    """A workload that could not be recorded or observed. ``fall`` says how the kernel panicked or hung in both
+    attempts; None if it did neither."""
 
     workload: Workload
     reason: str
@@ -125,14 +125,14 @@ class RefusedWorkload:
 
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
-        """A workload at which the kernel panicked or hung: in which step, and in the kernel's words."""
+        """Return the workload with the step at which the kernel panicked or hung, in its own words."""
         verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls(workload, f"{words}: {fall.said}", fall)
 
 
 class RefusedDocument(Document, frozen=True):
-    """The files refused.json and lost.json (docs/formats.md)."""
+    """The files refused.json and lost.json."""
 
     workload: WorkloadDocument
     reason: str
@@ -140,10 +140,10 @@ class RefusedDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, refused: RefusedWorkload) -> RefusedDocument:
-        """Return the document of what was ``refused``."""
+        """Return the document of ``refused``."""
         return adapt(cls, refused, workload=WorkloadDocument.of(refused.workload))
 
     @property
     def refused(self) -> RefusedWorkload:
-        """What was refused. Raises UsageError for what is no operation."""
+        """The refused workload. Raises UsageError for an unknown operation."""
         return adapt(RefusedWorkload, self, workload=self.workload.workload)

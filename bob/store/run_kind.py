@@ -1,15 +1,18 @@
-"""The kind of a run, by its run.json: which command made it, what it is about, and what can be done with it."""
+"""A run's folder, and its kind by its run.json: which command made it, and what can be done with it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+from bob.answer.document import from_json, to_json
+from bob.answer.result import Result
 from bob.errors import StoreError
-from bob.store.files import read_document
+from bob.store.files import read_document, rewrite_document, write_document
 
 
 class RunKind(StrEnum):
@@ -30,13 +33,8 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
     return next((kind for field, kind in _KINDS.items() if field in about), RunKind.PROBE)
 
 
-def is_of_kind(path: Path, kind: RunKind) -> bool:
-    """Return whether ``path`` is a run directory of this ``kind``."""
-    return (path / "run.json").is_file() and kind_of(read_document(path / "run.json")) is kind
-
-
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return what a run is about, in words; nothing if its run.json, of another version, does not say it."""
+    """Return in words what a run is about; nothing if the run.json of another version does not say it."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:
@@ -51,12 +49,12 @@ def subject_of(about: Mapping[str, Any]) -> str:
 
 
 def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
-    """Return whether a run is one of `bob app` or `bob try`, which begin anew."""
+    """Return whether a run is one of `bob app` or `bob try`, which always start again."""
     return kind_of(about) in (RunKind.APP, RunKind.TRY)
 
 
 def instead_of_resuming(path: Path) -> str:
-    """Return what to do with the run directory ``path`` of a command that cannot go on with one."""
+    """Return what the user can do with a run directory that cannot be resumed."""
     quoted = shlex.quote(str(path))
     if (path / "result.json").exists():
         return f"bob show {quoted} shows what is finished, and the same command asks anew"
@@ -64,10 +62,62 @@ def instead_of_resuming(path: Path) -> str:
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    """Return the error for the run directory ``path`` if it is not that of a probe of this version."""
+    """Return the error for a run directory that is not of a probe of this version."""
     match kind_of(about):
         case RunKind.TRY:
             return StoreError(f"{path} is the run of a quick question, not of a probe", hint=instead_of_resuming(path))
         case RunKind.APP:
             return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
+
+
+class RunFolder:
+    """A folder with a run.json, and a result.json when something is done."""
+
+    kind: ClassVar[RunKind]
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not self.is_one(path):
+            raise StoreError(f"{path} is no run of a {self.kind}", hint=f"bob {self.kind} makes one")
+
+    @classmethod
+    def is_one(cls, path: Path) -> bool:
+        """Return whether ``path`` is a run directory of this kind."""
+        return (path / "run.json").is_file() and kind_of(read_document(path / "run.json")) is cls.kind
+
+    @classmethod
+    def made(cls, path: Path, about: Mapping[str, Any], folders: Sequence[str] = ()) -> Self:
+        """Make the directory ``path`` with empty ``folders``. Raises StoreError if it holds something already."""
+        with _empty_folder(path):
+            for folder in folders:
+                (path / folder).mkdir()
+            write_document(path / "run.json", about)
+        return cls(path)
+
+    def about(self) -> dict[str, Any]:
+        """Return what run.json says."""
+        return read_document(self.path / "run.json")
+
+    def note(self, **more: Any) -> None:
+        """Add to run.json."""
+        rewrite_document(self.path / "run.json", {**self.about(), **more})
+
+    def save_result(self, result: Result) -> None:
+        """Write result.json."""
+        write_document(self.path / "result.json", to_json(result))
+
+    def result(self) -> Result:
+        """Return what result.json says."""
+        return from_json(read_document(self.path / "result.json"))
+
+
+@contextmanager
+def _empty_folder(path: Path) -> Iterator[None]:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise StoreError(f"{path} is not empty", hint="name another directory with --out")
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="name another directory with --out") from None

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from bob.answer.document import to_json as result_to_json
 from bob.answer.result import Allowed, AskedProgram, Checks, Result
 from bob.apm.builtin import names
 from bob.apm.model import Model, to_json
@@ -313,7 +312,7 @@ def answered(program: Any, out: Path, models: Sequence[Model], lost: Sequence[st
     run = RunDirectory.create(
         out, {"id": "x", "bob": "0", "started": "2026", "program": encode(ProgramDocument.of(program))}
     )
-    run.save_result(result_to_json(result))
+    run.save_result(result)
     if program.name not in lost:
         run.note(finished="2026")
     return result

@@ -32,7 +32,6 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.answer.answer import Cross
-from bob.answer.document import to_json
 from bob.answer.result import Allowed, Checks, Environment, Missed, Result
 from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
@@ -182,9 +181,7 @@ def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
     measured_on = {**samples.ENVIRONMENT, "qemu": "7.2"}
     run.note(environment=measured_on)
     subjects = (subject, *answers)
-    run.save_result(
-        to_json(programs.result_of(run, program, Environment(**measured_on), asked.request, subjects, (), ""))
-    )
+    run.save_result(programs.result_of(run, program, Environment(**measured_on), asked.request, subjects, (), ""))
 
 
 IS_WANTED: list[Callable[[], bool]] = []

@@ -19,7 +19,9 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob import documents
 from bob.agent.loss import Loss, LossCause
+from bob.answer.result import Environment, Result, Run
 from bob.catalogue.request import ANYWHERE, ProbeRequest
+from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.crash.state import CrashState
 from bob.errors import StoreError
 from bob.judge.again import judge_again
@@ -153,8 +155,9 @@ def test_nothing_half_written_is_left(run: RunDirectory) -> None:
     folder = kept(run)
     run.save_observed(folder, samples.observed(*STATES, found=[samples.NOTHING]))
     run.save_witness("append-any", {"schema": "x"})
-    run.save_result({"schema": "y"})
-    assert run.result() == {"schema": "y"}
+    model, environment = DeviceModelDocument.of(DeviceModel()), Environment(**samples.ENVIRONMENT)
+    run.save_result(result := Result(Run("r", "then", "later", "0", 1, 2), environment, model, ()))
+    assert run.result() == result
     assert not list(run.path.rglob("*.part"))
 
 
