@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
+from bob.apm.allowed import Implications, forbidding, refuted, what_shows
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import Model
 from bob.apm.tightness import TreeCounts, count
@@ -17,28 +17,24 @@ DEFAULT_LIMIT = 2000
 """Workloads that may leave more states than this are left out of tightness."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counterexample:
-    """A crash state that was observed and that the model forbids: by which clauses, and what shows it."""
+class UnsoundDocument(Document, frozen=True):
+    """A crash state that was observed and that the model forbids; so many operations had ``returned``."""
 
-    sight: OutcomeConstraints
+    state: CrashState
+    returned: int
     clauses: tuple[str, ...]
     evidence: str
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedWorkload:
-    """A workload held against a model.
-
-    ``observed`` counts the outcomes (each at the operations that had returned), ``unsound`` are those that the model
-    forbids. ``held_out`` says that the model was not derived from this workload.
-    """
+class CheckedDocument(Document, frozen=True):
+    """A workload held against the model. ``held_out``: the model was not derived from it. ``observed`` counts its
+    outcomes, each at every number of operations that had returned."""
 
     title: str
     folder: str
     held_out: bool
     observed: int
-    unsound: tuple[Counterexample, ...]
+    unsound: tuple[UnsoundDocument, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +45,7 @@ class ModelCheck:
     run: str
     promised: int
     """How many clauses the model promises."""
-    workloads: tuple[CheckedWorkload, ...]
+    workloads: tuple[CheckedDocument, ...]
     states: tuple[TreeCounts, ...]
     """What it allows, and what of it was seen, of the workloads whose states were counted."""
 
@@ -92,50 +88,22 @@ def check(
     return ModelCheck(model.name, run, len(model.promised), tuple(found), states)
 
 
-def _check(model: Model, workload: ObservedCase, *, held_out: bool) -> CheckedWorkload:
+def _check(model: Model, workload: ObservedCase, *, held_out: bool) -> CheckedDocument:
     implications = Implications(workload.graph, model.promised)
     unsound = tuple(
-        _counterexample(model, workload, sight)
+        _unsound(model, workload, sight)
         for sight in workload.sights
         if not implications.is_allowed(sight.constraints, sight.returned)
     )
-    return CheckedWorkload(
-        title=workload.workload.title,
-        folder=workload.folder.name,
-        held_out=held_out,
-        observed=len(workload.sights),
-        unsound=unsound,
-    )
+    return CheckedDocument(workload.workload.title, workload.folder.name, held_out, len(workload.sights), unsound)
 
 
-def _counterexample(model: Model, workload: ObservedCase, sight: OutcomeConstraints) -> Counterexample:
-    conflicts = refuted(workload.graph, model.promised, sight.constraints, sight.returned)
-    conflicts = conflicts or [forbidding(workload.graph, model.promised, sight.constraints, sight.returned)]
+def _unsound(model: Model, workload: ObservedCase, sight: OutcomeConstraints) -> UnsoundDocument:
+    asked = workload.graph, model.promised, sight.constraints, sight.returned
+    conflicts = refuted(*asked) or [forbidding(*asked)]
     clauses = sorted({clause.name for conflict in conflicts for clause in conflict.clauses})
-    return Counterexample(sight, tuple(clauses), _evidence(workload, conflicts))
-
-
-def _evidence(workload: ObservedCase, conflicts: list[Conflict]) -> str:
-    return "; ".join(dict.fromkeys(what_shows(workload.graph, conflict) for conflict in conflicts[:2]))
-
-
-class UnsoundDocument(Document, frozen=True):
-    """A crash state that was observed and that the model forbids; so many operations had ``returned``."""
-
-    state: CrashState
-    returned: int
-    clauses: tuple[str, ...]
-    evidence: str
-
-
-class CheckedDocument(Document, frozen=True):
-    """A workload held against the model."""
-
-    title: str
-    folder: str
-    held_out: bool
-    observed: int
-    unsound: tuple[UnsoundDocument, ...]
+    evidence = "; ".join(dict.fromkeys(what_shows(workload.graph, conflict) for conflict in conflicts[:2]))
+    return UnsoundDocument(sight.state, sight.returned, tuple(clauses), evidence)
 
 
 class Outcomes(Document, frozen=True):
@@ -160,17 +128,6 @@ class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_on
     @classmethod
     def of(cls, check: ModelCheck) -> CheckDocument:
         """Return the document of ``check``."""
-        workloads = tuple(
-            adapt(
-                CheckedDocument,
-                one,
-                unsound=tuple(
-                    adapt(UnsoundDocument, each, state=each.sight.state, returned=each.sight.returned)
-                    for each in one.unsound
-                ),
-            )
-            for one in check.workloads
-        )
         return adapt(
             cls,
             check,
@@ -178,5 +135,4 @@ class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_on
             unsound=check.unsound(),
             held_out=Outcomes(check.observed(held_out=True), check.unsound(held_out=True)),
             counted_workloads=check.counted,
-            workloads=workloads,
         )

@@ -11,7 +11,9 @@ from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph, graph
 from bob.apm.micro import workings
 from bob.apm.model import ClauseFinding, Model
-from bob.apm.trees import ModelTree, allowed_trees, trees
+from bob.apm.model_states import allowed_trees
+from bob.apm.tree_digests import Shapes
+from bob.apm.trees import ModelTree
 from bob.errors import UsageError
 from bob.workload.language import parse, write_one
 from bob.workload.operations import Workload
@@ -100,7 +102,7 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
         kept = frozenset(forbidding.trees)
         tree = next((tree for tree in allowed.trees if tree not in kept), None)
         if tree is not None:
-            (before,) = trees(asked.workings, weaker.promised, frozenset())
+            (before,) = Shapes(asked.workings, weaker.promised).trees(0)
             return Apart(clause, stronger, weaker, workload, tree, before)
     return Apart(clause, stronger, weaker, None, None)
 

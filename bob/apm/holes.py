@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from itertools import chain, combinations
 
@@ -15,14 +14,6 @@ from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
 
 _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
-
-
-class HoleFill(Enum):
-    """What the holes of a tree show, as far as the model allows it."""
-
-    ZEROS = "zeros"
-    STALE = "what was on the disk before mkfs"
-    OWN = "what the file had there before it was cut, and elsewhere what was on the disk before mkfs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
 from bob.apm.model import ClauseStatus, Model
-from bob.apm.trees import AllowedTrees, ModelEntry, ModelTree, dependencies
+from bob.apm.model_states import AllowedTrees, dependencies
+from bob.apm.trees import ModelEntry, ModelTree
 from bob.apm.what_if import WhatIf
 from bob.apm.what_if import lines as what_if_lines
 from bob.report.lines import Trimmed, print_indented

@@ -83,6 +83,45 @@ class Lattice:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class AllowedTrees:
+    """The distinct trees that a model allows; ``complete`` is False where there are more than the limit."""
+
+    trees: tuple[ModelTree, ...]
+    complete: bool
+
+
+def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
+    """Return distinct trees of at most ``limit`` sets of micro-operations. Without a promise of intact names and
+    contents, the model allows more, which is not enumerated."""
+    shapes, found = Shapes(graph.workings, promised), dict[ModelTree, None]()
+    for count, there in enumerate(closed_sets(Lattice(graph, promised))):
+        if count >= limit:
+            return AllowedTrees(tuple(found), complete=False)
+        found.update(dict.fromkeys(shapes.trees(there)))
+    return AllowedTrees(tuple(found), complete=True)
+
+
+def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], ...]:
+    """Return for each micro-operation all others that it needs, directly or not (indexes)."""
+    needs = Lattice(graph, promised).needs
+    return tuple(frozenset(bits(needed & ~(1 << at))) for at, needed in enumerate(needs))
+
+
+def closed_sets(lattice: Lattice) -> Iterator[int]:
+    """Yield every dependency-closed set of micro-operations, the empty one first."""
+    stack = [(0, 0, 0)]
+    while stack:
+        at, there, lost = stack.pop()
+        while (there | lost) >> at & 1:
+            at += 1
+        if at == len(lattice.needs):
+            yield there
+        else:
+            stack.append((at + 1, there | lattice.needs[at], lost))
+            stack.append((at + 1, there, lost | lattice.needed_by[at]))
+
+
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
     """Every crash state, in the order of work. ``outputs[k]`` is the program's output when operation k had returned.
 

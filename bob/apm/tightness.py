@@ -16,7 +16,8 @@ from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.dependencies import Edge, Graph
 from bob.apm.evidence import ObservedCase
 from bob.apm.micro import DataCell
-from bob.apm.trees import ModelEntry, ModelTree, allowed_trees, observed_tree
+from bob.apm.model_states import allowed_trees
+from bob.apm.trees import ModelEntry, ModelTree, observed_tree
 from bob.workload.history import FileKind
 from bob.workload.language import write_one
 

@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import TypeVar
 
 from bob.apm.clauses import AppendPart, Clause, Fill, Never
-from bob.apm.holes import Hole, HoleFill, hole, stale_at
+from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
 from bob.apm.trees import ModelEntry, ModelTree, Remnant, first_names
 from bob.trace.model import SECTOR_BYTES
@@ -31,7 +31,9 @@ KEPT, KEPT_SUMS = 4, 64
 """Of each file so many contents are kept to begin with, and so many sums: the order of work goes on at several places
 in turns."""
 KEPT_LISTINGS = 64
-FILLINGS = tuple(HoleFill)
+FILLINGS = 3
+"""What holes show, as far as the model allows it: zeros; what was on the disk before mkfs; what the file had there
+before it was cut, and elsewhere what was on the disk before mkfs."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -97,13 +99,13 @@ class Shapes:
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Of each tree that a set leaves, up to three by what holes may show (:class:`bob.apm.holes.HoleFill`): the
+        """Of each tree that a set leaves, up to three by what holes may show (:data:`FILLINGS`): the
         digest of all that a checker can see (contents, modes, owners, and the output), and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
         found: dict[bytes, bytes] = {}
-        for variant in range(len(FILLINGS) if any(one[0] != one[1] for one in sums.values()) else 1):
+        for variant in range(FILLINGS if any(one[0] != one[1] for one in sums.values()) else 1):
             shape = _shape(
                 output,
                 [
@@ -123,22 +125,24 @@ class Shapes:
         }
         return tuple((path, made[thing]) for path, thing in listing.items())
 
-    def _leaving(self, there: int) -> Remnant:
-        inside = list(bits(there))
-        shown = {self._taken.operations[at].cell: at for at in inside}
-        return Remnant(self._taken, self._promised, frozenset(inside), shown, FILLINGS[0])
+    def trees(self, there: int) -> list[ModelTree]:
+        """The distinct trees that a set leaves."""
+        return [self.tree(there, variant) for variant in range(len(self.of(b"", there)))]
+
+    def _remnant(self, there: int) -> Remnant:
+        return Remnant(self._taken, {self._taken.operations[at].cell: at for at in bits(there)})
 
     def _listing(self, there: int) -> dict[str, int]:
         there &= self._of_names
-        return _remembered(self._listings, there, lambda: self._leaving(there).listing())
+        return _remembered(self._listings, there, lambda: self._remnant(there).listing())
 
     def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, ModelEntry]:
         """All but the content of each thing that is listed."""
         there &= self._of_status
         known = _remembered(self._entries, there, dict[int, ModelEntry])
         if missing := [thing for thing in dict.fromkeys(listing.values()) if thing not in known]:
-            leaving = self._leaving(there)
-            known.update((thing, leaving.without_content(thing)) for thing in missing)
+            remnant = self._remnant(there)
+            known.update((thing, remnant.without_content(thing)) for thing in missing)
         first = first_names(listing)
         return {
             thing: replace(known[thing], same=name) if known[thing].kind == FileKind.FILE else known[thing]
@@ -149,7 +153,7 @@ class Shapes:
         if thing in self._files:
             return self._files[thing].sums(there)
         if thing not in self._unchanged:
-            self._unchanged[thing] = (_sum_of(self._initial(thing)),) * len(FILLINGS)
+            self._unchanged[thing] = (_sum_of(self._initial(thing)),) * FILLINGS
         return self._unchanged[thing]
 
     def _content(self, thing: int, there: int, variant: int) -> bytes:
@@ -233,7 +237,7 @@ class _WrittenFile:
         for sector in sectors:
             before, _had = self._sector(sector, base.there, base.size) if base is not _NOTHING else _NO_SECTOR
             after, has = self._sector(sector, there, size)
-            for variant in range(len(FILLINGS)):
+            for variant in range(FILLINGS):
                 if before[variant] != after[variant]:
                     sums[variant] += _hash(sector, after[variant]) - _hash(sector, before[variant])
             (holes.add if has else holes.discard)(sector)
@@ -284,7 +288,7 @@ class _WrittenFile:
                 one[first - start : stop - start] = parts[at if len(parts) > 1 else 0]
             place += 1
         found = [bytes(one) for one in made]
-        return tuple(found * len(FILLINGS) if len(found) == 1 else found), has
+        return tuple(found * FILLINGS if len(found) == 1 else found), has
 
     def _known(self, cell: DataCell, last: int) -> bytes | None:
         """All of a piece, of which micro-operation ``last`` was the last (-1: none was), if it is no hole."""
@@ -356,8 +360,8 @@ class _HoleValues:
 
 
 _APPEND = ChangeKind.APPEND
-_NOTHING = _FileContent(0, 0, (0,) * len(FILLINGS), frozenset())
-_NO_SECTOR = (b"",) * len(FILLINGS), False
+_NOTHING = _FileContent(0, 0, (0,) * FILLINGS, frozenset())
+_NO_SECTOR = (b"",) * FILLINGS, False
 
 
 def _sum_of(content: bytes) -> bytes:

@@ -18,9 +18,9 @@ from bob.apm.derive import derive as derived_from
 from bob.apm.evidence import ObservedCase
 from bob.apm.micro import workings
 from bob.apm.model import save, to_json, with_distinct_names
+from bob.apm.model_states import allowed_trees
 from bob.apm.named import named_model
 from bob.apm.published import from_published
-from bob.apm.trees import allowed_trees
 from bob.apm.what_if import what_if
 from bob.cli.commands import Command, Commands
 from bob.cli.display import watching

@@ -30,7 +30,7 @@ from bob.apm.clauses import (
 )
 from bob.apm.dependencies import Graph
 from bob.apm.export.alice import alice_module, not_sayable
-from bob.apm.trees import allowed_trees, dependencies
+from bob.apm.model_states import allowed_trees, dependencies
 from bob.claim.property.vocabulary import Call, Unit
 from bob.workload import operations as ops
 from bob.workload.history import History

@@ -32,8 +32,10 @@ from bob.apm.clauses import (
 from bob.apm.dependencies import Graph
 from bob.apm.holes import hole
 from bob.apm.micro import DataCell, SizeCell
+from bob.apm.model_states import Lattice, allowed_trees, closed_sets
 from bob.apm.readings import CellReading, Constraint, ObservationReader
-from bob.apm.trees import ModelTree, allowed_trees, closed_sets, nodes, observed_tree, trees
+from bob.apm.tree_digests import bits
+from bob.apm.trees import ModelTree, nodes, observed_tree
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError
 from bob.observe.observation import Node, Observation
@@ -42,6 +44,7 @@ from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from bob.workload.pattern import stale
+from tests.apm.built_trees import trees
 from tests.apm.cases import EVERYTHING, graph_of, graph_of_workload
 from tests.workload.generators import random_workload
 
@@ -121,7 +124,7 @@ def test_what_is_read_of_a_tree_is_so_of_no_set_that_leaves_another_one(steps: l
             continue
         done.append(step)
     assume(done)
-    sets = list(islice(closed_sets(graph, frozenset()), 200))
+    sets = [frozenset(bits(there)) for there in islice(closed_sets(Lattice(graph, frozenset())), 200)]
     tree = rng.choice(list(trees(graph.workings, frozenset(), rng.choice(sets))))
     constraints = ObservationReader(graph.workings, {}).read(
         Observation(True, None, {"/": Node("directory", 2), **nodes(tree)})

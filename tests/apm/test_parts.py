@@ -39,9 +39,10 @@ from bob.apm.clauses import (
 from bob.apm.dependencies import Graph
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.micro import DataCell, MicroOperation, SizeCell
+from bob.apm.model_states import allowed_trees
 from bob.apm.readings import CellReading, ObservationReader
 from bob.apm.tightness import count, in_blocks
-from bob.apm.trees import ModelEntry, ModelTree, allowed_trees
+from bob.apm.trees import ModelEntry, ModelTree
 from bob.claim.property.vocabulary import Unit
 from bob.crash.state import CrashState
 from bob.errors import UsageError
