@@ -1,8 +1,8 @@
-"""Under which circumstances a workload tries a clause.
+"""The circumstances in which a workload tries a clause.
 
-Most orders are broken by what the kernel writes when no call asks, or when one file is asked for
-(docs/design.md, section 4). An order that was not tried under both has hardly been tried. And a sync that takes the
-overwrites of other files along may do so since they are in its transaction; those through a mapping are in none.
+Most orders break where the kernel writes without a request, or where a call asks for one file (docs/design.md, section
+4). A sync may take overwrites of other files along since they are in its transaction; those through a mapping are in
+none.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ from bob.workload.operations import Fsync, How, Msync, Operation, Rename, Sync, 
 
 
 class Circumstance(StrEnum):
-    """A circumstance."""
-
     NATURAL = "with natural writeback"
     SYNCED = "with a sync of the later one alone"
     ELSEWHERE = "with a sync of something else"
@@ -50,24 +48,25 @@ class Circumstance(StrEnum):
 
 
 SOON = 4.0
-"""How soon a transaction is committed that is about to be (seconds)."""
+"""The time before a commit in which its transaction counts as open (seconds)."""
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
-"""In how many lists of operations a circumstance must have been met, where one is too few: whether a sync of a
-directory commits all that was done hangs on what that was; what an append leaves, on how large its file was."""
+"""In how many lists of operations a circumstance must occur, if one is too few. What a sync of a directory commits
+depends on the operations; what an append leaves depends on the file's size."""
 RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})
-"""Circumstances that workloads may add which are there to refute."""
+"""Circumstances that refuting workloads may add."""
 RARE_CLAUSES = frozenset({OWN_FIRST, *(clause for clause in IN_TURN if clause.after is Means.SYNCED_NAMES)})
-"""Clauses that such workloads alone may put to the test."""
+"""Clauses that only such workloads need to test."""
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELSEWHERE})
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Under which circumstances a clause must have been tried. A sync of a file asks for all of it; one of another file
-    may commit its names, and leave its data; and one of everything writes all data before any size. A file that takes
-    another one's place is written at once, and nothing waits for that (ext4_alloc_da_blocks). And what a file ended in
-    may be as new as what comes behind it. What has just been written waits for longer than a transaction that is open
-    already."""
+    """Return the circumstances in which a clause must have been tried.
+
+    A sync of a file asks for all of it; one of another file may commit its names without its data; one of everything
+    writes data before sizes. A file that replaces another one is written at once, and nothing waits for that
+    (ext4_alloc_da_blocks). New writes wait longer than a transaction that is open already.
+    """
     match clause:
         case Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
@@ -95,8 +94,8 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
 
 def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
-    """For each clause that depends on them, under which circumstances ``workload`` tries it, on a file system that
-    commits by itself every ``commit`` seconds at the latest."""
+    """Return, by clause that depends on them, the circumstances in which ``workload`` tries it. The file system commits
+    every ``commit`` seconds at the latest."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, at, commit)
@@ -114,7 +113,7 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """The clauses that a change tries by itself, of those that depend on the circumstances."""
+    """Yield the clauses that a change tries by itself, of those that depend on circumstances."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in DATA_KINDS:
@@ -132,7 +131,7 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
 
 
 def _pieces(taken: Workings, change: int) -> Iterator[AppendPart]:
-    """Which parts an append has, of those that clauses speak of."""
+    """Yield the parts that an append has, of those that clauses name."""
     if change in taken.grown:
         growth = taken.grown[change]
         blocks = {operation.block for operation in taken.operations if operation.change == change}
@@ -146,7 +145,7 @@ def _pieces(taken: Workings, change: int) -> Iterator[AppendPart]:
 
 
 def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Circumstance]]:
-    """The clauses of durability that a write through a mapping puts to the test."""
+    """Return the durability clauses that a write through a mapping tests."""
     mapped = {
         number
         for number, operation in enumerate(workload.operations, start=1)
@@ -189,7 +188,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
 
 
 def _was_begun(taken: Workings, at: int) -> bool:
-    """Whether the block that an append found its file to end in was begun by an earlier one."""
+    """Return whether an earlier append began the block that the file ended in."""
     ended_in, rest = divmod(taken.grown[at].before, BLOCK_BYTES)
     return rest > 0 and any(
         operation.change in taken.grown
@@ -202,12 +201,12 @@ def _was_begun(taken: Workings, at: int) -> bool:
 
 
 def _has_a_name(taken: Workings, things: frozenset[int]) -> bool:
-    """Whether one of ``things`` has a name in the end; also where there are none."""
+    """Return whether one of ``things`` has a name in the end, or there are none."""
     return not things or not things.isdisjoint(taken.history.steps[-1].names.values())
 
 
 def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[int]) -> bool:
-    """Whether a change gives one of ``things`` the name of another one."""
+    """Return whether a change gives one of ``things`` the name of another one."""
     match taken.history.operations[change.number - 1]:
         case Rename(_old, new) if change.kind is ChangeKind.RENAME_OVER:
             return taken.history.steps[change.number].names.get(new) in things
@@ -215,7 +214,7 @@ def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[i
 
 
 def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) -> bool:
-    """Whether a file that was there all along moved from one directory to another, and ``synced`` is one of these."""
+    """Return whether an initial file moved between two directories of which ``synced`` is one."""
     moved = [
         operation
         for operation in taken.operations
@@ -227,7 +226,7 @@ def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) ->
 
 
 def _synced(operation: Operation) -> str:
-    """What an operation syncs by itself."""
+    """Return the path that an operation syncs by itself, or an empty one."""
     match operation:
         case Fsync(path) | Msync(path):
             return path

@@ -1,7 +1,6 @@
-"""What a model can promise: the clauses, each of which forbids some crash states.
+"""The clauses of models, each of which forbids some crash states.
 
-A model is the set of those that it promises. The fewer, the weaker it is; without any, every micro-operation is
-persisted or not by itself, in units of a sector, and what is found may be garbage.
+Without any, each micro-operation persists or not by itself, sector by sector, and garbage may be there.
 """
 
 from __future__ import annotations
@@ -17,18 +16,15 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 
 class Fill(StrEnum):
-    """What may be where data is not (yet)."""
+    """Contents in the place of missing data."""
 
     ZEROS = "zeros"
     STALE = "stale"
 
 
 class AppendPart(StrEnum):
-    """Of which part of an append a clause speaks that forbids to find it missing.
-
-    A block that had data of the file before stays where it is; one that the append begins has to be allotted first. So
-    file systems keep data and size together by other means in the one than in the other.
-    """
+    """The part of an append in which a clause forbids missing data. A file system has to allot a block that the append
+    begins; an older block stays in its place."""
 
     ANYWHERE = "anywhere"
     TAIL = "tail-block"
@@ -36,29 +32,29 @@ class AppendPart(StrEnum):
     LAST = "last-block"
     """The block that the file ends in, where the append begins it."""
     EARLIER = "earlier-blocks"
-    """Those before it that the append begins, as long as no call asks for a part of the file."""
+    """Earlier blocks that the append begins, as long as no call asks for a part of the file."""
 
 
 class TreePart(StrEnum):
-    """What is left as somebody made it, whatever else is lost."""
+    """A part of the tree that shows operations only, whatever else is lost."""
 
     NAMES = "names"
     SIZES = "sizes"
     CONTENTS = "contents"
     KEPT = "kept-contents"
-    """Contents of a file that is not removed, replaced or cut: another file may get the blocks of one that is."""
+    """Contents of a file that is not removed, replaced or cut. Another file may get the blocks of such a one."""
     ATTRIBUTES = "attributes"
 
 
 UNLESS_SYNCED = " unless-synced"
-"""What an order ends with that a sync of the later change may break."""
+"""The end of an order that a sync of the later change may break."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Where a change of kind ``after`` is there, even in part, every earlier one of kind ``before`` is whole. With
-    ``unless_synced`` that is not said of a later change that a sync of its own file, or of its directory, persists: a
-    sync may overtake what was not synced (ext3-fast of OSDI'14, section 4.6)."""
+    """Where any part of a change of kind ``after`` is there, every earlier change of kind ``before`` is whole. With
+    ``unless_synced``, a sync of the later change's file or directory may break that (ext3-fast of OSDI'14, section
+    4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -67,12 +63,12 @@ class Ordered:
 
     @property
     def is_of_a_name(self) -> bool:
-        """Whether it is an order of one file, and the later change gives it a name or takes one."""
+        """Whether it orders changes of one file, and the later one changes a name."""
         return self.relation is Relation.SAME_FILE and self.after in RENAMING_KINDS
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
+        """The clause in a model's file."""
         return f"ordered {self.before} {self.after} {self.relation}{UNLESS_SYNCED if self.unless_synced else ''}"
 
     @property
@@ -84,8 +80,8 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """How a change is written: in place, in new blocks, or as metadata: sizes, or names and attributes. A log may take
-    a new name of a file along that it has already (btrfs_log_new_name)."""
+    """How the file system writes a change: in place, in new blocks, or as metadata (sizes, names and attributes).
+    ``SYNCED_NAMES``: a log that has the file may take its new name along (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
@@ -99,20 +95,18 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """Where a change by the means ``after`` is there, even in part, every earlier one by ``before`` is whole, as long
-    as no call asks for the later one alone (:mod:`bob.apm.sync_scope`)."""
+    """Where any part of a change by ``after`` is there, every earlier one by ``before`` is whole, as long as no call
+    asks for the later one alone (:mod:`bob.apm.sync_scope`)."""
 
     before: Means
     after: Means
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
         return f"in-turn {self.before} {self.after}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         if self == JOURNALED:
             return "names and sizes are persisted in the order of their changes"
         if self == SYNCED:
@@ -125,19 +119,17 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of this kind comes all at once, or (``unit`` block) each file-system block of it does."""
+    """A change of this kind comes all at once; with unit block, each file-system block of it does."""
 
     kind: ChangeKind
     unit: Unit
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
         return f"whole {self.kind} {self.unit}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         if self == _CUT:
             return f"{_A[self.kind]} changes the size and takes out whole 4 KiB blocks at once"
         if self.unit is Unit.WHOLE:
@@ -147,7 +139,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Where the data of a change of this kind is not, there is no ``fill`` in its place, ``where`` that is."""
+    """No ``fill`` stands in the place of missing data of such a change, ``where`` that is."""
 
     kind: ChangeKind
     fill: Fill
@@ -155,50 +147,44 @@ class Never:
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
         if self.where is AppendPart.ANYWHERE:
             return f"never {self.kind} {self.fill}"
         return f"never-in {self.kind} {self.where} {self.fill}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         found = "zeros" if self.fill is Fill.ZEROS else "old contents of the disk"
         return f"{_A[self.kind]} never leaves {found} where its data belongs{_WHERE[self.where]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """When ``call`` has returned, ``what`` of the changes before it is there."""
+    """When ``call`` has returned, ``what`` of the earlier changes is there."""
 
     call: Call
     what: What
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
         return f"durable {self.call} {self.what}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         return f"after {self.call.words} has returned, {_DURABLE[self.what]} is durable"
 
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """No crash leaves names, sizes, contents or attributes that no operation made, even in part."""
+    """A crash leaves no names, sizes, contents or attributes that no operation made, not even in part."""
 
     part: TreePart
 
     @property
     def name(self) -> str:
-        """How the clause is written in a model's file."""
         return f"intact {self.part}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         if self.part is TreePart.KEPT:
             return "of a file that is not removed, replaced or cut a crash leaves no contents that no operation made"
         return f"a crash leaves no {self.part} that no operation made"
@@ -234,9 +220,9 @@ _DURABLE = {
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
 WHATS = tuple(_DURABLE)
-"""What a clause says to be durable; the rest of :class:`What` is for tables."""
+"""What clauses call durable; the rest of :class:`What` is for tables."""
 UNITS = (Unit.WHOLE, Unit.BLOCK)
-"""Up to which a clause says that a change is whole: where none does, sectors are."""
+"""The units in which clauses call a change whole. Without such a clause, sectors are whole."""
 
 NEVERS = tuple(
     Never(kind, fill)
@@ -247,22 +233,22 @@ NEVERS = tuple(
 PIECES = tuple(
     Never(ChangeKind.APPEND, fill, where) for where in AppendPart if where is not AppendPart.ANYWHERE for fill in Fill
 )
-"""What :data:`NEVERS` say of an append, of a part of it alone."""
+""":data:`NEVERS` about an append, each for one part of it."""
 
 
 _CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
-"""The blocks that a cut takes out go with the size; the rest of a block that is cut becomes zeros by other means."""
+"""The blocks that a cut takes out go with the size. Other means make zeros of the rest of the last block."""
 _LESSER: tuple[Clause, ...] = (Intact(TreePart.KEPT), *PIECES, _CUT)
 
 
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
-    """The kinds of change that are written so. A file that is cut has zeros written behind its end, as data is."""
+    """Return the kinds of change written so. A cut writes zeros behind the end, as data is written."""
     of = Means.NAMES if means is Means.SYNCED_NAMES else means
     return tuple(kind for kind in MODELLED_KINDS if means_of(kind) is of)
 
 
 def means_of(kind: ChangeKind, *, is_logged: bool = False) -> Means:
-    """How a kind of change is written; ``is_logged``: a log that has its file may take it along."""
+    """Return how a kind of change is written. ``is_logged``: a log that has its file may take it along."""
     means = _MEANS.get(kind, Means.NAMES)
     return Means.SYNCED_NAMES if is_logged and means is Means.NAMES else means
 
@@ -281,14 +267,14 @@ IN_TURN = tuple(
     for after in Means
     if after not in (Means.OWN, Means.METADATA, Means.SYNCS)
 )
-"""Of metadata alone: when the kernel writes data without being asked hangs on how long that has waited, so that it came
-first says little of another time."""
+"""For metadata only. Without a request, the kernel writes data by age, so one order of data says little about the next.
+"""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
-"""Without it an order of one file, a name last, says nothing of a file that a log has."""
+"""Without it, an order of one file, a name last, does not hold for a file that a log has."""
 JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
-"""A journal of metadata alone (ext3 with data=writeback): the size that an append gives a file has its place in it, and
-each sync commits it; the data has none. bob derives no such clauses: they are of a model that somebody wrote. They
-follow where all orders of whole changes are kept, and where each call that syncs persists every append."""
+"""A journal of metadata alone (ext3 with data=writeback): it has the sizes that appends give, and each sync commits it;
+it has no data. Only hand-written models have these clauses. They follow from all orders of whole changes, and from
+syncs that persist every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(
         Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
@@ -303,8 +289,8 @@ _ORDERS[SYNCED] = frozenset(Durable(call, What.OTHER_APPENDS) for call in Call i
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """All that a model can promise, in the order in which it is written. Orders that a sync may break are left out, and
-    :data:`JOURNALED` and :data:`SYNCED`: bob derives none. A model has one in place of what says more."""
+    """Return all clauses that bob derives, in the order of a model's file: no :data:`JOURNALED` or :data:`SYNCED`, and
+    no orders that a sync may break."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -320,12 +306,12 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """All that a model's file may have, but for orders that a sync may break: clauses that bob derives, and others."""
+    """Return all that a model's file may have, but for orders that a sync may break."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
 def clause_of(name: str) -> Clause:
-    """The clause that is written so, today or in older files; MalformedError if there is none."""
+    """Return the clause of this name, in today's or older spelling. Raises MalformedError if there is none."""
     written = clause_of_today(name)
     found = _BY_NAME.get(written.removesuffix(UNLESS_SYNCED))
     if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
@@ -336,36 +322,36 @@ def clause_of(name: str) -> Clause:
 
 
 def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
-    """``promised``, and of each order the weaker one that a sync may break, which goes with it."""
+    """Return ``promised``, and for each order the weaker one that a sync may break."""
     orders = {replace(clause, unless_synced=True) for clause in promised if isinstance(clause, Ordered)}
     return frozenset(promised | orders)
 
 
 def without_exception(clause: Clause) -> Clause:
-    """The order that no sync may break, of one that a sync may break; any other clause is itself."""
+    """Return the order that no sync may break, or any other clause as it is."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """The clauses that hold of a file that a log has where :data:`OWN_FIRST` does not."""
+    """Return the clauses that hold for a file that a log has, without :data:`OWN_FIRST`."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """``promised``, and the clauses that say less than one of these. What models allow is asked of such sets only."""
+    """Return ``promised`` with the clauses that say less than one of these. Models always promise such a set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """The clauses that say less than one of ``taken`` does: a model without these does not promise them either, unless
-    they are promised for themselves."""
+    """Return the clauses that say less than one of ``taken``. A model without ``taken`` promises these only for
+    themselves."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """The clauses that say what ``clause`` does, and more: where it is refuted, so are these."""
+    """Return the clauses that say ``clause`` and more. What refutes ``clause`` refutes these."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -1,9 +1,7 @@
-"""What must be there where something is there: the implications between micro-operations, each with its clauses.
+"""The implications between micro-operations, each with its clauses.
 
-The implications form a graph. Its nodes are the micro-operations, by their indexes; then the returns of the workload's
-operations (a crash state is one *after* the operations that had returned); then helpers that stand for "some of" and
-"all of" a group, so that an order of two changes is one edge and not one for each pair of their parts. A clause is kept
-by giving its edges; without it they are not there.
+They form a graph. Its nodes are the micro-operations, by index; then the returns of the operations; then helpers for
+"some of" and "all of" a group, so that an order of two changes is one edge.
 """
 
 from __future__ import annotations
@@ -55,9 +53,8 @@ from bob.workload.operations import Operation, Workload
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where ``node`` is there, ``needs`` is there too, if a model promises all of ``clauses`` (always if none). Of an
-    order, ``synced`` says that the later change is persisted by a sync of its own: an order that a sync may break does
-    not give the edge."""
+    """Where ``node`` is there, ``needs`` is there, if a model promises all of ``clauses``. ``synced``: a sync of its
+    own persists the later change, so an order that a sync may break does not give this edge."""
 
     node: int
     needs: int
@@ -67,8 +64,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]`` is the node of the return of operation k, those of the finish
-    included (k from 1; ``returns[0]`` is that of nothing)."""
+    """All implications of a workload. ``returns[k]`` is the node for the return of operation k, the finish included
+    (from 1; 0 is the start)."""
 
     workings: Workings
     nodes: int
@@ -76,24 +73,24 @@ class Graph:
     edges: tuple[Edge, ...]
 
     def is_shown(self, node: int) -> bool:
-        """Whether a node is something that a crash shows, a micro-operation or a return: no helper."""
+        """Return whether a crash shows a node: a micro-operation or a return, and not a helper."""
         return node <= self.returns[-1]
 
     def operation(self, node: int) -> int:
-        """The number of the operation that a node which is no helper belongs to."""
+        """Return the number of the operation that a node belongs to. It is not a helper."""
         operations = self.workings.operations
         return operations[node].number if node < len(operations) else self.returns.index(node)
 
     @property
     def clauses(self) -> frozenset[Clause]:
-        """The clauses that this workload puts to the test: those of its edges, and what each cell alone can break."""
+        """The clauses that this workload puts to the test."""
         kinds = {change.kind for change in self.workings.changes}
         alone: set[Clause] = {Intact(part) for part in TreePart}
         alone |= {never for never in NEVERS if never.kind in kinds}
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
-        """For each node those that it needs, where just these clauses are promised."""
+        """Return, for each node, those that it needs where just ``promised`` is promised."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
         unless_synced = frozenset(map(without_exception, promised))
         for edge in self.edges:
@@ -104,8 +101,8 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation ``number`` as a ``call`` on ``thing`` (None: on everything), which has a name in its ``parents``;
-    ``is_write`` where it is a write that comes with a sync."""
+    """Operation ``number`` as a ``call`` on ``thing`` (None: on everything), which has names in its ``parents``.
+    ``is_write``: a write that syncs."""
 
     number: int
     call: Call
@@ -115,13 +112,11 @@ class SyncCall:
 
 
 def graph(workload: Workload, taken: Workings) -> Graph:
-    """The implications of a workload that was taken apart."""
+    """Return the implications of a workload."""
     return GraphBuilder(workload, taken).graph()
 
 
 class GraphBuilder:
-    """Makes the graph of a workload that was taken apart."""
-
     def __init__(self, workload: Workload, taken: Workings) -> None:
         self._taken = taken
         self._performed: tuple[Operation, ...] = (*workload.operations, *workload.finish.operations)
@@ -133,7 +128,7 @@ class GraphBuilder:
             self._of_change[operation.change].append(at)
 
     def graph(self) -> Graph:
-        """The whole of it."""
+        """Return the whole graph."""
         self._in_time()
         later, earlier = {}, {}
         for index, parts in self._of_change.items():
@@ -147,13 +142,13 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Nodes for a change as it comes after others, and as others come after it: for ``some of`` it and for
-        ``every`` part, but for what is put in the place of data, in a block that stays.
+        """Return nodes for a change without what it puts in place of data in a block that stays: ``some`` of it, and
+        ``every`` part.
 
-        That is what an append puts where its file had data before it was cut, and the zeros behind a cut. It is written
-        when the kernel likes, as an overwrite is, and shows as soon as it is on the disk, since the file still has its
-        old size there. The zeros may also come later than all else: they show where the file becomes longer again
-        (ext4_block_truncate_page)."""
+        That is what an append puts where its file had data before a cut, and the zeros behind a cut. The kernel writes
+        these when it likes, and they show at once, since the file still has its old size. The zeros may also come after
+        all else: they show where the file grows again (ext4_block_truncate_page).
+        """
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
@@ -164,8 +159,8 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Each change after each that was made before it; ``later`` has the nodes of changes as they come after others,
-        ``every`` those of changes as others come after them."""
+        """Put each change after earlier ones. ``later`` has the nodes of changes that follow others, ``every`` of those
+        followed."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -179,11 +174,11 @@ class GraphBuilder:
                         self._edge(later[after], every[before], in_turn)
 
     def _may_be_promised(self, _clause: Clause) -> bool:
-        """Whether a clause is asked about: a chain that no model needs is not made."""
+        """Return whether to make the chain of a clause."""
         return True
 
     def _journaled(self) -> None:
-        """Names and sizes of each change after those of all changes before it."""
+        """Put names and sizes of each change after those of all changes before it."""
         last: int | None = None
         for index in range(len(self._taken.changes) if self._may_be_promised(JOURNALED) else 0):
             parts = self._cells_of(index, NameCell, SizeCell)
@@ -192,7 +187,7 @@ class GraphBuilder:
             last = self._all_of(parts, last) if parts else last
 
     def _sizes_synced(self) -> None:
-        """Sizes before the return of each call that syncs, those that the call gives itself included."""
+        """Put sizes before the return of each call that syncs, its own sizes included."""
         lasts: list[int | None] = [None]
         waiting = deque(enumerate(self._taken.changes))
         for number in range(1, len(self._returns) if self._may_be_promised(SYNCED) else 0):
@@ -219,7 +214,7 @@ class GraphBuilder:
         self._edges.append(Edge(node, needs, frozenset(clauses)))
 
     def _group(self, parts: Iterable[int]) -> tuple[int, int]:
-        """Nodes for "some of" and "all of" these."""
+        """Return nodes for "some of" and "all of" these."""
         some, every = self._node(), self._node()
         for part in parts:
             self._edge(part, some)
@@ -227,14 +222,14 @@ class GraphBuilder:
         return some, every
 
     def _in_time(self) -> None:
-        """Nothing is there before it was done, and an operation begins when the one before it has returned."""
+        """Put each micro-operation after the operation before it has returned, and returns in order."""
         for number in range(1, len(self._returns)):
             self._edge(self._returns[number], self._returns[number - 1])
         for at, operation in enumerate(self._taken.operations):
             self._edge(at, self._returns[operation.number - 1])
 
     def _at_once(self, index: int, some: int, every: int) -> None:
-        """What comes together of one change, and sizes after the data that they cover."""
+        """Tie together the parts of one change, and sizes to the data that they cover."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
         self._edge(some, every, Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
@@ -250,15 +245,15 @@ class GraphBuilder:
             self._appended(self._taken.grown[index], blocks)
 
     def _but_rest(self, parts: Iterable[int]) -> list[int]:
-        """Of a file that is cut the size, and the blocks that go: all but the rest of the one that it ends in."""
+        """Return the parts of a cut without the rest of the block that the file ends in."""
         operations = {part: self._taken.operations[part] for part in parts}
         size = next(int(one.value or 0) for one in operations.values() if isinstance(one.cell, SizeCell))
         ending = block_of(size) if size % BLOCK_BYTES else None
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """What a size that an append passes needs of its data: all up to there; or what is in the block that the file
-        ended in, or of the blocks that the append begins the one that the size is in, or those before it."""
+        """Tie each size that an append passes to its data: all up to there; the old last block; of blocks that it
+        begins, the size's own one, or earlier ones."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -278,7 +273,7 @@ class GraphBuilder:
                 self._shown_with(sizes, tail, AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
-        """A node for all of these, and for another such node."""
+        """Return a node for all of these, and for another such node."""
         node = self._node()
         for part in (*parts, *(() if before is None else (before,))):
             self._edge(node, part)
@@ -295,8 +290,8 @@ class GraphBuilder:
 
     @cached_property
     def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """By file or directory, the number of the last operation that syncs just that; and of the last one that syncs
-        something in it, or in a directory in it, and so on."""
+        """The last operation (its number) that syncs each file or directory; and the last one that syncs something
+        below it."""
         itself: dict[int, int] = {}
         below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
@@ -308,19 +303,18 @@ class GraphBuilder:
         return itself, below
 
     def _step(self, number: int) -> HistoryStep:
-        """The tree after operation ``number``, which may be one of the finish."""
+        """Return the tree after operation ``number``, which may be one of the finish."""
         return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Whether a sync of what a change is about, of the directory whose names it changes, or of something below what
-        it makes, comes with it or after it. (A crash before that sync counts, too: the model allows a little more.)"""
+        """Return whether a sync of the change's file or directory, or of something below what it makes, follows or
+        comes with it. (A crash before that sync counts, too: the model allows a little more.)"""
         of = change.things | (change.directories if change.kind in DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
         return max(last, default=0) >= change.number
 
     def _durable(self) -> None:
-        """What each return promises of what was done before it."""
         for number in range(1, len(self._returns)):
             sync, begun = self._sync(number), self._begun(number)
             for at, earlier in enumerate(self._taken.operations):
@@ -332,12 +326,12 @@ class GraphBuilder:
                     self._edge(self._returns[number], at, Durable(sync.call, self._what(earlier, sync)))
 
     def _begun(self, number: int) -> int:
-        """The last operation that had returned when operation ``number`` began: a sync promises nothing of what is
-        done while it runs (fsync(2) writes what was dirty when it was called)."""
+        """Return the last operation that had returned when operation ``number`` began: fsync(2) writes what was dirty
+        when it was called."""
         return self._taken.history.begun.get(number, number - 1)
 
     def _sync(self, number: int) -> SyncCall | None:
-        """Operation ``number`` as a call that makes something durable beside what it does itself, if it is one."""
+        """Return operation ``number`` as a call that makes more durable than its own changes, if it is one."""
         operation, step = self._performed[number - 1], self._step(number)
         call = call_of(operation, self._taken.history, step)
         if call is None or call is Call.RETURNED:
@@ -349,7 +343,7 @@ class GraphBuilder:
         return SyncCall(number, call)
 
     def _what(self, operation: MicroOperation, sync: SyncCall | None = None) -> What:
-        """What a micro-operation is for a sync (None: a call on everything)."""
+        """Return what a micro-operation is to a sync (None: a call on everything)."""
         if sync is not None and sync.is_write and operation.number < sync.number and operation.block is not None:
             # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
             return self._else(operation)
@@ -372,7 +366,7 @@ class GraphBuilder:
         return self._else(operation)
 
     def _else(self, operation: MicroOperation) -> What:
-        """What a micro-operation is for a call that is not about it."""
+        """Return what a micro-operation is to a call that is not about it."""
         kind = self._taken.changes[operation.change].kind
         if kind is ChangeKind.SETXATTR:
             return What.OTHER_ATTRIBUTES
@@ -385,7 +379,7 @@ _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
 
 
 def _above(step: HistoryStep, thing: int) -> frozenset[int]:
-    """The directories in which ``thing`` is, up to the root."""
+    """Return the directories above ``thing``, up to the root."""
     found: set[int] = set()
     waiting = [thing]
     while waiting:

@@ -1,4 +1,4 @@
-"""Holes: pieces of a file that can be seen (the file is long enough) though the data that belongs there is missing."""
+"""Holes: pieces of a file that its size shows though their data is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, 
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """A way to see a piece without its data: these sizes are ``lost``, and what is found there ``breaks`` clauses."""
+    """A way to see a hole: these sizes are ``lost``, and each fill ``breaks`` clauses."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -26,12 +26,11 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data: by which ``kind`` of change it can be seen (the first to write it, or to reach over it;
-    None if by none), and with which sizes that the appends to it gave the file (micro-operations, ``own``).
+    """A piece without its data. ``kind`` is the first change to write it or to reach over it. ``own`` are the sizes
+    that appends to it gave the file (micro-operations).
 
-    ``last`` are those of them that end in the piece's block, where the append began that block; ``later`` those behind
-    it, where the append began its block and no call asks for a part of the file; ``tail`` all of an append that began
-    in the middle of the piece's block, where no call does.
+    Of these, ``last`` end in the piece's block, which the append began; ``later`` end behind it, where no call asks for
+    a part of the file; ``tail`` are of an append that began in the middle of the block, where no call does.
     """
 
     kind: ChangeKind | None
@@ -41,7 +40,7 @@ class Hole:
     tail: frozenset[int] = frozenset()
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
-        """The clauses that ``fill`` breaks there, where these micro-operations are there and the data is not."""
+        """Return the clauses that ``fill`` breaks where these micro-operations are there and the data is not."""
         places = [
             where
             for where, sizes in (
@@ -59,7 +58,7 @@ class Hole:
 
     @cached_property
     def ways(self) -> tuple[HoleReading, ...]:
-        """The ways to see it, by which sizes are there."""
+        """The ways to see it, by the sizes that are there."""
         parts = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
         parts = [sizes for sizes in parts if sizes]
         found = []
@@ -71,8 +70,8 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """What a piece is without its data. Pieces of one block mostly share it. ``since`` is the micro-operation that cut
-    it off, where it is what came later that is missing (-1: everything is)."""
+    """Return the hole in place of a piece. Pieces of one block mostly share it. ``since`` is the micro-operation that
+    cut it off, if only later ones are missing (-1: all are)."""
     sizes = _sizes(taken, cell.thing)
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -86,13 +85,13 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
 
 
 def stale_at(start: int, length: int) -> bytes:
-    """What was on the disk before mkfs, where it shows in a file from offset ``start`` (bytes)."""
+    """Return what the disk had before mkfs, as a file shows it from offset ``start`` (bytes)."""
     skip = start % CELL_BYTES
     return stale(skip + length)[skip:]
 
 
 def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> Hole:
-    """``reaching`` are the sizes with which the piece, or its beginning, can be seen."""
+    """Return the hole; ``reaching`` are the sizes that show the piece or its beginning."""
     kinds = (_kind(taken, at) for at in chain(writers, reaching))
     kind = next((kind for kind in kinds if kind in _WITH_HOLES), None)
     appends = {
@@ -118,7 +117,7 @@ def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> H
 
 
 def _sizes(taken: Workings, thing: int) -> Sequence[tuple[int, int]]:
-    """The sizes that a file is given, each with its micro-operation, ascending."""
+    """Return the sizes of a file, each with its micro-operation, ascending."""
     key = (SizeCell, thing)
     if key not in taken.memory:
         writers = taken.writers.get(SizeCell(thing), ())

@@ -1,9 +1,7 @@
-"""Micro-operations: what a workload's operations change, one place at a time.
+"""Micro-operations: what operations change, one place at a time (OSDI'14, section 4.2; attributes are added here).
 
-A *cell* is a place that holds one value: a name in a directory, a file's size, a piece of its contents, an attribute. A
-micro-operation puts a value into a cell. Those of a crash state take effect in program order, so of several on one cell
-the last one that is there shows. (OSDI'14, section 4.2: write_block, change_file_size, create_dir_entry,
-delete_dir_entry; attributes are added here.) Offsets, sizes and lengths are in bytes.
+A *cell* is a place that holds one value. A micro-operation puts a value into a cell. Those of a crash state take effect
+in program order, so the last one on a cell shows. Offsets, sizes and lengths are in bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from bob.workload.language import write_one
 
 
 class MicroKind(StrEnum):
-    """What a micro-operation does."""
+    """The kind of a micro-operation."""
 
     WRITE_BLOCK = "write_block"
     CHANGE_FILE_SIZE = "change_file_size"
@@ -39,21 +37,21 @@ class MicroKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NameCell:
-    """The name ``place[1]`` in the directory ``place[0]``; its value is the thing that bears it, or None."""
+    """The name ``place[1]`` in the directory ``place[0]``. Its value is the thing that bears the name, or None."""
 
     place: NamePlace
 
 
 @dataclass(frozen=True, slots=True)
 class SizeCell:
-    """The size of a file; its value is a number of bytes."""
+    """The size of a file (bytes)."""
 
     thing: int
 
 
 @dataclass(frozen=True, slots=True)
 class DataCell:
-    """The bytes of a file from ``start`` up to, not including, ``stop``: never more than a sector."""
+    """The bytes of a file from ``start`` up to ``stop``: at most a sector."""
 
     thing: int
     start: int
@@ -74,11 +72,8 @@ Value = int | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
-    """``value`` put into ``cell``, by the change number ``change`` (an index) of operation ``number`` (from 1).
-
-    ``block`` is the file-system block (4 KiB of the file) that a piece of data, or the last byte of a size, is in; None
-    for others.
-    """
+    """``value`` put into ``cell`` by change number ``change`` (an index) of operation ``number`` (from 1). ``block`` is
+    the file-system block (4 KiB) of a piece of data, or of the last byte of a size; else None."""
 
     kind: MicroKind
     number: int
@@ -90,34 +85,32 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Of an append: the size of its file before it, and the largest one that the file ever had (bytes); and whether it
-    or a later call asks for a part of the file alone (sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT), so
-    that other parts of it may come later."""
+    """The size of a file before an append, and the largest one that it ever had (bytes). ``is_asked_in_part``: the
+    append or a later call asks for a part of the file alone, so other parts may come later."""
 
     before: int
     largest: int
     is_asked_in_part: bool
 
     def begins(self, block: int | None) -> bool:
-        """Whether nothing of this block was in the file before."""
+        """Return whether the file had nothing in this block."""
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Whether a piece of data is put where the file had data before it was cut, in the block that stayed with it:
-        the file as it was shows it."""
+        """Return whether the data stands where the file had data before a cut, in a block that stayed: the file's old
+        size shows it."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """A workload taken apart: its changes and micro-operations in program order, and who writes each cell.
+    """The changes and micro-operations of a workload in program order.
 
-    ``writers`` has the indexes of micro-operations, ascending. ``pieces`` are the data cells of each file that
-    operations write to or cut, in order of offset. ``grown`` tells of each append (by the index of its change),
-    ``freed`` has the files that are removed, replaced or cut, ``asked`` the changes (indexes) that a call asks for
-    alone, ``logged`` those that a log of such a call may take along. ``memory`` is for what is computed of all this,
-    and has to be computed once.
+    ``writers`` has, by cell, the indexes of micro-operations, ascending. ``pieces`` has, by file, the data cells that
+    operations change, by offset. ``grown`` has the appends, by index of change. ``freed`` has the files that are
+    removed, replaced or cut. ``asked`` has the changes (indexes) that a call asks for alone; ``logged`` those that its
+    log may take along. ``memory`` is a cache.
     """
 
     history: History
@@ -133,21 +126,21 @@ class Workings:
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def means(self, change: int) -> Means:
-        """How a change (by its index) is written."""
+        """Return how a change (its index) is written."""
         return means_of(self.changes[change].kind, is_logged=change in self.logged)
 
     def is_cut(self, operation: int) -> bool:
-        """Whether a micro-operation (its index) cuts a file off, by a change that gives the blocks behind back."""
+        """Return whether a micro-operation (its index) cuts a file and frees the blocks behind."""
         return self.changes[self.operations[operation].change].kind is ChangeKind.TRUNCATE_DOWN
 
     def is_of_a_log(self, order: Ordered, after: int) -> bool:
-        """Whether a log may take the later change of an order (``after``, its index) along without the earlier one."""
+        """Return whether a log may take the later change (``after``, its index) along without the earlier one."""
         return order.is_of_a_name and after in self.logged
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
-    """``history`` taken apart into micro-operations; ``finish`` is what is done behind it. Raises UsageError for
-    operations that models do not speak of."""
+    """Return ``history`` as micro-operations; ``finish`` is what follows it. Raises UsageError for operations that
+    models do not know."""
     places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
@@ -175,12 +168,12 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
 
 
 def block_of(offset: int) -> int:
-    """The file-system block that the byte at ``offset`` of a file is in."""
+    """Return the file-system block of the byte at ``offset`` of a file."""
     return offset // BLOCK_BYTES
 
 
 def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
-    """The files that lose blocks: another file may be given these."""
+    """Yield the files that lose blocks, which another file may get."""
     for change in made:
         if change.kind is ChangeKind.TRUNCATE_DOWN:
             yield from change.things
@@ -193,7 +186,7 @@ def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
 
 
 def _size_before(history: History, change: OperationChange) -> int:
-    """The size of the file that ``change`` writes to, before it; O_TRUNC has cut it off."""
+    """Return the size of the written file before ``change``, and after O_TRUNC."""
     operation, (thing,) = history.operations[change.number - 1], change.things
     was = history.steps[change.number - 1].inodes.get(thing)
     is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC
@@ -201,7 +194,6 @@ def _size_before(history: History, change: OperationChange) -> int:
 
 
 def _growths(history: History, made: Sequence[OperationChange], in_part: Set[int]) -> Iterator[tuple[int, Growth]]:
-    """The growth of each append, by its index; ``in_part`` has those of which a part is asked for alone."""
     largest: dict[int, int] = {}
     for index, change in enumerate(made):
         if change.kind in _OF_CONTENTS:
@@ -257,7 +249,7 @@ _OF_CONTENTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """What a change does to contents: ``data`` at ``start`` (None: it writes none), and the sizes that it passes."""
+    """The ``data`` that a change puts at ``start`` (None: it writes none), and the sizes that it passes."""
 
     thing: int
     start: int
@@ -289,7 +281,7 @@ def _reach(history: History, change: OperationChange) -> _Reach:
 
 
 def _sizes(size: int, after: int) -> tuple[int, ...]:
-    """The sizes that a file passes as it grows: each end of a block, and the last one."""
+    """Return the sizes that a growing file passes: each end of a block, and the last one."""
     first = (size // BLOCK_BYTES + 1) * BLOCK_BYTES
     return (*range(first, after, BLOCK_BYTES), after)
 
@@ -299,8 +291,7 @@ def _start(cell: DataCell) -> int:
 
 
 def _pieces(history: History, made: Iterable[OperationChange], thing: int) -> Iterator[DataCell]:
-    """The contents of a file, cut wherever one of the changes of them begins or ends, and into sectors where one
-    writes."""
+    """Yield a file's bytes, split at every change boundary, and into sectors inside writes."""
     first = history.steps[0].inodes.get(thing)
     edges = {0, 0 if first is None else first.size}
     for change in made:

@@ -1,11 +1,8 @@
-"""The implications of a workload under one model: what it promises, with no more nodes and edges than that takes.
+"""The implications of a workload under one model, with no more nodes and edges than that takes.
 
-:mod:`bob.apm.dependencies` has an edge for every pair of changes and for every change before a sync, since any clause
-may be asked about. That is a square of the workload. Here one model is asked about, so what is needed together is a
-chain: a node that stands for "all of this class up to here", and needs the one before it. A class is what the model's
-clauses cannot tell apart. Orders need a chain for each class of changes, syncs one for each class of micro-operations
-that no earlier sync has made durable. So a program that appends to a file a thousand times has a thousand edges of
-each kind, not a million.
+:mod:`bob.apm.dependencies` has an edge for every pair of changes: a square of the workload. For one model, chains do: a
+node stands for "all of this class up to here", and needs the one before it. A class is what the model's clauses cannot
+tell apart. So a thousand appends make a thousand edges of each kind, not a million.
 """
 
 from __future__ import annotations
@@ -34,12 +31,12 @@ from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Rela
 from bob.workload.operations import Workload
 
 _OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)
-"""What a call is promised to make durable of anything, whatever it is given."""
+"""What a call makes durable whatever it is given."""
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
-    """The implications where just ``promised`` is: what they tie together is what those of
-    :func:`bob.apm.dependencies.graph` do with these clauses. No edge has a clause any more."""
+    """Return the implications where just ``promised`` is promised, as those of :func:`bob.apm.dependencies.graph`.
+    Their edges have no clauses."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 
@@ -57,7 +54,7 @@ class _PromisedGraph(GraphBuilder):
         return clause in self._promised
 
     def _link(self, before: int | None, new: int) -> int:
-        """The next node of a chain: what ``before`` stands for, and ``new``."""
+        """Return the next node of a chain: ``before`` and ``new``."""
         if before is None:
             return new
         node = self._node()
@@ -103,14 +100,14 @@ class _PromisedGraph(GraphBuilder):
                 done += 1
 
     def _class_of(self, operation: MicroOperation) -> tuple[object, ...]:
-        """Two micro-operations with the same one are the same for any call behind them."""
+        """Return a key that micro-operations share if they are the same to any later call."""
         kind, cell = self._taken.changes[operation.change].kind, operation.cell
         if isinstance(cell, NameCell):
             return kind, operation.block is None, cell.place[0], self._taken.changes[operation.change].things
         return kind, operation.block is None, type(cell), cell.thing
 
     def _about(self, operation: MicroOperation) -> frozenset[int]:
-        """The files and directories of which a call has to be given one, to be about this micro-operation."""
+        """Return the files and directories by which a call is about this micro-operation."""
         cell = operation.cell
         if isinstance(cell, NameCell):
             return self._taken.changes[operation.change].things | {cell.place[0]}
@@ -118,7 +115,7 @@ class _PromisedGraph(GraphBuilder):
 
 
 class _By(Enum):
-    """What a chain of changes of one kind has in common."""
+    """What the changes of one chain share."""
 
     KIND = "nothing else"
     TOUCHED = "a file or directory that they are about, or whose names they change, or in which their file has a name"
@@ -127,7 +124,7 @@ class _By(Enum):
 
 
 class _ChangeChains:
-    """Chains of changes, as they are needed for each of these sets of ``orders``."""
+    """Chains of changes, as these sets of ``orders`` need them."""
 
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
@@ -145,7 +142,7 @@ class _ChangeChains:
         }
 
     def add(self, change: OperationChange, link: Callable[[int | None], int]) -> None:
-        """Take in a change that later ones may come after: ``link`` makes the next node of a chain."""
+        """Take in a change; ``link`` makes the next node of a chain."""
         for by in sorted(self._needed[change.kind], key=lambda one: one.name):
             for key in _keys(change, by):
                 place = change.kind, by, key
@@ -153,8 +150,8 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: Means | None) -> Iterator[int]:
-        """The nodes of all that comes before a change; ``promised`` are the orders that speak of it. ``means`` is how
-        it is written, None where a call asks for it alone."""
+        """Yield the nodes of all that comes before a change. ``promised`` are the orders about it. ``means`` is how it
+        is written, None where a call asks for it alone."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
@@ -164,7 +161,7 @@ class _ChangeChains:
             yield from (self._nodes[kind, by, key] for key in keys if by is not None and (kind, by, key) in self._nodes)
 
     def _by(self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], means: Means | None) -> _By | None:
-        """Which chains of earlier changes a later one comes after; None where it comes after none."""
+        """Return which chains of earlier changes come before a later one, if any."""
         if means is not None and (turn := InTurn(means_of(before), means)) in IN_TURN and turn in self._unless_synced:
             return _By.KIND
         return _CHAINS.get(_related(before, after, promised), _By.EXTENT)
@@ -180,12 +177,11 @@ _CHAINS = {
 
 @lru_cache(maxsize=1024)
 def _related(before: ChangeKind, after: ChangeKind, promised: Set[Clause]) -> frozenset[Relation]:
-    """How changes are related that keep their order."""
+    """Return the relations in which changes keep their order."""
     return frozenset(one for one in Relation if Ordered(before, after, one) in promised)
 
 
 def _keys(change: OperationChange, by: _By) -> Iterable[object]:
-    """The chains that a change is in."""
     match by:
         case _By.KIND:
             return (None,)
@@ -201,7 +197,7 @@ def _extent(change: OperationChange) -> OperationScope:
 
 
 class _UnsyncedChanges:
-    """What no sync has made durable yet: by class the ``last`` node of its chain, and one micro-operation of it
+    """Changes that no sync has made durable: by class the ``last`` node of its chain, and one micro-operation
     (``like``)."""
 
     def __init__(self) -> None:
@@ -210,25 +206,25 @@ class _UnsyncedChanges:
         self._about: dict[int, dict[tuple[object, ...], None]] = {}
 
     def take(self, key: tuple[object, ...], operation: MicroOperation, about: frozenset[int], node: int) -> None:
-        """Take in a micro-operation of the class ``key``, which is ``about`` these files and directories."""
+        """Take in a micro-operation of the class ``key``, ``about`` these files and directories."""
         self.last[key], self.like[key] = node, operation
         for thing in about:
             self._about.setdefault(thing, {})[key] = None
 
     def copied(self) -> _UnsyncedChanges:
-        """As it is now, for a sync that begins now."""
+        """Return a copy, for a sync that begins now."""
         made = _UnsyncedChanges()
         made.last, made.like = dict(self.last), dict(self.like)
         made._about = {thing: dict(keys) for thing, keys in self._about.items()}
         return made
 
     def drop(self, key: tuple[object, ...], node: int) -> None:
-        """The chain up to ``node`` waits no more; what came to it since does."""
+        """Drop the chain up to ``node``, unless it has grown since."""
         if self.last.get(key) == node:
             del self.last[key]
 
     def asked_by(self, sync: SyncCall, promised: Set[Clause]) -> list[tuple[object, ...]]:
-        """The classes that a sync may make durable."""
+        """Return the classes that a sync may make durable."""
         of_call = [what for what in WHATS if Durable(sync.call, what) in promised]
         if sync.thing is None or set(of_call) & set(_OF_ALL):
             return list(self.last) if of_call else []

@@ -1,10 +1,8 @@
-"""The crash states that a model allows, one after the other: the order in which ALICE tries them, then all others.
+"""The crash states that a model allows: those of ALICE first, then all others.
 
 A crash state is a dependency-closed set of micro-operations, and how many operations had returned. ALICE (OSDI'14,
-section 4.3) tries each prefix of the calls, each prefix with the next call split, and each prefix without one earlier
-call: bob takes turns with the last two. That order is kept here, and is no limit: all other sets come after it, those
-that lack least first. So the whole of them is every state that the model allows. Sets are bit masks: bit i is
-micro-operation i.
+section 4.3) tries each prefix of the calls, each with the next call split, and each without one earlier call. All other
+sets follow, those that lack least first. Sets are bit masks: bit i is micro-operation i.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from bob.observe.observation import Node
 
 
 class CrashStage(StrEnum):
-    """Which stage of the work comes to a state."""
+    """The stage of the work that comes to a state."""
 
     PREFIX = "prefix"
     SPLIT = "split"
@@ -33,8 +31,8 @@ class CrashStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
-    """The micro-operations that are ``there`` (a bit mask) in a crash after operation ``returned`` (0: none) had
-    returned, and before the next one had."""
+    """The micro-operations that are ``there`` (a bit mask) in a crash after operation ``returned`` (0: none) and before
+    the next one returned."""
 
     there: int
     returned: int
@@ -74,7 +72,7 @@ class Lattice:
             self.upto[number] = so_far
 
     def atoms(self, mask: int) -> list[int]:
-        """One micro-operation for each group in ``mask`` that need each other: they are there together."""
+        """Return one micro-operation of each group in ``mask`` that is there together or not at all."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -123,13 +121,12 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Every crash state, in the order of work. ``outputs[k]`` is the program's output when operation k had returned.
+    """Yield every crash state in the order of work. ``outputs[k]`` is the program's output when operation k had
+    returned.
 
-    Where prefixes would take more than three quarters of the ``budget``, half of it is for prefixes that lie evenly,
-    and what comes next is from places all over the workload: else a large one would be tried at its beginning alone.
-    It also takes turns with states in which all is lost that may be: what is lost one by one gets there too late.
-
-    Some come twice: two stages of the work may lead to one state. When the iteration ends, there is no other one.
+    Where prefixes would take more than three quarters of the ``budget``, half of it goes to evenly spread prefixes, and
+    the rest to places all over the workload, in turns with states that lose all they may. Some states come twice. When
+    the iteration ends, there is no other one.
     """
     last = len(lattice.of) - 1
     numbers = range(last + 1)
@@ -155,7 +152,7 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
 
 
 def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
-    """Just what is forced when something new had been told, all else lost: at the end, and then in this ``order``."""
+    """Yield what is forced when something new had been told, all else lost: at the end, then in this ``order``."""
     since = [0] * len(lattice.of)  # by operation, the one that told the last of what had been told then
     for number in range(1, len(since)):
         since[number] = since[number - 1] if outputs[number] == outputs[number - 1] else number
@@ -164,13 +161,14 @@ def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> 
 
 
 def _spread(count: int) -> list[int]:
-    """The numbers below ``count`` in an order of which every beginning lies evenly: by their bits, the last first."""
+    """Return the numbers below ``count``, so that every beginning of them is spread evenly: by their bits, the last
+    first."""
     width = count.bit_length()
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
 
 def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
-    """One of each, until all have ended: a budget is not spent on the first of them alone."""
+    """Take one of each in turns, until all have ended."""
     left = list(works)
     while left:
         ended = set()
@@ -184,12 +182,11 @@ def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
 
 
 def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """A prefix with the next operation split."""
     return (ModelCrash(there, returned, CrashStage.SPLIT) for there in _splits(lattice, returned))
 
 
 def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """A prefix without one of its operations, without the last one first."""
+    """Yield a prefix without one of its operations, the last one first."""
     free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
     for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
         lost = 0
@@ -200,7 +197,7 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 
 def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
-    """All before the next operation, and parts of that: its first ones, all but one, one alone."""
+    """Yield all before the next operation with parts of it: its first ones, all but one, one alone."""
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
     first = before
@@ -214,9 +211,8 @@ def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """Crashes after operation ``returned`` had returned, and before the next one had: of all that was done by then
-    (``base``) they may lose what is ``free``. The sets that have none of ``must`` (where that is not 0) are sets of an
-    earlier place, with the same output."""
+    """Crashes between the return of operation ``returned`` and the next one: they may lose what is ``free`` of
+    ``base``. Sets without any of ``must`` (if not 0) belong to an earlier place with the same output."""
 
     returned: int
     base: int
@@ -225,7 +221,7 @@ class CrashInterval:
 
 
 def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval]:
-    """Where crashes may come: every crash state is one of exactly one of these."""
+    """Yield where crashes may come: every crash state belongs to exactly one."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
         is_new = returned == 0 or outputs[returned] != outputs[returned - 1]
@@ -237,7 +233,7 @@ def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval
 
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
-    """Every closed set, by how many micro-operations are lost by themselves, not since another one is lost."""
+    """Yield every closed set, by how many micro-operations are lost by themselves."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []
@@ -256,7 +252,7 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """All that is lost with each choice of ``size`` of ``atoms`` of which none needs another one."""
+    """Yield all that is lost with each choice of ``size`` of ``atoms`` of which none needs another one."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:
@@ -272,8 +268,8 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: the first ``crash`` that came to it, the ``output`` before it, which of the trees that
-    the crash may leave it is (``variant``), and a ``digest`` of tree and output."""
+    """A distinct state: the first ``crash`` that leaves it, the ``output`` before it, which of the crash's trees it is
+    (``variant``), and a ``digest`` of tree and output."""
 
     crash: ModelCrash
     output: bytes
@@ -282,10 +278,9 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model, made one after the other.
+    """The distinct states of a workload under a model, made one after the other; only digests stay in memory.
 
-    ``tried`` counts the crash states that were made (a closed set with an output each), ``is_all`` says that there is
-    no other one. At most ``most`` are made. Of each, only digests are kept in memory. ``budget`` is as in
+    ``tried`` counts the crash states so far (at most ``most``). ``is_all``: there is no other one. ``budget`` is as in
     :func:`crashes`.
     """
 
@@ -326,23 +321,22 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether holes may show stale contents in some state that was made. Of such a one the trees that come have
-        these in all holes, or zeros in all; the model allows mixtures, and what files had that were removed."""
+        """Whether holes may show stale contents in some state so far. bob shows these in all holes or in none; the
+        model allows mixtures, and contents of removed files."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:
-        """The tree of a state."""
         return self._shapes.tree(state.crash.there, state.variant)
 
     def nodes(self, state: ModelState) -> Mapping[str, Node]:
-        """The tree of a state, as if it had been found."""
+        """Return the tree of a state as an observed one."""
         return nodes(self.tree(state))
 
 
 def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
-    """By node, which of the first ``micro`` nodes can be reached along ``needs``, itself included: by strongly
-    connected components (Tarjan, 1972), which come out with those that they need before them. Only those of the first
-    ``kept`` nodes are right in the end: a helper's is forgotten when the last node that needs it has it."""
+    """Return, by node, which of the first ``micro`` nodes it reaches along ``needs``, itself included: by strongly
+    connected components (Tarjan, 1972). Only the first ``kept`` nodes are right in the end: helpers are forgotten after
+    their last use."""
     reached = [0] * len(needs)
     waiting = [0] * len(needs)
     for wanted in needs:

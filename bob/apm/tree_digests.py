@@ -1,11 +1,8 @@
-"""The trees that sets of micro-operations leave, each made out of one that is nearly the same.
+"""The trees that sets of micro-operations leave, each made out of a similar one.
 
-A program of a thousand calls has thousands of crash states of which each differs from the one before in a few sectors.
-To build each tree from all its micro-operations takes as long as the workload is large. Here a file is known by its
-size and a sum over its sectors: of each one that is not all zeros a hash of where it is and what is in it, modulo
-2**128. So what a set of micro-operations leaves follows from what a set near by left, by the sectors in which they
-differ. The sum does not hang on how the file came about: that of a tree that was found after a crash is the same.
-:mod:`bob.apm.trees` says what a tree is, and builds one from nothing. Sets are bit masks (:mod:`bob.apm.model_states`).
+A program of a thousand calls has thousands of crash states, each a few sectors from the one before. To build each tree
+whole would take too long. So a file is known by its size and a sum over its sectors: the hash of place and content of
+each that is not zeros, modulo 2**128. An observed tree has the same sum. Sets are bit masks.
 """
 
 from __future__ import annotations
@@ -28,8 +25,7 @@ from bob.workload.kinds import ChangeKind
 DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * DIGEST_BYTES
 KEPT, KEPT_SUMS = 4, 64
-"""Of each file so many contents are kept to begin with, and so many sums: the order of work goes on at several places
-in turns."""
+"""How many contents and sums to keep for each file: the order of work takes turns between several places."""
 KEPT_LISTINGS = 64
 FILLINGS = 3
 """What holes show, as far as the model allows it: zeros; what was on the disk before mkfs; what the file had there
@@ -37,7 +33,7 @@ before it was cut, and elsewhere what was on the disk before mkfs."""
 
 
 def digest(*parts: bytes) -> bytes:
-    """No two sequences of parts have the same."""
+    """Return a digest that no other sequence of parts has."""
     made = blake2b(digest_size=DIGEST_BYTES)
     for part in parts:
         made.update(len(part).to_bytes(8, "little"))
@@ -46,13 +42,13 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Of what models speak of: names, kinds, contents and which names are of one file, and what was told. A tree that
-    was found after a crash (:func:`bob.apm.trees.observed_tree`) has the same one, where it is the same."""
+    """Return the digest of the output and all that models know of a tree: names, kinds, contents, links. An equal
+    observed tree has the same one."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The places of the ones in a mask, ascending."""
+    """Yield the places of the ones in a mask, ascending."""
     for at, byte in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
         while byte:
             lowest = byte & -byte
@@ -64,7 +60,6 @@ T = TypeVar("T")
 
 
 def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T:
-    """What was made for ``key`` not long ago, or is made now."""
     if key not in kept:
         kept[key] = make()
         if len(kept) > KEPT_LISTINGS:
@@ -95,12 +90,12 @@ class Shapes:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether a set that was asked about leaves a hole in which stale contents may show."""
+        """Whether any set so far leaves a hole that may show stale contents."""
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Of each tree that a set leaves, up to three by what holes may show (:data:`FILLINGS`): the
-        digest of all that a checker can see (contents, modes, owners, and the output), and the shape."""
+        """Return, for each tree that a set leaves (up to three, :data:`FILLINGS`), the digest of all that a checker can
+        see, and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
@@ -117,7 +112,7 @@ class Shapes:
         return list(found.items())
 
     def tree(self, there: int, variant: int) -> ModelTree:
-        """One of the trees that a set leaves, by its place among those of :meth:`of`."""
+        """Return one of the trees of :meth:`of`, by its place."""
         listing = self._listing(there)
         made = {
             one: replace(entry, content=self._content(one, there, variant)) if entry.kind == FileKind.FILE else entry
@@ -137,7 +132,7 @@ class Shapes:
         return _remembered(self._listings, there, lambda: self._remnant(there).listing())
 
     def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, ModelEntry]:
-        """All but the content of each thing that is listed."""
+        """Return all things that are listed, without contents."""
         there &= self._of_status
         known = _remembered(self._entries, there, dict[int, ModelEntry])
         if missing := [thing for thing in dict.fromkeys(listing.values()) if thing not in known]:
@@ -166,8 +161,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """What a set of micro-operations makes of a file: its ``size`` (bytes), the sums of its sectors by what holes show,
-    and those of its ``sectors`` that have holes."""
+    """What a set of micro-operations makes of a file: its ``size`` (bytes), the sums of its sectors by filling, and the
+    sectors that have holes."""
 
     there: int
     size: int
@@ -176,7 +171,7 @@ class _FileContent:
 
 
 class _WrittenFile:
-    """A file that operations write to or cut; ``mask`` has those."""
+    """A file that the operations in ``mask`` write to or cut."""
 
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
         self._taken, self._promised, self._mask = taken, promised, mask
@@ -192,12 +187,11 @@ class _WrittenFile:
         self.shows_stale = False
 
     def sums(self, there: int) -> tuple[bytes, ...]:
-        """What the file is known by, by what holes show."""
+        """Return the file's digests, by filling."""
         held = self._hold(there & self._mask)
         return tuple(_sealed(held.size, one) for one in held.sums)
 
     def content(self, there: int, variant: int) -> bytes:
-        """What is in it."""
         there &= self._mask
         if (there, variant) in self._made:
             return self._made[there, variant]
@@ -253,20 +247,20 @@ class _WrittenFile:
 
     @staticmethod
     def _between(size: int, other: int) -> range:
-        """The sectors that have bytes which a file of the one size has, and one of the other does not."""
+        """Return the sectors in which files of these two sizes differ."""
         if size == other:
             return range(0)
         return range(min(size, other) // SECTOR_BYTES, -(-max(size, other) // SECTOR_BYTES))
 
     def _touched(self, changed: int) -> Iterator[int]:
-        """The sectors that these micro-operations write to: none writes to more than one."""
+        """Yield the sectors that these micro-operations write to, one each."""
         for at in bits(changed & ~self._of_size):
             cell = self._taken.operations[at].cell
             assert isinstance(cell, DataCell)
             yield cell.start // SECTOR_BYTES
 
     def _sector(self, sector: int, there: int, size: int) -> tuple[tuple[bytes, ...], bool]:
-        """What is in a sector, as far as the file reaches, by what holes show; and whether it has any."""
+        """Return a sector's content up to the file's end, by filling; and whether it has a hole."""
         start = sector * SECTOR_BYTES
         end = min(start + SECTOR_BYTES, size)
         if start >= end:
@@ -291,7 +285,7 @@ class _WrittenFile:
         return tuple(found * FILLINGS if len(found) == 1 else found), has
 
     def _known(self, cell: DataCell, last: int) -> bytes | None:
-        """All of a piece, of which micro-operation ``last`` was the last (-1: none was), if it is no hole."""
+        """Return all of a piece whose last micro-operation is ``last`` (-1: none), unless it is a hole."""
         if last < 0:
             if cell.start >= len(self._initial):
                 return None
@@ -303,8 +297,8 @@ class _WrittenFile:
         return value
 
     def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
-        """What a hole shows from ``first`` to ``stop`` (bytes of the file), by filling; one of them if they are alike.
-        ``cut`` is the micro-operation that cut the piece off; -1 where none did."""
+        """Return what a hole shows from ``first`` to ``stop`` (bytes of the file), by filling, or once if all are
+        alike. ``cut`` is the micro-operation that cut the piece off, or -1."""
         fills = self._fills(place, there, cut)
         self.shows_stale |= any(fills)
         old, nothing = stale_at(first, stop - first), bytes(stop - first)
@@ -319,8 +313,7 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Whether a hole shows stale contents, where it shows zeros if it may, and where it shows these if it may.
-        ``cut`` is the micro-operation that cut the piece off; -1 where none did."""
+        """Return whether a hole shows stale contents, where zeros are preferred, and where stale contents are."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # An earlier size cannot be seen, and need not be there.
@@ -337,8 +330,8 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """What may show in a hole: not zeros, and not stale contents, where one of these sizes is there. ``own`` are all
-    that the appends to it gave the file."""
+    """The sizes that forbid zeros in a hole, those that forbid stale contents, and all sizes by appends to it
+    (``own``)."""
 
     not_zeros: int
     not_stale: int
@@ -347,7 +340,7 @@ class _HoleValues:
 
     @classmethod
     def of(cls, missing: Hole, promised: Set[Clause]) -> _HoleValues:
-        """By the clauses that are promised, as :meth:`bob.apm.holes.Hole.breaks` has it."""
+        """Return the values under promised clauses (:meth:`bob.apm.holes.Hole.breaks`)."""
         sizes = {AppendPart.ANYWHERE: missing.own, AppendPart.TAIL: missing.tail, AppendPart.LAST: missing.last}
         sizes[AppendPart.EARLIER] = missing.later
         forbidding = {
@@ -365,7 +358,6 @@ _NO_SECTOR = (b"",) * FILLINGS, False
 
 
 def _sum_of(content: bytes) -> bytes:
-    """What a file is known by."""
     sectors = range(0, len(content), SECTOR_BYTES)
     total = sum(_hash(at // SECTOR_BYTES, content[at : at + SECTOR_BYTES]) for at in sectors)
     return _sealed(len(content), total % _MODULUS)
@@ -376,7 +368,7 @@ def _sealed(size: int, total: int) -> bytes:
 
 
 def _hash(sector: int, data: bytes) -> int:
-    """Of a sector with zeros behind the end of the file: its size tells where that is."""
+    """Hash a sector as if zeros followed the file's end: the size says where that is."""
     data = data.rstrip(b"\0")
     if not data:
         return 0
@@ -384,7 +376,7 @@ def _hash(sector: int, data: bytes) -> int:
 
 
 def _shape(output: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
-    """``seen`` has the paths, what is there, and what its content is known by."""
+    """Return the digest of paths, entries and the digests of their contents."""
     made = blake2b(digest(output), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
         target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # there it is the order of its names

@@ -14,10 +14,10 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """What bears a name. ``content`` is a file's, all of its size; ``same`` the first name of the same file.
+    """The bearer of a name. ``content`` is all of a file; ``same`` the first name of the same file.
 
-    In what a model allows, ``thing`` is its identity in the history, ``mode`` the permission bits, and ``owner`` user
-    and group. None of these makes two entries differ: an observation has others, or none.
+    In a model's tree, ``thing`` is the identity in the history, ``mode`` the permission bits, ``owner`` user and group.
+    These do not count in comparisons: observations have others, or none.
     """
 
     kind: str
@@ -31,11 +31,11 @@ class ModelEntry:
 
 
 ModelTree = tuple[tuple[str, ModelEntry], ...]
-"""A directory tree: (path, what is there), by path; without the root."""
+"""A directory tree as (path, entry), by path, without the root."""
 
 
 def first_names(listing: Mapping[str, int]) -> dict[int, str]:
-    """The first path of each thing in a listing by path."""
+    """Return the first path of each thing."""
     first: dict[int, str] = {}
     for path, thing in listing.items():
         first.setdefault(thing, path)
@@ -43,8 +43,7 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """A tree that a model allows, as if it had been found: two names of one thing have the same number of an inode,
-    which is the thing's identity, plus one. The root is not in it."""
+    """Return a model's tree as an observed one, without the root. The inode number is the thing's identity plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(
@@ -64,7 +63,7 @@ def nodes(tree: ModelTree) -> Mapping[str, Node]:
 
 
 def observed_tree(observation: Observation) -> ModelTree:
-    """What was found after a crash, as a tree of the same form."""
+    """Return the tree of an observation in the same form."""
     tree = observation.tree or {}
     first: dict[int, str] = {}
     for path, node in sorted(tree.items()):
@@ -96,7 +95,7 @@ class Remnant:
             self._inside.setdefault(place[0], []).append(place)
 
     def listing(self) -> dict[str, int]:
-        """What each path leads to, by path; without the root."""
+        """Return the thing behind each path, by path, without the root."""
         found: dict[str, int] = {}
         self._list(ROOT, "", found, frozenset({ROOT}))
         return dict(sorted(found.items()))
@@ -115,7 +114,7 @@ class Remnant:
         return value
 
     def without_content(self, identity: int) -> ModelEntry:
-        """A thing but for what is in it, and which of its names is the first."""
+        """Return a thing without its content and its first name."""
         thing = self._taken.history.things[identity]
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
@@ -128,7 +127,7 @@ class Remnant:
         return ModelEntry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
 
     def _status(self, identity: int) -> tuple[int, tuple[int, int]]:
-        """The permission bits and the owner of a thing: as it was made, where no change of them is there."""
+        """Return the permission bits and the owner of a thing, by default as it was made."""
         made = max(self._taken.history.things[identity].born, 0)
         attributes = self._taken.history.steps[made].inodes[identity].attributes
         mode = self._value(AttributeCell(identity, MODE), attributes[MODE])
