@@ -1,8 +1,8 @@
 """Whether a model allows an observation, and if not, which of its clauses forbid it.
 
-An observation is allowed if there is a set of micro-operations that is closed under the promised dependencies and makes
-one reading of every constraint true. Dependencies are implications between two nodes, so what a reading forces follows
-by going along the edges; what is left are the cells with more than one reading, which are tried.
+A model allows it if a set of micro-operations, closed under the promised dependencies, makes one reading of every
+constraint true. Dependencies are implications between two nodes: a reading forces what the edges lead to. What is left
+are the cells with several readings, which are tried.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ MOST_ASKED = 10_000
 """By which clauses a tree is forbidden is asked where times and clauses make so many questions at most."""
 
 NodePresence = dict[int, bool]
-"""Node -> whether it is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``clauses`` that forbid an observation together; where it is one, the observation refutes it.
+    """``clauses`` that together forbid an observation; a single one is refuted.
 
-    ``there`` and ``missing`` are the nodes that show it: one needs the other. None where what a cell shows breaks the
-    clause by itself; ``about`` names that cell.
+    Node ``there`` needs node ``missing``. Both are None where a cell breaks the clause by itself; ``about`` names that
+    cell.
     """
 
     clauses: frozenset[Clause]
@@ -40,7 +39,7 @@ class Conflict:
 
 
 class Implications:
-    """The implications of one workload where just ``promised`` is."""
+    """The implications of one workload where just ``promised`` is promised."""
 
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         self.graph = graph
@@ -52,8 +51,8 @@ class Implications:
                 self._needed_by[other].append(node)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Whether a crash after the return of operation ``returned`` (0: of none), and before that of the next, may
-        leave this. Raises Undecided where that takes more than ``most`` steps (None: any number)."""
+        """Return whether a crash between the return of operation ``returned`` (0: none) and the next one may leave
+        this. Raises Undecided after more than ``most`` steps (None: any number)."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -65,7 +64,7 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Take a reading as true, with all that follows from it; False if that contradicts what is known."""
+        """Take a reading as true, with all that follows. Return False if that contradicts ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -73,7 +72,7 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Whether a reading does not contradict what is known (with all that follows)."""
+        """Return whether a reading does not contradict ``known`` (with all that follows)."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -101,7 +100,6 @@ class Implications:
     def _tried(
         self, known: NodePresence, readings: Sequence[CellReading], then: int
     ) -> Iterator[tuple[NodePresence, int]]:
-        """What is known after each of ``readings`` that does not contradict it, and where to go on."""
         for reading in readings:
             tried = dict(known)
             if self.force(tried, reading):
@@ -109,12 +107,12 @@ class Implications:
 
 
 class Undecided(Exception):
-    """It would take too long to say whether an observation is allowed."""
+    """It would take too long to say whether a model allows an observation."""
 
 
 class TreeOracle:
-    """Whether a model that promises ``promised`` allows what was found of a program, of which ``outputs[k]`` is what it
-    had told when operation k had returned. At most ``most`` steps are taken for a tree."""
+    """Whether a model that promises ``promised`` allows a tree of a program. ``outputs[k]`` is the output when
+    operation k had returned. At most ``most`` steps are taken for a tree."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
@@ -123,7 +121,7 @@ class TreeOracle:
         self._reader = ObservationReader(graph.workings, {})
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
-        """Whether a crash after ``output`` had been told may leave ``tree``; None where that is not known."""
+        """Return whether a crash after ``output`` may leave ``tree``; None if that is not known."""
         constraints = self._seen(tree)
         try:
             return any(
@@ -135,8 +133,8 @@ class TreeOracle:
             return None
 
     def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Return clauses that together forbid a ``tree`` after this ``output``, whenever the crash came; without any
-        one of them it may be allowed. None where that takes too long to say."""
+        """Return clauses that together forbid ``tree`` after ``output``, whenever the crash came; without any one of
+        them it may be allowed. Return none where that takes too long."""
         times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
@@ -146,8 +144,8 @@ class TreeOracle:
             return frozenset()
 
     def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
-        """What a tree says, but of attributes, of which the states of models have not all, and of names in a directory
-        that the program makes and that is not there: a model may have them, and they cannot be seen."""
+        """Read a tree without attributes, which not all states of models have, and without names in a new directory
+        that is missing: a model may have these, unseen."""
         things = self._graph.workings.history.things
         lost = tuple(
             f" in {min(thing.names)}"
@@ -159,12 +157,12 @@ class TreeOracle:
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:
-    """The returns that a crash after that of operation ``returned`` has seen, as a reading."""
+    """Return, as a reading, the returns before a crash that follows operation ``returned``."""
     return CellReading(frozenset(graph.returns[: returned + 1]), frozenset(graph.returns[returned + 1 :]))
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """What is known without any clause, and the clauses that cells break by themselves, with the cell's name."""
+    """Return what is known without any clause; and the clauses that single cells break, with the cell's name."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -186,11 +184,11 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """The clauses of ``promised`` that an observation refutes, each by itself: :data:`OWN_FIRST` if the order that it
-    keeps is true.
+    """Return the clauses of ``promised`` that an observation refutes by themselves; :data:`OWN_FIRST` if the order that
+    it keeps is true.
 
-    What is there and what is not is taken only from cells that leave no choice, whatever a model promises: so these
-    conflicts are facts. An observation that is not allowed and refutes none is ambiguous (:func:`forbidding`).
+    These conflicts are facts: they rest only on cells that leave no choice, whatever a model promises. An observation
+    that is forbidden and refutes none is ambiguous (:func:`forbidding`).
     """
     known, broken = facts(graph, constraints, returned)
     found = {
@@ -209,9 +207,8 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Clauses that together forbid an observation which refutes none by itself, at each of these times: without any one
-    of them it may be allowed, or at least forbidden by fewer. ``returned`` and ``most`` are as for
-    :meth:`Implications.is_allowed`."""
+    """Return clauses that together forbid an observation at each of these times; without any one of them, fewer forbid
+    it or none. ``returned`` and ``most`` are as for :meth:`Implications.is_allowed`."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
         # What is left out for good is not needed to forbid it: the rest does.
@@ -222,13 +219,12 @@ def forbidding(
 
 
 def _tested(graph: Graph, promised: Set[Clause]) -> set[Clause]:
-    """The clauses of ``promised`` that say something of this workload."""
     tested = graph.clauses
     return {clause for clause in promised if without_exception(clause) in tested}
 
 
 def _weakest(readings: list[CellReading]) -> list[CellReading]:
-    """Those of ``readings`` that ask for less than any other one: who takes one of the others could take it as well."""
+    """Drop each reading that asks for more than another one."""
     kept: list[CellReading] = []
     for one in readings:
         if not any(_asks_less(other, one) for other in kept):
@@ -241,7 +237,6 @@ def _asks_less(one: CellReading, other: CellReading) -> bool:
 
 
 def _common(readings: Sequence[CellReading]) -> CellReading:
-    """What is so by each of these readings, at least one."""
     first, *others = readings
     return CellReading(
         first.there.intersection(*(one.there for one in others)),
@@ -252,7 +247,7 @@ def _common(readings: Sequence[CellReading]) -> CellReading:
 
 
 def _shown(graph: Graph, known: NodePresence, conflict: Edge) -> tuple[int, int]:
-    """What a crash shows of a conflict: a helper is there, or missing, by its parts."""
+    """Replace helpers in a conflict by parts that are there, or missing."""
     there, missing = conflict.node, conflict.needs
     for edge in graph.edges:
         if not edge.clauses:
@@ -277,7 +272,7 @@ def _follow(known: NodePresence, node: int, along: Sequence[Sequence[int]], *, v
 
 
 def said(taken: Workings, operation: MicroOperation) -> str:
-    """A micro-operation in a few words: ``bytes 0 to 512 of /a``, ``the name b in /d``."""
+    """Return a micro-operation in words: ``bytes 0 to 512 of /a``, ``the name b in /d``."""
     things = taken.history.things
     match operation.cell:
         case DataCell(thing, start, stop):
@@ -292,7 +287,7 @@ def said(taken: Workings, operation: MicroOperation) -> str:
 
 
 def what_shows(graph: Graph, conflict: Conflict) -> str:
-    """What an observation shows that refutes a clause."""
+    """Return in words how an observation refutes a clause."""
     if conflict.there is None or conflict.missing is None:
         return conflict.about or "forbidden by several clauses together"
     missing = _part_words(graph, conflict.missing)

@@ -1,8 +1,8 @@
-"""Models that others wrote: the simple ones of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses.
+"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses.
 
-All of OSDI'14's have atomic directory operations, and size changes that are atomic in units of 4 KiB. They say nothing
-of what a crash leaves where data is missing, so no clause forbids it, except where contents are atomic. What they say
-of "sync operations" is read as: all that a sync operation comes after.
+All of OSDI'14's have atomic directory operations, and size changes atomic in units of 4 KiB. They do not speak of
+missing data, so no clause forbids any fill, except where contents are atomic. We read "sync operations" as "everything
+before the sync".
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 _SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
 _SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
-"""A write with O_SYNC or O_DSYNC, too: ALICE has an fsync of the range that is written behind it."""
+"""With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
 
 
 def names() -> tuple[str, ...]:
-    """The built-in models."""
+    """Return the names of the built-in models."""
     return tuple(_MODELS)
 
 
 def builtin(name: str) -> Model:
-    """The built-in model of this name; UsageError if there is none."""
+    """Return the built-in model of this name. Raises UsageError if there is none."""
     if name not in _MODELS:
         raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
     about, clauses = _MODELS[name]
@@ -69,7 +69,6 @@ def _common() -> Iterator[Clause]:
 
 
 def _atomic_contents() -> Iterator[Clause]:
-    """Contents come with the size that shows them: no zeros, no stale contents."""
     yield from NEVERS
     yield from (Whole(kind, Unit.BLOCK) for kind in DATA_KINDS)
 
@@ -84,15 +83,14 @@ def _all_synced(kinds: Iterable[What] = WHATS) -> Iterator[Clause]:
 
 
 def _safe_rename() -> Iterator[Clause]:
-    """Appends to a file persist before a later rename of it."""
     yield from (
         Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE) for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
     )
 
 
 def _safe_flush() -> Iterator[Clause]:
-    """fsync of a file persists its contents, and its directory entry. So does a write with O_SYNC (generic_write_sync);
-    one with O_DSYNC, and msync, are an fdatasync."""
+    """An fsync of a file persists its contents and its directory entry. So does a write with O_SYNC
+    (generic_write_sync); one with O_DSYNC, and msync, act as fdatasync."""
     calls = (Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS)
     yield from (Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY))
     yield from (Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
@@ -106,7 +104,7 @@ def _safe_flush() -> Iterator[Clause]:
 
 _METADATA = tuple(what for what in WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
 _SIZES_ALONE = tuple(kind for kind in _SIZES if kind is not ChangeKind.APPEND)
-"""The order of an append is one of its data, too: see :data:`bob.apm.clauses.JOURNALED`."""
+"""The order of an append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (

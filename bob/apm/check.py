@@ -1,4 +1,4 @@
-"""Holding a model against what was observed: does it allow all of it (sound), and how much more (tight)?"""
+"""A model against observations: does it allow all of them (sound), and how much more (tight)?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bob.schema import Document, adapt
 
 SCHEMA = "bob.apm-check/1"
 DEFAULT_LIMIT = 2000
-"""Workloads that may leave more states than this are left out of tightness."""
+"""Tightness leaves out workloads that may leave more states."""
 
 
 class UnsoundDocument(Document, frozen=True):
@@ -39,27 +39,26 @@ class CheckedDocument(Document, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """All workloads of a run held against a model."""
+    """All workloads of a run, held against a model that promises so many clauses. ``states`` counts what the model
+    allows and what of it was seen, of the workloads that could be counted."""
 
     model: str
     run: str
     promised: int
-    """How many clauses the model promises."""
     workloads: tuple[CheckedDocument, ...]
     states: tuple[TreeCounts, ...]
-    """What it allows, and what of it was seen, of the workloads whose states were counted."""
 
     def unsound(self, *, held_out: bool = False) -> int:
-        """How many observed crash states the model forbids; of the held-out workloads only, or of all."""
+        """Return how many observed outcomes the model forbids, of all workloads or the held-out ones."""
         return sum(len(one.unsound) for one in self.workloads if one.held_out or not held_out)
 
     def observed(self, *, held_out: bool = False) -> int:
-        """How many outcomes were held against it."""
+        """Return how many outcomes were held against it."""
         return sum(one.observed for one in self.workloads if one.held_out or not held_out)
 
     @property
     def tightness(self) -> float | None:
-        """The share of the allowed states that were observed, over the workloads whose states were counted."""
+        """The share of the allowed states that were observed, in the counted workloads."""
         allowed = sum(one.allowed for one in self.states)
         return sum(one.seen for one in self.states) / allowed if allowed else None
 
@@ -77,8 +76,8 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> ModelCheck:
-    """Hold ``model`` against the workloads of ``run``; ``progress`` is called after each. With a ``limit`` of None, the
-    states that it allows are not counted."""
+    """Hold ``model`` against the workloads of ``run``. Without a ``limit``, do not count allowed states. ``progress``
+    is called after each workload."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -201,12 +201,10 @@ def _was_begun(taken: Workings, at: int) -> bool:
 
 
 def _has_a_name(taken: Workings, things: frozenset[int]) -> bool:
-    """Return whether one of ``things`` has a name in the end, or there are none."""
     return not things or not things.isdisjoint(taken.history.steps[-1].names.values())
 
 
 def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[int]) -> bool:
-    """Return whether a change gives one of ``things`` the name of another one."""
     match taken.history.operations[change.number - 1]:
         case Rename(_old, new) if change.kind is ChangeKind.RENAME_OVER:
             return taken.history.steps[change.number].names.get(new) in things
@@ -226,7 +224,6 @@ def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) ->
 
 
 def _synced(operation: Operation) -> str:
-    """Return the path that an operation syncs by itself, or an empty one."""
     match operation:
         case Fsync(path) | Msync(path):
             return path

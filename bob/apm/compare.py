@@ -1,4 +1,4 @@
-"""Two models side by side: what one allows and the other forbids, with the smallest workload that tells them apart."""
+"""Two models side by side: what one allows and the other forbids, with the smallest workload that shows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SETUP = (
     "mkdir /d; mkdir /e; write /d/a 0 8K; write /d/b 0 8K; write /e/c 0 8K; write /e/old 0 4K;"
     "mkdir /d/gone; mkdir /e/gone"
 )
-"""What the workloads begin with that are tried to tell models apart."""
+"""The setup of the workloads that may tell models apart."""
 
 _FIRST = (
     "write /d/a 0 512", "write /d/a 0 8K", "append /d/a 100", "append /d/a 8K", "truncate /d/a 100",
@@ -43,20 +43,20 @@ _LATER = (
 )  # fmt: skip
 _SYNCS = ("fsync /d/a", "fdatasync /d/a", "fsync /d/new", "fsync /d", "fdatasync /d", "sync", "syncfs")
 _OTHERS = ("write /e/c 0 512", "append /e/c 100", "create /e/other", "setxattr /e/c user.bob 8")
-"""What the syncs of another file or directory come after."""
+"""Operations on other files, which a sync may take along."""
 _EARLIER = ("append /d/b 100", "append /e/c 100", "write /e/c 0 512", "create /e/other")
 _OVERTAKING = ("append /d/a 100; fsync /d/a", "write /d/a 0 512; fsync /d/a", "create /d/new; fsync /d/new")
-"""What may be done before them, and changes that a sync of their own persists: does it overtake that?"""
+"""Changes with a sync of their own, which may overtake :data:`_EARLIER`."""
 _MARK = "mkdir /e/done"
-"""What a program does after a sync, and by which one can tell that it had returned."""
+"""What a program does after a sync: it shows that the sync had returned."""
 
 LIMIT = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A workload that tells two models apart by a clause that one promises and the other does not: a ``tree`` that the
-    ``weaker`` one allows and the other forbids. ``before`` is the tree that it begins with."""
+    """A clause of one model alone, and a workload after which the ``weaker`` one allows a ``tree`` that the other
+    forbids. ``before`` is the tree at first."""
 
     clause: Clause
     stronger: Model
@@ -67,20 +67,20 @@ class Apart:
 
     @property
     def finding(self) -> ClauseFinding:
-        """How the clause stands in the model that does not promise it."""
+        """How the clause stands in the weaker model."""
         return self.weaker.finding(self.clause)
 
     @property
     def operations(self) -> str:
-        """The workload's operations as a line; empty where no small workload shows the difference."""
+        """The workload's operations in a line; empty where no small workload shows the difference."""
         return "" if self.workload is None else "; ".join(map(write_one, self.workload.operations))
 
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
-    """Every clause that just one of two models promises, each with the smallest workload that shows what of it.
+    """Yield every clause that just one of two models promises, with the smallest workload that shows it.
 
-    Left out are those that no small workload shows, and no crash state refuted: most are about what cannot be, such as
-    a change of a file before it is made, or follow from other clauses.
+    Left out are those that no small workload shows and no crash state refutes: most follow from other clauses, or are
+    about what cannot be.
     """
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
@@ -108,8 +108,8 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Small workloads, the smallest first: one operation, two, one that is synced before something else is done, and
-    one that is done before another one that is synced."""
+    """Yield small workloads, the smallest first: one operation, two, a synced one before another, one before a synced
+    one."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),
@@ -127,7 +127,6 @@ def candidates() -> Iterator[Workload]:
 
 @cache
 def _telling() -> dict[Clause, list[Workload]]:
-    """For each clause the candidates in which it matters."""
     telling: dict[Clause, list[Workload]] = {}
     for workload in candidates():
         asked = _graph(workload)

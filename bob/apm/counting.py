@@ -1,10 +1,9 @@
-"""How many crash states a model allows: exactly where that can be told soon, else at least so many.
+"""How many crash states a model allows: exactly where that is quick, else a lower bound.
 
-The crash states are those of :func:`bob.apm.model_states.places`: at each place the sets of micro-operations that a
-crash may lose, each with all that needs them. Of a partial order there are as many such sets as it has down-sets. Parts
-of it that have nothing to do with each other multiply; of a chain of n there are n + 1; all else is divided by one of
-its members: sets that lose it, and sets that do not. Where that takes too long, a part counts as what can be seen at
-once: 2**n for n members of which none needs another one, and one more than its members at least. Sets are bit masks.
+A crash loses a set of micro-operations, at each of :func:`bob.apm.model_states.places`, with all that needs them: a
+down-set of a partial order. Independent parts multiply. A chain of n has n + 1 sets. Other parts are split by one
+member: sets that lose it, and sets that do not. Where that takes too long, a part counts as 2**n for n independent
+members, and as one more than its members at least. Sets are bit masks.
 """
 
 from __future__ import annotations
@@ -17,22 +16,21 @@ from bob.apm.model_states import CrashInterval, Lattice, places
 from bob.apm.tree_digests import bits
 
 MOST_STEPS = 200_000
-"""So often a member is looked at before bob stops counting exactly: some seconds."""
+"""How many members to look at before exact counting stops: some seconds."""
 LARGEST_PART = 64
-"""A part with more members that is no chain is not divided."""
+"""The most members of a part that is split."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """So many crash states, or at least so many (``is_exact``)."""
+    """The number of crash states, or a lower bound."""
 
     states: int
     is_exact: bool
 
 
 def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
-    """The crash states of a lattice: different sets of micro-operations, each with what had been told. About
-    ``most`` steps are taken at most."""
+    """Count the crash states of a lattice: distinct sets, each with its output. It takes about ``most`` steps."""
     counting = _Counter(lattice, most)
     # Where the freedom is large most of them are: what there is no time for is missing at the small places.
     ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)
@@ -45,14 +43,14 @@ def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) ->
 
 
 class _Counter:
-    """Counts sets, and the steps that this takes: ``left`` are those that there is time for."""
+    """Counts sets within the steps that are ``left``."""
 
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most
         self._known: dict[int, StateCount] = {}
 
     def at(self, place: CrashInterval) -> StateCount:
-        """The crash states of a place, that are of no earlier one."""
+        """Return how many crash states of a place belong to no earlier one."""
         every = self._sets(place.free)
         must = place.must & place.base
         if not place.must or must & ~place.free:
@@ -67,7 +65,7 @@ class _Counter:
         return StateCount(self._sets(place.free & ~it_needs).states, is_exact=False)
 
     def _sets(self, free: int) -> StateCount:
-        """How many sets a crash may lose of the micro-operations that are ``free``."""
+        """Return how many sets a crash may lose of what is ``free``."""
         self.left -= free.bit_count()
         return self._product(sum(1 << at for at in self._lattice.atoms(free)))
 
@@ -76,7 +74,7 @@ class _Counter:
         return StateCount(prod(one.states for one in parts), all(one.is_exact for one in parts))
 
     def _parts(self, members: int) -> list[int]:
-        """Members that have something to do with each other, directly or by others."""
+        """Split members into independent parts."""
         found = []
         while members:
             part, new = 0, members & -members
@@ -111,7 +109,7 @@ class _Counter:
         return StateCount(if_lost.states + if_there.states, if_lost.is_exact and if_there.is_exact)
 
     def _apart(self, part: int) -> int:
-        """So many members of a part of which none needs another one, at least."""
+        """Return a number of independent members of a part."""
         found = 0
         while part:
             at = part.bit_length() - 1

@@ -174,7 +174,6 @@ class GraphBuilder:
                         self._edge(later[after], every[before], in_turn)
 
     def _may_be_promised(self, _clause: Clause) -> bool:
-        """Return whether to make the chain of a clause."""
         return True
 
     def _journaled(self) -> None:
@@ -222,7 +221,6 @@ class GraphBuilder:
         return some, every
 
     def _in_time(self) -> None:
-        """Put each micro-operation after the operation before it has returned, and returns in order."""
         for number in range(1, len(self._returns)):
             self._edge(self._returns[number], self._returns[number - 1])
         for at, operation in enumerate(self._taken.operations):
@@ -303,7 +301,6 @@ class GraphBuilder:
         return itself, below
 
     def _step(self, number: int) -> HistoryStep:
-        """Return the tree after operation ``number``, which may be one of the finish."""
         return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
 
     def _is_synced(self, change: OperationChange) -> bool:
@@ -379,7 +376,6 @@ _MAKING = (ChangeKind.CREATE, ChangeKind.MKDIR, ChangeKind.SYMLINK)
 
 
 def _above(step: HistoryStep, thing: int) -> frozenset[int]:
-    """Return the directories above ``thing``, up to the root."""
     found: set[int] = set()
     waiting = [thing]
     while waiting:

@@ -1,14 +1,12 @@
-"""Derive a model: the strongest that allows everything that was observed, and of that what one can rely on.
+"""Derive a model: the strongest that allows every observation, and of that what one can rely on.
 
-It begins with every clause. Each observed crash state that the clauses left forbid refutes some of them. Which ones is
-mostly a fact: something is there, and what a clause says that it needs is not (:func:`bob.apm.allowed.refuted`). Only
-where it goes through something that cannot be seen is there a choice. Those states wait until the facts have refuted
-all that they can. Then, of the clauses that forbid them *together*, first those are dropped that would not be promised
-anyway, then all orderings, then all but those that forbid garbage: a file system is not said to leave what was not
-seen.
+It begins with every clause. Each observation that the clauses forbid refutes some. Mostly that is a fact: something is
+there, and what it needs by a clause is not (:func:`bob.apm.allowed.refuted`). Where the conflict goes through something
+unseen, there is a choice, which waits until all facts are in. Then bob drops, of the clauses that forbid it *together*,
+first those that would not be promised anyway, then orderings, then all but those that forbid garbage.
 
-What is left held wherever it was tried. It is promised if that says something of what was not tried (docs/models.md):
-a lucky clause is the worst that a model can have.
+What is left held wherever it was tried. A clause is promised if that says something about untried workloads
+(docs/models.md): a lucky clause is the worst that a model can have.
 """
 
 from __future__ import annotations
@@ -52,15 +50,15 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """What is promised of the clauses that held: only what held exhaustively, or on a sample as well."""
+    """What is promised of the clauses that held: those that held exhaustively, or on a sample as well."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """A third of these workloads (their titles), chosen by ``seed``: not used in deriving, they test the model. Those
-    that do the same, and end in different ways, are held out together: a finish is a way to look at what was done."""
+    """Return the titles of a third of these workloads, chosen by ``seed``, that test the model. Workloads that differ
+    in their finish alone stay together."""
     alike: dict[object, list[str]] = {}
     for one in workloads:
         alike.setdefault((one.setup, one.operations), []).append(one.title)
@@ -71,7 +69,7 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DerivedModel:
-    """A model, and of each refuted clause the workload and the outcome that refuted it."""
+    """A model; and for each refuted clause the workload and the outcome that refute it."""
 
     model: Model
     shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
@@ -85,10 +83,11 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """The model of one configuration, from these workloads of it (at least one); with ``seed``, from two thirds of
-    them. Those that are ``refuting`` put no clause to the test but those that few others do
-    (:data:`bob.apm.circumstances.RARE_CLAUSES`): they refute, and have the circumstances in which few others are
-    (:data:`bob.apm.circumstances.RARE`). ``progress`` is called after each."""
+    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds of them.
+
+    Those that are ``refuting`` refute, and add :data:`bob.apm.circumstances.RARE` circumstances; they test only
+    :data:`bob.apm.circumstances.RARE_CLAUSES`. ``progress`` is called after each workload.
+    """
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -120,8 +119,8 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
-    """Whether ``model`` was derived of runs of this ``configuration`` with this ``kernel`` (its release), or another
-    package of its series."""
+    """Return whether ``model`` was derived from runs of this ``configuration`` with this ``kernel`` (its release) or
+    another package of its series."""
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
@@ -137,7 +136,7 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
 
 
 class _WeakeningClauses:
-    """Clauses that go as observations come."""
+    """The clauses that observations have not refuted so far."""
 
     def __init__(self) -> None:
         self.promised = set(every_clause())
@@ -173,14 +172,14 @@ class _WeakeningClauses:
             )
 
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
-        """Which of the clauses that forbid something together to give up."""
+        """Choose which of the clauses that forbid something together to give up."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
         orders = frozenset(one for one in together if isinstance(one, Ordered | InTurn))
         garbage = frozenset(one for one in together if isinstance(one, Never) and one.fill is Fill.STALE)
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
-        """Refute clauses until the observation is allowed; False if it is not, and refutes none for certain."""
+        """Refute clauses until the observation is allowed. Return False if it is not and refutes none for certain."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
                 conflict
@@ -223,13 +222,13 @@ class _WeakeningClauses:
 
 
 MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]
-"""A circumstance that was met in workloads of these operations."""
+"""A circumstance, and the operations of a workload that met it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """How often a clause was put to the test, and how an order was: ``exhaustive`` counts the workloads of which every
-    legal crash state has a known outcome, ``surely`` has the circumstances in those, each with the operations."""
+    """How often a clause was tested. ``exhaustive`` counts workloads whose every legal crash state has a known outcome,
+    ``surely`` has the circumstances in those."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -239,8 +238,6 @@ class _ClauseCount:
 
 
 class _ClauseCounts:
-    """How often each clause was put to the test."""
-
     def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
         self._add(workloads)
@@ -263,13 +260,12 @@ class _ClauseCounts:
                 )
 
     def of(self, clause: Clause) -> _ClauseCount:
-        """How often ``clause`` was."""
         if clause in RARE_CLAUSES and clause not in self._counts and self._rare is not None:
             return self._rare.of(clause)
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Under which circumstances an order was tried, or one that is given by the same means: at all, and surely."""
+        """Return the circumstances in which an order, or one given by the same means, was tried: at all, and surely."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -279,7 +275,7 @@ class _ClauseCounts:
 
 
 def _often(met: Iterable[frozenset[MetCircumstance]]) -> frozenset[Circumstance]:
-    """The circumstances that were met in as many lists of operations as it takes."""
+    """Return the circumstances that were met often enough."""
     often = Counter(circumstance for circumstance, _operations in frozenset[MetCircumstance]().union(*met))
     return frozenset(circumstance for circumstance, times in often.items() if times >= OFTEN.get(circumstance, 1))
 
@@ -311,11 +307,11 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """The orderings that a file system gives by the same means as this one, in other words of the model.
+    """Return the orderings that a file system gives by the same means as this one.
 
-    It orders changes of two files by how they are written (in place, with new blocks, as metadata), not by the name of
-    the operation or of the directory. Where one of these is refuted, another that held was lucky. What is promised of
-    one file (a rename after an append to it) often is a rule of its own, so those stand alone.
+    It orders changes of two files by how they are written (in place, in new blocks, as metadata), not by the
+    operation's name. Where one is refuted, another that held was lucky. Orders of one file (a rename after an append to
+    it) often have a rule of their own, so they stand alone.
     """
     if isinstance(clause, Whole) and clause.kind in _RENAMES:
         return tuple(Whole(kind, Unit.WHOLE) for kind in _RENAMES)
@@ -330,11 +326,11 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
-"""Each takes a name out of one directory and puts it into another one, or the same."""
+"""Each takes a name out of one directory and puts one into a directory."""
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """What is promised together or not at all: a sync of one file that writes the data of others writes all of it."""
+    """Return what is promised together or not at all: a sync that writes other files' data writes all of it."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, Durable) or clause.what not in others:
         return ()

@@ -1,5 +1,4 @@
-"""What runs say to a model: their workloads, taken apart, with each observation as constraints. Reads run directories;
-no guest is needed."""
+"""What runs say to a model: workloads as micro-operations, observations as constraints. No guest is needed."""
 
 from __future__ import annotations
 
@@ -24,10 +23,9 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome as it was seen: a crash after the return of operation ``returned`` (0: of none) left ``constraints``.
+    """An outcome as a crash after the return of operation ``returned`` (0: none) left it.
 
-    ``state`` is the first such crash state, ``outcome`` the number of what was found, ``states`` for how many legal
-    states it speaks.
+    ``state`` is the first such crash state, ``outcome`` its number, ``states`` how many legal states it speaks for.
     """
 
     state: CrashState
@@ -38,8 +36,7 @@ class OutcomeConstraints:
 
 
 class ObservedCase:
-    """A case with everything that was observed of it, on a file system that commits by itself every ``commit`` seconds
-    at the latest."""
+    """A case with all observations. Its file system commits every ``commit`` seconds at the latest."""
 
     def __init__(
         self, run: RunDirectory, folder: Path, case: Case, observed: Observations, commit: float = 5.0
@@ -51,13 +48,13 @@ class ObservedCase:
 
     @cached_property
     def graph(self) -> Graph:
-        """Its micro-operations and what depends on what."""
+        """The implications between its micro-operations."""
         history, _setup, _performed = simulate(self.workload)
         return graph(self.workload, workings(history, self.workload.finish.operations))
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:
-        """Each outcome that mounted at once, once for every number of operations that had returned."""
+        """Each outcome that mounted at once, by the number of operations that had returned."""
         history = self.graph.workings.history
         reader = ObservationReader(self.graph.workings, inodes_of_things(history, *self.case.inodes))
         observations = self._observed.findings.observations()
@@ -81,16 +78,15 @@ class ObservedCase:
         return tuple(found.values())
 
     def observation(self, sight: OutcomeConstraints) -> Observation:
-        """What was found."""
+        """Return the observation behind an outcome."""
         return self._observed.findings.observation(sight.outcome)
 
     def _returned(self, state: CrashState) -> int:
-        """How many operations, those of the finish included, had returned at the last time of this crash state."""
         return bisect_right(self._ends, self.case.plan.points[state.point].time)
 
     @cached_property
     def _ends(self) -> list[int]:
-        """When each operation returned (positions in the trace); the agent calls those of the finish operation 0."""
+        """When each operation returned (positions in the trace). The agent calls those of the finish operation 0."""
         trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]
@@ -98,7 +94,7 @@ class ObservedCase:
 
 
 def witnessed(path: Path) -> Iterator[ObservedCase]:
-    """The workloads of the run in ``path`` that were observed, and whose controls are as they should be."""
+    """Yield the observed workloads of the run in ``path`` whose controls are as they should be."""
     run = RunDirectory(path)
     request = request_from_json(run.about()["request"])
     subject, model = request.configuration, request.model

@@ -117,7 +117,6 @@ def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> H
 
 
 def _sizes(taken: Workings, thing: int) -> Sequence[tuple[int, int]]:
-    """Return the sizes of a file, each with its micro-operation, ascending."""
     key = (SizeCell, thing)
     if key not in taken.memory:
         writers = taken.writers.get(SizeCell(thing), ())

@@ -37,8 +37,8 @@ class ChangeRow(Document, frozen=True):
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states that a model allows: `bob apm states`. ``dependencies`` are for each micro-operation the places of all
-    that it needs; of each state its lines."""
+    """The states that a model allows: `bob apm states`. ``dependencies`` has for each micro-operation the places of all
+    that it needs; each state is its lines."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -48,7 +48,7 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that one model promises; the rest is of the other one."""
+    """A clause that one model promises; all else is about the other model."""
 
     clause: str
     meaning: str
@@ -68,8 +68,7 @@ class ApartDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-comp
 
 
 class ProgramChange(Document, frozen=True):
-    """What a changed model changes for a program: answers of the old one and of the new one, and the evidence of
-    vulnerabilities."""
+    """How a changed model changes a program's answers (old, new), and the evidence of vulnerabilities."""
 
     program: str
     safety: tuple[str, str]
@@ -81,7 +80,7 @@ class ProgramChange(Document, frozen=True):
 
 
 class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-what-if/1"):
-    """A changed model, in the file ``file``: `bob apm what-if`. What it changes for ``programs``."""
+    """A changed model, in the file ``file``, and its effect on ``programs``: `bob apm what-if`."""
 
     model: str
     changes: tuple[str, ...]
@@ -92,7 +91,7 @@ class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-wha
 
 
 def lines(tree: ModelTree) -> list[str]:
-    """A tree, a line each: names, sizes, whose data."""
+    """Return a tree, a line for each name: size, whose data."""
     return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
 
 
@@ -109,8 +108,7 @@ def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> Stat
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
-    """The states of a workload. Those with the same names and sizes are told together: most differ in contents alone,
-    as each torn write makes many."""
+    """Print the states of a workload. Those with the same names and sizes share a line: torn writes make many."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
     alike: dict[object, list[ModelTree]] = {}
@@ -126,12 +124,10 @@ def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
 
 
 def _shape(tree: ModelTree) -> object:
-    """A tree without the contents of its files."""
     return tuple((path, replace(entry, content=b""), len(entry.content)) for path, entry in tree)
 
 
 def _together(trees: Sequence[ModelTree]) -> Iterator[str]:
-    """Trees of one shape, a line for each name."""
     for place, line in enumerate(lines(trees[0])):
         several = {tree[place][1].content for tree in trees if tree}
         if len(several) < 2:
@@ -160,8 +156,8 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """The differences of two models, by which of them promises more. Clauses that begin alike are told together, with
-    the evidence for one of them."""
+    """Print the differences of two models, by which of them promises more. Clauses that begin alike share one piece of
+    evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:
@@ -191,7 +187,7 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
 
 
 def _begins(apart: Apart) -> str:
-    """How a clause begins that says the same of several things: "a link is persisted before a later ..."."""
+    """Return the beginning that similar clauses share: "a link is persisted before a later ..."."""
     words = apart.clause.words
     for ends in (" before a later ", " has returned, "):
         if ends in words:
@@ -200,7 +196,7 @@ def _begins(apart: Apart) -> str:
 
 
 def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
-    """What a changed model promises otherwise, on few lines, and the file that has it."""
+    """Print what a changed model promises otherwise, and the file that has it."""
     screen.print(Text.assemble((f"{path}", "bold"), f": {found.after.about}"), soft_wrap=True)
     for heading, clauses in (
         ("no longer promised", found.gone - frozenset(map(without_exception, found.weaker))),
@@ -226,7 +222,6 @@ def what_if_document(found: WhatIf, path: Path, programs: Sequence[ProgramChange
 
 
 def _changed(apart: Apart) -> list[str]:
-    """In what a tree differs from the one before the operations."""
     assert apart.tree is not None
     before, names = set(apart.before), {path for path, _entry in apart.tree}
     new = lines(tuple(named for named in apart.tree if named not in before)) if set(apart.tree) - before else []

@@ -21,7 +21,7 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """How a clause stands. ``ASSUMED`` ones were never put to the test, or come from elsewhere."""
+    """How a clause stands. ``ASSUMED`` ones were never tested, or come from elsewhere."""
 
     REFUTED = "refuted"
     EXHAUSTIVE = "held-exhaustively"
@@ -31,11 +31,11 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause: of which run and workload, and what it shows.
+    """The crash state that refutes a clause.
 
-    ``there`` is the operation that is there, even in part, or has returned, ``missing`` the one of which something that
-    it needs is not; None where a cell breaks the clause by itself. ``alone`` is False where the state forbids no single
-    clause for certain, but several together. ``witness`` is the path of its witness, seen from the model's file.
+    Operation ``there`` is there, even in part, or has returned; of operation ``missing`` something is not there that it
+    needs. Both are None where a cell breaks the clause by itself. ``alone`` is False where several clauses together
+    forbid the state. ``witness`` is a path seen from the model's file.
     """
 
     run: str
@@ -52,9 +52,8 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """A clause and how it stands: in how many ``workloads`` it was put to the test, of how many of these every legal
-    crash state has a known outcome (``exhaustive``), and with how many crash ``states`` (legal ones whose outcome is
-    known). ``reason`` says why one that held is not promised."""
+    """A clause and how it stands: how many ``workloads`` tested it, in how many every legal crash state has a known
+    outcome (``exhaustive``), and with how many legal ``states``. ``reason`` says why one that held is not promised."""
 
     clause: Clause
     status: ClauseStatus
@@ -68,7 +67,7 @@ class ClauseFinding:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An abstract persistence model. ``source`` says what it was made from, for people and programs."""
+    """An abstract persistence model. ``source`` says what it was made from."""
 
     name: str
     about: str
@@ -77,17 +76,16 @@ class Model:
 
     @property
     def promised(self) -> frozenset[Clause]:
-        """The clauses that it promises, and those that say less than one of these: they make the model."""
+        """The promised clauses, and those that say less."""
         return closed({finding.clause for finding in self.findings if finding.promised})
 
     @property
     def origin(self) -> str:
-        """Where it is from, in a word: built-in, published, what-if or derived."""
+        """Where it is from: built-in, published, what-if or derived."""
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """How a clause stands; one that the model does not speak of is assumed, and promised only where it says less
-        than one that is."""
+        """Return how a clause stands. An unknown one is assumed, and promised only if a promised one says more."""
         found = next((finding for finding in self.findings if finding.clause == clause), None)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -96,14 +94,14 @@ _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if
 
 
 class SourceDocument(Document, frozen=True):
-    """What bob itself reads of where a model is from: whether it was derived of a file system hangs on it."""
+    """What bob reads of a model's origin, to know whether it was derived from a file system."""
 
     kernels: tuple[str, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 class FindingDocument(Document, frozen=True, kw_only=True):
-    """A clause of a model, by its name; what it means is for people. The count of ``states`` is text."""
+    """A clause of a model, by name; its meaning is for people. The count of ``states`` is text."""
 
     clause: str
     meaning: str = field(default_factory=older(""))
@@ -139,7 +137,7 @@ class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 
 
 def with_distinct_names(models: Sequence[Model]) -> list[Model]:
-    """``models``, with their origins in the names of those that are called the same."""
+    """Return ``models``; those that share a name get their origin in it."""
     often = Counter(model.name for model in models)
     return [
         replace(model, name=f"{model.name} ({model.origin})") if often[model.name] > 1 else model for model in models
@@ -172,7 +170,7 @@ _WRITTEN = "`bob apm derive` writes models"
 
 
 def load(path: Path) -> Model:
-    """The model in the file ``path``. Raises StoreError where it cannot be read, MalformedError where it is none."""
+    """Return the model in the file ``path``. Raises StoreError if it cannot be read, MalformedError if it is none."""
     try:
         document = documents.opened(path.read_bytes())
     except OSError as error:
@@ -188,7 +186,7 @@ def load(path: Path) -> Model:
 
 
 def save(model: Model, path: Path) -> None:
-    """Write ``model`` to the file ``path``, whole or not at all; StoreError if that fails."""
+    """Write ``model`` to the file ``path``, whole or not at all. Raises StoreError if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

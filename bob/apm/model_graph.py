@@ -54,7 +54,6 @@ class _PromisedGraph(GraphBuilder):
         return clause in self._promised
 
     def _link(self, before: int | None, new: int) -> int:
-        """Return the next node of a chain: ``before`` and ``new``."""
         if before is None:
             return new
         node = self._node()
@@ -177,7 +176,6 @@ _CHAINS = {
 
 @lru_cache(maxsize=1024)
 def _related(before: ChangeKind, after: ChangeKind, promised: Set[Clause]) -> frozenset[Relation]:
-    """Return the relations in which changes keep their order."""
     return frozenset(one for one in Relation if Ordered(before, after, one) in promised)
 
 
@@ -212,7 +210,6 @@ class _UnsyncedChanges:
             self._about.setdefault(thing, {})[key] = None
 
     def copied(self) -> _UnsyncedChanges:
-        """Return a copy, for a sync that begins now."""
         made = _UnsyncedChanges()
         made.last, made.like = dict(self.last), dict(self.like)
         made._about = {thing: dict(keys) for thing, keys in self._about.items()}

@@ -168,7 +168,6 @@ def _spread(count: int) -> list[int]:
 
 
 def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
-    """Take one of each in turns, until all have ended."""
     left = list(works)
     while left:
         ended = set()

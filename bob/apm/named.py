@@ -1,4 +1,4 @@
-"""Models by their names: built-in ones, derived ones that bob ships, and files."""
+"""Models by name: built-in ones, derived ones that bob ships, and files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bob.errors import UsageError, meant
 from bob.resources import shipped
 
 SHIPPED_MODELS = "osdi14-linux-6.1"
-"""Those derived of the paper's configurations, with the kernel of the default image."""
+"""Models of the paper's configurations, derived with the kernel of the default image."""
 
 EVERY = "all"
 
 
 def model_names() -> list[str]:
-    """The built-in models, and the derived ones that bob ships; each name once."""
+    """Return the names of built-in and shipped models, each once."""
     return list(dict.fromkeys([*names(), *_shipped_models()]))
 
 
 def named_model(name: str) -> Model:
-    """The built-in model of this name, the one in a file, or a derived one that bob ships."""
+    """Return the built-in model of this name, the one in a file, or a shipped one."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():
@@ -34,9 +34,8 @@ def named_model(name: str) -> Model:
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
-    """The models of these names, each once; :data:`EVERY` is each built-in one and each derived one that bob ships.
-
-    Where two are called the same, each has its origin in its name."""
+    """Return the models of these names, each once; :data:`EVERY` is all built-in and shipped ones. Models that share a
+    name get their origin in it."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:
@@ -47,6 +46,5 @@ def named_models(wanted: Sequence[str]) -> list[Model]:
 
 
 def _shipped_models() -> dict[str, Path]:
-    """The derived models that bob ships, by their names."""
     folder = shipped("reports/models") / SHIPPED_MODELS
     return {path.stem: path for path in sorted(folder.glob("*.json"))}

@@ -1,7 +1,7 @@
 """Models from a published table: what it found no violation of is promised.
 
-A row of the table is several clauses. Blank there means "not found", so such a model is only as strong as the search
-was; fsync and its kin are assumed to do what POSIX says of their file.
+A row of the table is several clauses. Blank there means "not found", so such a model is only as strong as the search.
+The calls that sync are assumed to do for their file what POSIX says.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "append-any": (*_ordered(GROWING_KINDS), *_in_turn(Means.SIZES)),
     "directory-op-any": (*_ordered((*DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(Means.NAMES)),
 }
-"""What a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
+"""The clauses that a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
 
 _OF_NOTHING = frozenset(
     clause
@@ -62,11 +62,11 @@ _OF_NOTHING = frozenset(
     if isinstance(clause, Durable)
     and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
 )
-"""What no table of 2014 speaks of, and POSIX does not promise."""
+"""What the table does not speak of, and POSIX does not promise."""
 
 
 def from_published(configuration: str, table: Published) -> Model:
-    """The model of a column of a published table; UsageError if it has none of that name."""
+    """Return the model of a column of a published table. Raises UsageError if it has no such column."""
     if configuration not in table.configurations:
         raise UsageError(
             f"the published table has no column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"

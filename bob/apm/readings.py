@@ -1,9 +1,8 @@
-"""What an observation says of the micro-operations: for each cell, which of them may have left what was found.
+"""What an observation says of the micro-operations: for each cell, which of them may have left its value.
 
-A value in a cell is the last micro-operation's on it that is there, or what was there before the workload. So each cell
-gives a *constraint*, of which at least one *reading* is true: these micro-operations are there, those are not. A
-reading may break a clause by itself (zeros where data belongs). Where a cell cannot be seen it says nothing; where an
-observation cannot tell which file something is, that file says nothing (the benefit of the doubt, as in
+The value is that of the last micro-operation that is there, or the initial one. So each cell gives a *constraint*, of
+which at least one *reading* is true. A reading may break a clause by itself (zeros in place of data). Cells that cannot
+be seen, and files that cannot be identified, say nothing (benefit of the doubt, as in
 :mod:`bob.claim.property.presence`).
 """
 
@@ -26,10 +25,8 @@ from bob.workload.kinds import ChangeKind
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of a cell: some micro-operations are ``there``, some ``missing``, and it ``breaks`` clauses.
-
-    ``lost`` are missing, too: sets of sizes, of which a large append has so many that each is shared by many readings.
-    """
+    """One explanation of a cell: micro-operations that are ``there`` and ``missing``, and the clauses that it
+    ``breaks``. ``lost`` are missing, too: sets of sizes that many readings share."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -39,14 +36,14 @@ class CellReading:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What one cell says; ``about`` names it for people."""
+    """The readings of one cell; ``about`` names it for people."""
 
     about: str
     readings: tuple[CellReading, ...]
 
 
 class ObservationReader:
-    """Reads the observations of one workload. ``inodes`` are the inode numbers of its things, where known."""
+    """Reads the observations of one workload. ``inodes`` are the known inode numbers of its things."""
 
     def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
         self._taken = taken
@@ -55,7 +52,7 @@ class ObservationReader:
         self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
     def read(self, observation: Observation) -> tuple[Constraint, ...]:
-        """All that ``observation``, which has a tree, says; cells that say nothing are left out."""
+        """Return all that ``observation``, which has a tree, says."""
         seen = Sightings(self._taken.places, self._taken.history, self._stories, self._inodes, observation)
         return tuple(self._constraints(seen))
 
@@ -115,7 +112,6 @@ class ObservationReader:
             yield Constraint(about, values or (_BROKEN[TreePart.ATTRIBUTES],))
 
     def _of(self, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
-        """The readings of a cell that shows ``found``."""
         writers = self._taken.writers.get(cell, ())
         if found == initially:
             yield CellReading(missing=frozenset(writers))
@@ -124,7 +120,7 @@ class ObservationReader:
                 yield CellReading(frozenset({writer}), frozenset(writers[at + 1 :]))
 
     def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[CellReading]:
-        """The readings of a piece of a file, of which ``found`` is to be seen; ``before`` was there initially."""
+        """Yield the readings of a piece that shows ``found``, and had ``before`` at first."""
         writers = self._taken.writers.get(cell, ())
         is_legible = False
         for at, writer in enumerate(writers):
@@ -156,8 +152,8 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """The readings by which the file was cut off before this piece and is so long again, with what is ``found`` in
-        a new block: what the disk had there, also what the file itself had."""
+        """Yield the readings by which a cut took this piece off, and the file is long again with ``found`` in a new
+        block: old contents of the disk, or of the file."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
             if not self._taken.is_cut(writer):
@@ -167,9 +163,8 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Whether what was ``found``, where zeros had been ``before``, is old contents of the disk in blocks that an
-        overwrite has written to: the file system allots a whole block where one was not (a hole), and a part of it has
-        no data."""
+        """Return whether zeros became old contents of the disk in blocks that an overwrite has written to. The file
+        system allots a whole block in a hole, and a part of it has no data."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -177,7 +172,6 @@ class ObservationReader:
 
     @cached_property
     def _overwritten(self) -> Mapping[int, frozenset[int]]:
-        """By file the blocks that overwrites have written to."""
         found: dict[int, set[int]] = {}
         for operation in self._taken.operations:
             is_overwrite = self._taken.changes[operation.change].kind is ChangeKind.OVERWRITE
@@ -187,8 +181,7 @@ class ObservationReader:
 
     @cached_property
     def _of_freed(self) -> frozenset[bytes]:
-        """The sectors that files had at any time before they were removed, replaced or cut: their blocks may be given
-        to another file, or the same, and the disk may have what was in them earlier."""
+        """All sectors that files had before they were removed, replaced or cut: any file may get their blocks."""
         history, found, last = self._taken.history, set[bytes](), dict[int, int]()
         for change in self._taken.changes:
             if change.kind in _FREEING:
@@ -212,16 +205,16 @@ class ObservationReader:
 def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
 ) -> Iterator[CellReading]:
-    """The readings of a hole that shows ``fills``: what is ``absent`` belongs in it, and something may be ``there``."""
+    """Yield the readings of a hole that shows ``fills``: what is ``absent`` belongs in it, and something may be
+    ``there``."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
         yield CellReading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
-    """With what all of ``found``, which is at offset ``start`` of a file, is filled, sector by sector; nothing where
-    some of it is anything else. Stale is what the disk had before, and what ``of_freed`` files had (sectors). A piece
-    in which no data belongs (of fallocate, say) may be many sectors long."""
+    """Return the fills (zeros, stale) that explain every sector of ``found``, which is at offset ``start`` of a file;
+    none if any sector is something else. Stale is what the disk had, or ``of_freed`` files (sectors)."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -240,8 +233,8 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
 
 
 def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
-    """Whether one of these sectors has ``piece``, which is at offset ``start`` of a file, where the piece is in its own
-    sector; or at its beginning: reiserfs packs the ends of files."""
+    """Return whether one of these sectors has ``piece`` at its place, which is at offset ``start`` of a file; or at the
+    sector's beginning, since reiserfs packs the ends of files."""
     skip = start % SECTOR_BYTES
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 

@@ -1,7 +1,7 @@
-"""Which changes a program asks for alone, by calls that sync one file, one directory, or a part of a file.
+"""Which changes a program asks for alone: by calls that sync one file, one directory, or a part of a file.
 
-What the kernel writes when nothing asks for it, it writes in an order of its own, which such a call may overtake. So
-some clauses speak of changes that no call asks for. Operations are numbered from 1, those of the finish go on behind.
+The kernel writes the rest in an order of its own, which such calls may overtake. Operations are numbered from 1, the
+finish included. Changes are given by their indexes in ``made``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """The changes (indexes of those ``made``) whose own operation, or a later one, asks for a part of their file:
-    sync_file_range, a write with O_SYNC, O_DSYNC or O_DIRECT."""
+    """Return the changes of which their own operation or a later one asks for a part of the file: sync_file_range, a
+    write with O_SYNC, O_DSYNC or O_DIRECT."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -33,8 +33,8 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Whether sync_file_range asks for a part of what an append to a file of ``before`` bytes wrote, and not for the
-    beginning of that."""
+    """Return whether sync_file_range asks for a part, but not the beginning, of an append to a file of ``before``
+    bytes."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -42,9 +42,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """The changes (indexes of those ``made``) whose own operation, or a later one, asks for what they changed. It asks
-    for the file or directory that it is given, and for what is in the directories in which that one was given a
-    name."""
+    """Return the changes that their own operation or a later one asks for. A call asks for its file or directory, and
+    for what is in the directories where that got a name."""
     last: dict[int, int] = {}  # by file or directory, the last operation that asks for it, or for what is in it
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
@@ -66,10 +65,9 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """The changes (indexes of those ``made``) that a log may take along when it is written for another file: those of a
-    file or directory that an earlier call asked for, and, where such a file gets or loses a name, those in the
-    directories in which it has one, and in new ones there (fs/btrfs/tree-log.c,
-    btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that a log may take along when it is written for another file: those of what an earlier call
+    asked for, and, where that gets or loses a name, those in its directories, and in new ones there
+    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -87,14 +85,15 @@ def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
 
 
 def elsewhere(history: History, finish: Sequence[ops.Operation], change: OperationChange) -> bool:
-    """Whether an operation behind ``change`` syncs a file or a directory."""
+    """Return whether an operation after ``change`` syncs a file or a directory."""
     return any(number > change.number for number, _operation, _thing in _calls(history, finish, change.number))
 
 
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """The calls from operation ``first`` on that ask for something, and for which file or directory (None: unknown)."""
+    """Yield the calls from operation ``first`` on that ask for something, and for which file or directory (None:
+    unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

@@ -1,9 +1,8 @@
 """How much more a model allows than was ever observed.
 
-Three things are no freedom of the model, and are not counted as such. Which sectors of a torn block are there: of torn
-states a run tries a sample, so all blocks are counted whole. How a workload ends: that is a way to look at its
-operations, so workloads that differ in their finish alone are counted as one. And what was not looked at: only where
-every legal state of whole writes has a known outcome does it say something that a state was not seen.
+Blocks count whole, since a run tries a sample of torn states. Workloads that differ in their finish alone count as one,
+since a finish is only a way to look. And only workloads count of which every legal state of whole writes has a known
+outcome.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from bob.workload.history import FileKind
 from bob.workload.language import write_one
 
 COUNTED_OPERATIONS = 300
-"""Workloads of more micro-operations than this are left out: each set of them is looked at as a whole."""
+"""Workloads of more micro-operations are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
-    """The states of one list of operations: how many trees the model ``allows`` (blocks whole), and how many of these
-    were ``seen`` in the workloads that do these operations (their ``folders``)."""
+    """For one list of operations: how many trees the model ``allows`` (blocks whole), and how many of these were
+    ``seen`` in workloads with these operations (their ``folders``)."""
 
     operations: tuple[str, ...]
     folders: tuple[str, ...]
@@ -39,9 +38,8 @@ class TreeCounts:
 def count(
     promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int, progress: Callable[[], None] = lambda: None
 ) -> tuple[TreeCounts, ...]:
-    """What a model allows of these workloads, and how much of it was seen: of each list of operations that leaves no
-    more than ``limit`` sets of micro-operations, and was explored exhaustively. Empty where the model allows garbage
-    without bound."""
+    """Count the allowed trees, and those seen, of each list of operations that was explored exhaustively and leaves at
+    most ``limit`` sets of micro-operations. Return nothing where the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
@@ -79,8 +77,7 @@ def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) 
 
 
 def in_blocks(graph: Graph) -> Graph:
-    """The same implications on a disk that never tears a block: the pieces of one that an operation writes to are there
-    together."""
+    """Return the same implications on a disk that never tears a block."""
     blocks: dict[tuple[int, int | None], list[int]] = defaultdict(list)
     for at, operation in enumerate(graph.workings.operations):
         if isinstance(operation.cell, DataCell):
@@ -92,8 +89,8 @@ def in_blocks(graph: Graph) -> Graph:
 
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
-    """``tree`` where the files whose blocks were freed show what another file wrote there, and their paths: of such
-    contents there is no list, so all are one."""
+    """Return the paths of freed files, and ``tree`` with these blank: another file's contents there are not enumerated,
+    so all are one."""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

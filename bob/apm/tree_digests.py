@@ -132,7 +132,6 @@ class Shapes:
         return _remembered(self._listings, there, lambda: self._remnant(there).listing())
 
     def _status(self, there: int, listing: Mapping[str, int]) -> dict[int, ModelEntry]:
-        """Return all things that are listed, without contents."""
         there &= self._of_status
         known = _remembered(self._entries, there, dict[int, ModelEntry])
         if missing := [thing for thing in dict.fromkeys(listing.values()) if thing not in known]:
@@ -187,7 +186,6 @@ class _WrittenFile:
         self.shows_stale = False
 
     def sums(self, there: int) -> tuple[bytes, ...]:
-        """Return the file's digests, by filling."""
         held = self._hold(there & self._mask)
         return tuple(_sealed(held.size, one) for one in held.sums)
 
@@ -376,7 +374,6 @@ def _hash(sector: int, data: bytes) -> int:
 
 
 def _shape(output: bytes, seen: Iterable[tuple[str, ModelEntry, bytes]]) -> bytes:
-    """Return the digest of paths, entries and the digests of their contents."""
     made = blake2b(digest(output), digest_size=DIGEST_BYTES)
     for path, entry, content in seen:
         target = "" if entry.kind == FileKind.DIRECTORY else entry.target  # there it is the order of its names

@@ -127,7 +127,6 @@ class Remnant:
         return ModelEntry(thing.kind.value, b"", target, xattrs, thing=identity, mode=mode, owner=owner)
 
     def _status(self, identity: int) -> tuple[int, tuple[int, int]]:
-        """Return the permission bits and the owner of a thing, by default as it was made."""
         made = max(self._taken.history.things[identity].born, 0)
         attributes = self._taken.history.steps[made].inodes[identity].attributes
         mode = self._value(AttributeCell(identity, MODE), attributes[MODE])

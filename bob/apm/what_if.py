@@ -1,8 +1,8 @@
-"""A design that does not exist: a model with clauses given to it, or taken away.
+"""A design that does not exist: a model with clauses added or taken away.
 
-A change is written as clauses are (docs/models.md), with a sign: ``+ordered append any same-file``, ``-durable
-fsync-file other-*``. A word of a clause may be ``any``, have a ``*`` in it, or be several with a ``|`` between them.
-Some changes have a name in plain words (:data:`NAMED`): those of the papers.
+A change is a clause (docs/models.md) with a sign: ``+ordered append any same-file``, ``-durable fsync-file other-*``. A
+word may be ``any``, have a ``*``, or be several with a ``|`` between them. Changes of the papers have names
+(:data:`NAMED`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ANY = "any"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change to a model, as it was ``said``: the clauses that the new model promises, and those that it does not."""
+    """A change to a model in the user's words: the clauses that it ``gives`` and ``takes``."""
 
     said: str
     gives: Clauses
@@ -50,7 +50,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """A change in plain words: what it is ``about``, and from what a model promises to what it gives and takes."""
+    """A named change: ``made`` returns what it gives and takes of a promised set."""
 
     about: str
     made: Callable[[Clauses], tuple[Clauses, Clauses]]
@@ -58,7 +58,7 @@ class NamedChange:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A model beside the one that it was made of, with the promises that are new, and those that are gone."""
+    """A model ``before`` and ``after`` changes, with the promises that are new, and those that are gone."""
 
     before: Model
     after: Model
@@ -67,14 +67,14 @@ class WhatIf:
 
     @property
     def weaker(self) -> Clauses:
-        """Of what is new, the orders that were without exception, and that a sync may break now."""
+        """New orders that a sync may break, in place of orders without exception."""
         return frozenset(clause for clause in self.new if without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """``model`` changed as it is ``said``, one after the other, under a new ``name``. Raises UsageError where a change
-    is none, contradicts itself, changes nothing, or leaves what it takes promised. What says more than a clause that is
-    taken is taken, too."""
+    """Apply changes to ``model`` one after the other, under a new ``name``. What says more than a taken clause is
+    taken, too. Raises UsageError where a change is none, contradicts itself, changes nothing, or leaves what it takes
+    promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         made = edit(words, frozenset(promised))
@@ -101,7 +101,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> Edit:
-    """The change that is ``said`` of a model that has ``promised`` so much. Raises UsageError where it is none."""
+    """Return the change that is ``said`` of a model that has ``promised`` so much. Raises UsageError if it is none."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
@@ -123,21 +123,21 @@ def edit(said: str, promised: Clauses) -> Edit:
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Where a model does not promise ``clause``, it promises none of these. What is whole is so in each block, too."""
+    """Return what falls with ``clause``. A whole change is also whole in each block."""
     if isinstance(clause, Whole) and clause.kind in DATA_KINDS and clause.unit is Unit.BLOCK:
         return (Whole(clause.kind, Unit.WHOLE),)
     return saying_more(clause)
 
 
 def matching(text: str) -> Clauses:
-    """The clauses that are written so."""
+    """Return the clauses that fit ``text``."""
     wanted = [word.casefold().split("|") for word in text.split()]
     return frozenset(clause for name, clause in _EVERY if _is_like(name, wanted))
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """``clauses`` on few lines, each written so that :func:`matching` reads it: words that may stand for each other are
-    put together. Of an order that a sync may break, the end says so."""
+    """Return ``clauses`` on few lines, each readable by :func:`matching`: words that may replace each other stand
+    together. An order that a sync may break says so at its end."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()
@@ -161,7 +161,7 @@ def _is_like(name: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
 
 
 def _merged(boxes: list[tuple[frozenset[str], ...]], place: int) -> list[tuple[frozenset[str], ...]]:
-    """Those that differ at one ``place`` only as one."""
+    """Merge boxes that differ at one ``place`` only."""
     together: dict[tuple[frozenset[str], ...], set[str]] = {}
     for box in boxes:
         together.setdefault((*box[:place], *box[place + 1 :]), set()).update(box[place])
@@ -173,7 +173,7 @@ def _one(words: frozenset[str], every: Sequence[str]) -> str:
 
 
 def _forms() -> dict[str, list[list[str]]]:
-    """By form of clause, the words that can stand at each place."""
+    """Return, by form of clause, the words at each place."""
     found: dict[str, list[list[str]]] = {}
     for clause in every_written():
         form, *words = clause.name.split()
@@ -199,8 +199,8 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """What else was done is not durable then, and the order of changes of two files holds for what no sync persists. Of
-    sizes that appends give there is no such order: a journal of theirs is none any more."""
+    """Take durability of other changes, and let syncs break orders of two files. A journal of sizes goes: its orders
+    have no such form."""
     durable = {Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
@@ -239,4 +239,4 @@ NAMED: Mapping[str, NamedChange] = {
     ),
     "everything in order": NamedChange("changes persist in program order", _given(matching("ordered any any any"))),
 }
-"""Changes in plain words. With a ``-`` before it, what a change gives is taken, and the other way round."""
+"""Changes in plain words. A ``-`` swaps what a change gives and takes."""

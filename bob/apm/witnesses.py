@@ -1,4 +1,4 @@
-"""The witness of a refuted clause: the crash state, with a question that ``bob replay`` can ask of it again."""
+"""The witness of a refuted clause: the crash state, with a question that ``bob replay`` can ask again."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """The witness of a clause that ``sight`` refutes; None where what is there of the operations does not show it.
-
-    A model sees more than the presence of operations does (:mod:`bob.claim.property.presence`), and some clauses no
-    property can say: then the crash state is told in the model, but has no witness of its own.
-    """
+    """Return the witness of a clause that ``sight`` refutes; None where the presence of operations does not show it
+    (:mod:`bob.claim.property.presence`), or no property can say it."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -55,14 +52,13 @@ def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints
 
 
 def file_name(clause: Clause) -> str:
-    """What the file of a clause's witness is called."""
+    """Return the name of the file of a clause's witness."""
     return f"{clause.name.replace(' ', '-')}.json"
 
 
 def _asked(
     clause: Clause, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """The properties and questions that a clause is, each with the case that it is asked of."""
     prop = Property(clause.name.replace(" ", "-"), "", clause.words, Rule.ATOMIC)
     match clause:
         case Durable():
@@ -102,8 +98,8 @@ def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """For each call that had returned, the changes that the clause says it made durable and that are not there for
-    certain. The property is that of one such change: of its kind, and related as it is to what the call is made on."""
+    """Yield, for each call that had returned, the changes that it made durable by the clause and that are surely
+    missing. The property is about such a change: its kind, and its relation to the call's target."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}
@@ -126,8 +122,8 @@ def _of_durability(
 
 
 def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
-    """``case`` as one that durability after operation ``call`` can be asked of: operations of the finish, which have no
-    numbers, are the workload's last ones. If ``call`` is the last, crashes come when it has returned."""
+    """Return ``case`` so that durability after operation ``call`` can be asked: operations of the finish become the
+    workload's last ones. If ``call`` is the last, crashes come after its return."""
     workload = case.workload
     own = len(workload.operations)
     if call > own:

@@ -1,4 +1,4 @@
-"""Where system calls have what in their arguments, as strace writes them, and what these say."""
+"""The places of values in the arguments of system calls, as strace writes them, and what these say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bob.program.strace import SystemCall, unescaped
 from bob.workload.operations import Allocation, How, Special
 
 OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
-"""Where in its arguments a call has the name."""
+"""The place of the name in a call's arguments."""
 LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
@@ -21,14 +21,13 @@ SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 TRUNCATES = {"truncate": 0}
 COPIES = ("sendfile", "copy_file_range")
 INTO = {"splice": 2, "ioctl": 0, "mmap": 4}
-"""Which descriptor leads to the file that a call may change without telling how."""
+"""The descriptor of the file that a call may change in an unknown way."""
 MAPPED, STORE = "mapped", "store"
-"""What is a call for bob alone: a mapping that the recorder watched, and what was stored through it
-(:mod:`bob.agent.inside.stores`)."""
+"""Calls of bob's own: a watched mapping, and what was stored through it (:mod:`bob.agent.inside.stores`)."""
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
 OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")
-"""How a name says which open file it means."""
+"""Names that mean an open file."""
 _SOCKET = re.compile(r'sun_path=("[^"]+")')
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
 _HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
@@ -36,8 +35,8 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Whether a call that has a file's name follows it where that is a symbolic link. An open file without a name is
-    linked by a path that looks like one (linkat(2))."""
+    """Return whether a call follows its file's name if that is a symbolic link. A path of an open file without a name
+    looks like a link (linkat(2))."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -45,19 +44,19 @@ def follows_links(call: SystemCall) -> bool:
 
 
 def process_of(open_file: re.Match[str], call: SystemCall) -> int:
-    """Whose descriptor a name means that matches :data:`OPEN_FILE`."""
+    """Return the process whose descriptor a match of :data:`OPEN_FILE` means."""
     named = open_file["process"]
     return int(named) if named and named.isdigit() else call.pid
 
 
 def has_no_name(call: SystemCall, place: int) -> bool:
-    """Whether a call is about the descriptor before an empty name (AT_EMPTY_PATH)."""
+    """Return whether a call means the descriptor before an empty name (AT_EMPTY_PATH)."""
     return place > 0 and call.arguments[place] == '""' and "AT_EMPTY_PATH" in call.arguments[-1]
 
 
 class KernelCopy(NamedTuple):
     """A copy within the kernel: the places of the descriptors in the arguments, and where it reads and writes (bytes;
-    None: where the open file stands, which goes on)."""
+    None: at the position of the open file, which moves on)."""
 
     out_of: int
     into: int
@@ -66,44 +65,44 @@ class KernelCopy(NamedTuple):
 
 
 def copy_of(call: SystemCall) -> KernelCopy:
-    """Which copy a call of :data:`COPIES` is (copy_file_range(2), sendfile(2))."""
+    """Return the copy that a call of :data:`COPIES` makes (copy_file_range(2), sendfile(2))."""
     if call.name == "sendfile":
         return KernelCopy(1, 0, _offset(call.arguments[2]), None)
     return KernelCopy(0, 2, _offset(call.arguments[1]), _offset(call.arguments[3]))
 
 
 def _offset(argument: str) -> int | None:
-    """A number behind a pointer, as it was when the call began: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
+    """Return a number behind a pointer as the call begins: ``[0] => [100]``, ``[0 => 100]``; None for NULL."""
     found = re.search(r"\d+", argument)
     return int(found[0]) if found else None
 
 
 def as_mknod(call: SystemCall) -> SystemCall:
-    """The mknod(2) that a bind(2) of a socket to a name is (unix_bind_bsd in net/unix/af_unix.c); any other call as it
+    """Return a bind(2) of a socket to a name as mknod(2) (unix_bind_bsd in net/unix/af_unix.c); any other call as it
     is."""
     found = _SOCKET.search(call.arguments[1]) if call.name == "bind" else None
     return call if found is None else replace(call, name="mknod", arguments=(found[1], "S_IFSOCK|0777"))
 
 
 def flags_of(call: SystemCall) -> str:
-    """The flags with which a call of :data:`OPENS` opens a file."""
+    """Return the flags with which a call of :data:`OPENS` opens a file."""
     return "O_WRONLY|O_CREAT|O_TRUNC" if call.name == "creat" else " ".join(call.arguments[OPENS[call.name] + 1 :])
 
 
 def how_opened(call: SystemCall) -> How:
-    """How what is written to a file is written that a call opens."""
+    """Return how later writes are written to a file that a call opens."""
     return next((how for flag, how in _HOW.items() if flag in flags_of(call)), How.PLAIN)
 
 
 def how_of(call: SystemCall) -> How | None:
-    """What the flags of one pwritev2 say, as if the file were opened so (RWF_SYNC, RWF_DSYNC)."""
+    """Return what the flags of one pwritev2 say (RWF_SYNC, RWF_DSYNC)."""
     if call.name != "pwritev2":
         return None
     return How.DSYNC if "RWF_DSYNC" in call.arguments[-1] else How.SYNC if "RWF_SYNC" in call.arguments[-1] else None
 
 
 def allocation(mode: str) -> Allocation:
-    """What the flags of fallocate(2) ask for; those that move ranges are not among them."""
+    """Return what the flags of fallocate(2) ask for, if they move no ranges."""
     if "PUNCH_HOLE" in mode:
         return Allocation.PUNCH
     if "ZERO_RANGE" in mode:
@@ -112,23 +111,23 @@ def allocation(mode: str) -> Allocation:
 
 
 def mode_of(call: SystemCall, umask: int) -> int:
-    """The permission bits that a call makes a file with, of a process that leaves out those of ``umask``."""
+    """Return the permission bits with which a call makes a file."""
     found = _MODE.findall(", ".join(call.arguments))
     return (int(found[-1], 8) if found else 0o644) & ~umask
 
 
 def permissions(argument: str) -> int:
-    """What chmod(2) sets: a program may hand it all that stat(2) told it, and the kernel leaves out the type of the
-    file (``S_IALLUGO`` in chmod_common)."""
+    """Return what chmod(2) sets. The kernel ignores the file's type, which programs may pass along (``S_IALLUGO`` in
+    chmod_common)."""
     return int(argument, 8) & 0o7777
 
 
 def identity(argument: str) -> int:
-    """A user or group; -1 leaves it as it is."""
+    """Return a user or group; -1 leaves it as it is."""
     number = int(argument, 0)
     return -1 if number == 2**32 - 1 else number
 
 
 def text(argument: str) -> str:
-    """A string, as people read it."""
+    """Return a string for people."""
     return unescaped(argument.strip('"')).decode(errors="replace")

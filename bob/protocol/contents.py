@@ -16,8 +16,8 @@ SECTOR = 512
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Take in what a ``file`` that is followed shows, number ``number``, as ``node``. Where it is not in the tree, and
-    has never been by its names, no call has changed it."""
+    """Take in what ``node`` shows of a followed ``file``, which has this ``number``. A missing file that has none of
+    its names was changed by no call."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -36,7 +36,7 @@ def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, no
 
 
 def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
-    """Whether in ``node`` is, where no call stores anything, what was in the file at first; zeros beyond its end."""
+    """Return whether ``node`` has the initial contents where no call stores anything, and zeros beyond their end."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
     for begin, piece in (node.pieces or {}).items():  # what was there at first counts as stored
@@ -73,7 +73,7 @@ StoredPiece = tuple[int, int, list[Version[StoredBytes]]]
 
 
 def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
-    """What was stored in a file, in pieces (from a byte up to another one), each with all that was stored over it."""
+    """Return pieces of a file (from a byte up to another one), each with all that calls stored over it."""
     key = _stored_in_pieces, number, len(file.stored)
     if key not in effects.memory:
         found: list[StoredPiece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
@@ -89,7 +89,6 @@ def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[S
 def _content_signs(
     signs: Signs, file: TracedFile, node: Node, start: int, end: int, over: Sequence[Version[StoredBytes]]
 ) -> None:
-    """``over`` is what was stored over the piece, and nothing else."""
     history = [Version(AT_FIRST, padded(file.content, start, end))]
     history += [Version(call, _cut(stored, start, end)) for call, stored in over]
     there = node.read(start, end).ljust(end - start, b"\0")
@@ -102,7 +101,7 @@ def _content_signs(
 
 
 def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
-    """What was stored, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
+    """Yield the stored ranges, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
     edges: set[int] = set()
     begins = Counter[int]()  # how many stores begin there, less those that end
     for change in stored:
@@ -118,7 +117,7 @@ def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple
 
 
 def padded(content: bytes, start: int, end: int) -> bytes:
-    """What is read there, with zeros where the file has ended: a byte that is not there yet is as good as a zero."""
+    """Return what is read there, with zeros behind the file's end."""
     return content[start:end].ljust(end - start, b"\0")
 
 

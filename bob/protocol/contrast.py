@@ -1,14 +1,11 @@
-"""What a program relies on and a crash did not leave, by contrast: a crash state that its checker refuses, beside those
-that it accepts after the same output.
+"""What a program relies on: a crash state that its checker refuses, beside those that it accepts after the same output.
 
-Of the accepted states that have all that the refused one has, the nearest says what is missing: with that, all is
-well. Of the accepted states that have nothing else than the refused one, the nearest says what is there too early:
-without it, all is well. Both together are the order that the program relies on: a *vulnerability*, as ALICE has it
-(OSDI'14, section 3).
+Of the accepted states that have all of the refused one, the nearest says what is missing. Of those that have nothing
+else, the nearest says what is there too early. Together they are the order that the program relies on: a
+*vulnerability* (OSDI'14, section 3).
 
-Before all that come the calls that must be there together or not at all (section 3.4: atomicity across system calls).
-Where the checker refuses what is there after some of the first calls, with nothing missing and nothing reordered, no
-order of single calls would help. What else is wrong inside of such a group is wrong because it is not one step.
+Groups of calls that must be there together come first (section 3.4: atomicity across system calls). Where the checker
+refuses a plain prefix of the calls, no order of single calls would help.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from bob.protocol.untold import Untold
 
 PresenceByCall = Mapping[int, Presence]
 MOST_NAMED = 3
-"""So many calls are named in a sentence."""
+"""The most calls named in a sentence."""
 
 
 class Reliance(StrEnum):
@@ -41,8 +38,8 @@ class Reliance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by their numbers.
-    ``beside`` says in what else the accepted states are different, which no call tells: phrases for people."""
+    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by number. ``beside``
+    are other differences from accepted states, as phrases for people."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -51,15 +48,15 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """What is relied on: of calls that must be there together, one state may lack these, and another one those.
-        Which bytes of a file differ makes no difference."""
+        """What is relied on, to compare: calls that must be there together form one set, and which bytes of a file
+        differ does not count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
         return self.reliance, frozenset(self.missing), frozenset(self.there), beside
 
     def sentence(self, words: Mapping[int, str]) -> str:
-        """What the program relies on; ``words`` are those of its calls."""
+        """Return what the program relies on; ``words`` are those of its calls."""
         more = len(self.beside) - MOST_NAMED
         beside = ", ".join([*self.beside[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
         if self.reliance is Reliance.UNCLEAR and self.missing:
@@ -91,8 +88,8 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What a state has less, or more, than another one: ``calls``, by their numbers, and what is told by none
-    (``beside``: phrases for people). ``parts`` are the calls of which another part is there."""
+    """What a state has less, or more, than another one: ``calls`` by number, and phrases about other differences
+    (``beside``). ``parts`` are calls of which another part is there."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -100,8 +97,8 @@ class Contrast:
 
 
 class Presences:
-    """Those of several states, as a table: a row for each of them, a column for each call. All tell of the same
-    calls. ``untold`` is what no call tells of each of them; of none where it is left out."""
+    """The presences of several states as a table: a row for each state, a column for each call. ``untold`` are the
+    states' differences that no call explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
@@ -113,7 +110,7 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """With what is ``known`` otherwise, row by row, where these do not tell."""
+        """Return the table with what is ``known`` otherwise, row by row, in place of undecided ones."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -128,12 +125,12 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """How one of these differs that has all of a ``state`` and nothing else; what the state has less than the
-        nearest of these that has all of it; and what it has more than the nearest of these that has nothing else. None
-        where there is no such row. ``own`` is what no call tells of the state.
+        """Return how ``state`` differs from a row that has all of it and nothing else; what it lacks of the nearest row
+        that has all of it; and what it has beyond the nearest row that has nothing else. None where there is no such
+        row.
 
-        Nearest is the row that differs in the fewest calls, those included of which one of the two does not tell, and
-        in the fewest other things. Named are the calls that surely differ; where there are none, those that may.
+        The nearest row differs in the fewest calls, undecided ones included, and in the fewest other things. Named are
+        the calls that surely differ; without any, those that may.
         """
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
@@ -161,8 +158,8 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Of the rows that fit, the one of the least cost; of several the one of which the first calls are named, and
-        then the first ``torn`` ones have another part, if any do."""
+        """Return the fitting row of the least cost; among equals, the one whose named calls, and then differing
+        ``torn`` calls, come first."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -179,8 +176,8 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Why a state is refused whose calls are there as ``refused`` says, where those of others are ``accepted``; ``own``
-    is what no call tells of it."""
+    """Explain why a state with ``refused`` presences is refused where ``accepted`` ones are not. ``own`` is what no
+    call tells of it."""
     alike, missing, there = accepted.nearest(refused, own)
     if alike is not None and alike.parts:  # what matters is which part of a call is there
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
@@ -195,9 +192,8 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """The ``explanation``; of calls that must be durable those alone that were made before the call number ``told_by``
-    told something, if there are any: an accepted state often has later ones only because they came to the disk with
-    these."""
+    """Return the ``explanation``; of calls that must be durable, only those before call ``told_by`` told something, if
+    any. Accepted states often have later calls only because these came to the disk together."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -205,15 +201,15 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """What is to be said of a ``refused`` state where no state is accepted after the same output, with which call
-    number ``told_by`` had told something: which calls up to it are missing, or not there whole."""
+    """Explain a ``refused`` state without any accepted state after the same output: which calls before ``told_by`` are
+    missing, or not whole."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
 
 
 def nearer(one: Explanation, other: Explanation) -> Explanation:
-    """The one of two explanations of a state that names fewer calls: its accepted states are nearer."""
+    """Return the explanation that names fewer calls: its accepted states are nearer."""
     if Reliance.UNCLEAR in (one.reliance, other.reliance):
         return other if one.reliance is Reliance.UNCLEAR else one
     size, another = ({*each.missing, *each.there} for each in (one, other))
@@ -244,11 +240,11 @@ _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
-    """The groups of calls that must be there together.
+    """Return the groups of calls that must be there together.
 
-    ``accepted[k]`` says whether the checker accepts what the first k operations leave (None: not known), and
-    ``calls[k - 1]`` which call operation k is. A call that is not ``changing`` anything is in no group. Where a telling
-    makes the checker refuse, or accept again, it is no matter of calls alone: then there is no group.
+    ``accepted[k]`` says whether the checker accepts what the first k operations leave (None: not known); ``calls[k -
+    1]`` is the call of operation k. Calls that are not ``changing`` anything are in no group. Where a telling makes the
+    checker refuse, or accept again, there is no group.
     """
     return tuple(_groups(accepted, calls, changing))
 
@@ -270,8 +266,8 @@ def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Col
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """The ``explanation`` of a ``refused`` state; that of a whole group where the crash came inside of it, or where all
-    that is said is of its members. What was told too early is a fault of its own."""
+    """Return the ``explanation`` of a ``refused`` state, or that of a whole group, if the crash came inside of it or
+    only its members are named. What was told too early is a fault of its own."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}
@@ -284,7 +280,7 @@ def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[Ca
 
 
 def _cut(refused: PresenceByCall) -> int | None:
-    """The last call that is there, where all up to it are and none after it is; else None."""
+    """Return the last call that is there, if all up to it are and none after it; else None."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
     cut = len(there)

@@ -1,4 +1,4 @@
-"""The open files of a program's processes: to which file a descriptor leads, and where it stands in it."""
+"""The open files of a program's processes: the file behind a descriptor, and the position in it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
 PAGE = 4096
-"""What is mapped is whole pages of so many bytes."""
+"""Mappings are whole pages of so many bytes."""
 _DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")
-"""A descriptor; of calls whose data strace is not to write down (:data:`bob.program.strace.READS`) in hexadecimal."""
+"""A descriptor; hexadecimal in calls whose data strace does not write down (:data:`bob.program.strace.READS`)."""
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open file (the kernel's ``struct file``): processes that inherit it share its ``position`` (bytes). ``how``
-    says whether it was opened with O_SYNC or O_DSYNC, ``reads_only`` that it was opened with O_RDONLY."""
+    """An open file (the kernel's ``struct file``). Processes that inherit it share its ``position`` (bytes). ``how``
+    says whether it was opened with O_SYNC or O_DSYNC, ``reads_only`` with O_RDONLY."""
 
     file: int
     appends: bool = False
@@ -30,15 +30,15 @@ class OpenFile:
     reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
-        """Where it stood (bytes); it stands ``count`` bytes further now."""
+        """Advance the file position by ``count`` (bytes); return the old position."""
         self.position += count
         return self.position - count
 
     def start_of(self, write: SystemCall, size: int) -> int:
-        """Where a ``write`` to it begins, of a file with ``size`` bytes; it moves on, if the call has no offset.
+        """Return where a ``write`` to a file of ``size`` bytes begins; advance the position if the call has no offset.
 
-        On Linux a file that is open to append is appended to whatever the offset is (pwrite(2), BUGS); RWF_APPEND of
-        pwritev2(2) says so for one call, and there an offset of -1 is none.
+        Linux appends to a file that is open to append whatever the offset is (pwrite(2), BUGS). RWF_APPEND of
+        pwritev2(2) does so for one call, and there -1 means no offset.
         """
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
@@ -54,8 +54,8 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` is where the file was then. None: a file
-    that is not followed."""
+    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` was the file's path. ``file`` is None if
+    bob does not follow the file."""
 
     file: int | None
     path: str
@@ -64,22 +64,21 @@ class Mapping:
     end: int
 
     def part(self, first: int, until: int) -> Mapping:
-        """What of it is at the addresses ``first`` up to ``until``."""
+        """Return the part at the addresses ``first`` up to ``until``."""
         start = self.start + first - self.address
         return replace(self, address=first, start=start, end=start + until - first)
 
 
 class Mappings:
-    """The mappings that share a file's contents. ``by_path`` has the file of the last one of each path, of those that
-    the recorder watched. Threads have one address space; the child of a fork has a copy, and a program that is started
-    has an empty one."""
+    """The shared mappings of files. ``by_path`` has the file of the last watched mapping of each path. Threads share an
+    address space; a fork copies it; a new program has an empty one."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
-        """Take in a call that maps a ``file`` (mmap(2)); None: one that is of no interest."""
+        """Take in an mmap(2) of a ``file`` (None: one of no interest)."""
         assert call.result is not None
         start = int(call.arguments[5], 0)
         made = Mapping(file, call.path(4), call.result, start, start + _pages(call.arguments[1]))
@@ -88,7 +87,7 @@ class Mappings:
             self.by_path[made.path] = file
 
     def take(self, call: SystemCall) -> None:
-        """Take in a call that has succeeded: it may have made a process, or started a program."""
+        """Take in a successful call: it may make a process, or start a program."""
         if call.name in FORKS:
             self._of.forked(call)
         elif call.name in EXECUTES:
@@ -100,7 +99,7 @@ class Mappings:
             self._move(call)
 
     def _cut(self, pid: int, start: int, end: int) -> list[Mapping]:
-        """The addresses ``start`` up to ``end`` have no mapping any more; what they had."""
+        """Unmap the addresses ``start`` up to ``end``; return what they had."""
         gone, left = list[Mapping](), list[Mapping]()
         for one in self._of.of(pid):
             last = one.address + one.end - one.start
@@ -114,7 +113,6 @@ class Mappings:
         return gone
 
     def _move(self, call: SystemCall) -> None:
-        """An mremap: what was mapped there is at another address, or has another length."""
         assert call.result is not None
         address, old, new = int(call.arguments[0], 0), _pages(call.arguments[1]), _pages(call.arguments[2])
         was = self._cut(call.pid, address, address + old)
@@ -124,11 +122,11 @@ class Mappings:
 
     @property
     def are_some(self) -> bool:
-        """Whether any process has a mapping of a file that is followed."""
+        """Whether any process maps a file that bob follows."""
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
-        """What an msync(2) is about: the part of the last mapping that has its address."""
+        """Return what an msync(2) is about: a part of the last mapping with its address."""
         address, length = int(call.arguments[0], 0), _pages(call.arguments[1])
         for one in reversed(self._of.of(call.pid)):
             if one.address <= address < one.address + one.end - one.start:
@@ -139,7 +137,7 @@ class Mappings:
 
 @dataclass(slots=True)
 class _Table:
-    """The open files of a process by their descriptors, and which of these execve(2) closes."""
+    """The open files of a process by descriptor, and the descriptors that execve(2) closes."""
 
     files: dict[int, OpenFile]
     closing: set[int]
@@ -160,20 +158,19 @@ class _Table:
 
 
 class Descriptors:
-    """The tables of descriptors of all processes, by what their calls say."""
+    """The tables of descriptors of all processes."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """A call has opened a file; None: one that is of no interest."""
+        """Take in a call that has opened a file; None: one of no interest."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a call that has succeeded, and opens nothing: it may say which descriptor leads where, and where in a
-        file that stands."""
+        """Take in a successful call that opens nothing: it may change a descriptor or a position."""
         if call.name in FORKS:
             self._tables.forked(call)
         elif call.name in EXECUTES:
@@ -190,7 +187,6 @@ class Descriptors:
             open_file.position = call.result or 0
 
     def _executed(self, call: SystemCall) -> None:
-        """The program shares its table with none, and has what execve did not close."""
         table = self._tables.of(call.pid).copied()
         table.drop(table.closing)
         self._tables.put(call.pid, table)
@@ -206,7 +202,7 @@ class Descriptors:
             table.drop(numbers)
 
     def _changed(self, call: SystemCall) -> None:
-        """A dup or an fcntl: one that duplicates, or says whether all is appended, or what execve closes."""
+        """Take in a dup or an fcntl: it may duplicate, set O_APPEND, or say what execve closes."""
         if call.name == "dup2" and call.result == _number(call.arguments[0]):
             return  # it is the same already, and stays as it is
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
@@ -217,29 +213,27 @@ class Descriptors:
             self._keep(call, closing="FD_CLOEXEC" in call.arguments[2])
 
     def _keep(self, call: SystemCall, *, closing: bool) -> None:
-        """A call says whether execve closes its descriptor."""
         if open_file := self.at(call, 0):
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def _read(self, call: SystemCall) -> None:
-        """It moves the open file on, if it has no offset (preadv2 has -1 then)."""
+        """Move the open file on, if the call has no offset (-1 in preadv2)."""
         open_file = self.at(call, 0)
         is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
         if open_file is not None and not is_at_offset:
             open_file.moved_on(call.result or 0)
 
     def at(self, call: SystemCall, place: int) -> OpenFile | None:
-        """The open file behind the argument at ``place``; None where there is none that is known."""
+        """Return the open file behind the argument at ``place``; None if it is not known."""
         is_one = _DESCRIPTOR.fullmatch(call.arguments[place].partition("<")[0])
         return self.numbered(call.pid, _number(call.arguments[place])) if is_one else None
 
     def numbered(self, pid: int, number: int) -> OpenFile | None:
-        """The open file behind descriptor ``number`` of a process."""
+        """Return the open file behind descriptor ``number`` of a process."""
         return self._tables.of(pid).files.get(number)
 
 
 def _pages(length: str) -> int:
-    """How many bytes a mapping of this length has: whole pages."""
     return -(-int(length, 0) // PAGE) * PAGE
 
 

@@ -1,9 +1,8 @@
-"""The update protocol of a program as a diagram (OSDI'14, Figure 4): what it did, which orders its syncs give, and
-which orders, groups and durability it relies on.
+"""The update protocol of a program as a diagram (OSDI'14, Figure 4): its steps, the orders that its syncs give, and
+what it relies on.
 
-A :class:`DiagramStep` is a system call that changes, syncs or tells something. A :class:`DiagramRow` is one or more of
-them: runs of like steps are folded, and so are rounds of a loop, so that a program of thousands of calls still has a
-picture. Steps that a need is about are never folded.
+A :class:`DiagramRow` is one or more steps: runs of like steps, and rounds of a loop, are folded, so that thousands of
+calls still have a picture. Steps of a need are never folded.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from bob.text import printable
 from bob.workload import operations as ops
 
 LONGEST_ROUND = 12
-"""Rounds of a loop are looked for up to so many steps each."""
+"""The most steps in a round of a loop."""
 FEWEST_ROUNDS = 3
 MOST_ROWS = 120
-"""Of more rows than this, those in the middle that no need is about are left out, and counted."""
+"""Of more rows, those in the middle that no need is about are left out, and counted."""
 MOST_NEEDS, MOST_ENDS = 8, 3
-"""So many needs are drawn, each with so many steps at either end."""
+"""The most needs in a picture, and the most steps at either end of each."""
 ROOT = "/"
 
 
@@ -41,10 +40,9 @@ class StepKind(StrEnum):
 
 
 class DiagramStep(Document, frozen=True):
-    """System call ``number`` of a recording, in words: ``verb`` and ``more`` ("append", "512 bytes at 0"), about
-    ``path``; what it ``told`` has a character a byte. ``program`` made it, as process ``process`` (from 1, in the order
-    in which they come), in ``function`` (empty: not known). ``covers`` are the steps, by their numbers, that it makes
-    durable: those of the file's data of which no earlier sync did, those of a directory's names, or all."""
+    """System call ``number`` of a recording: ``verb`` and ``more`` ("append", "512 bytes at 0"), about ``path``; what
+    it ``told`` has a character a byte. ``program`` made it in ``function`` (empty: not known), as process ``process``
+    (from 1, by first step). ``covers`` are the steps, by number, that it makes durable and no earlier sync did."""
 
     number: int
     kind: StepKind
@@ -66,7 +64,7 @@ class DiagramStep(Document, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The steps that were recorded on a ``configuration``."""
+    """The steps recorded on a ``configuration``."""
 
     configuration: str
     steps: tuple[DiagramStep, ...]
@@ -74,9 +72,8 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that the program relies on, in a ``sentence``: that the steps ``first`` are there before those of
-    ``then``; of an atomic group, that the steps ``first`` are there together or not at all (``then`` is empty). Where
-    ``is_durable``, ``then`` is what it had told."""
+    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``. In an atomic
+    group, ``then`` is empty. Where ``is_durable``, ``then`` is the telling."""
 
     sentence: str
     first: tuple[int, ...]
@@ -86,9 +83,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Like ``steps``, one after the other or in the rounds of a loop: the first of them stands for all. ``loop`` is the
-    number of the loop (None: it is in none), each of whose rows has as many steps. Of a row that stands for left-out
-    ones, ``is_gap`` is true."""
+    """Like ``steps``, in a run or in the rounds of a loop. ``loop`` is the number of the loop, if any, each of whose
+    rows has as many steps. ``is_gap``: the row stands for rows that are left out."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -102,9 +98,8 @@ class DiagramRow:
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The ``rows``, in program order; the ``needs`` that are drawn, with rows in place of steps (their places);
-    ``orders``: which rows each sync makes durable, as (the first of them, the last, the sync); and how many needs are
-    left out."""
+    """The ``rows`` in program order; the ``needs``, with places of rows instead of steps; ``orders``: which rows each
+    sync makes durable, as (first, last, sync); and how many needs are left out."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -113,8 +108,8 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """Rows that are one module: about the same file, by the same process, with nothing in between; each as (first,
-        one after the last). What is told, and what is left out, is in none."""
+        """Adjacent rows about the same file, by the same process, as (first, one after the last). Tellings and gaps are
+        in none."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:
@@ -127,8 +122,8 @@ class Diagram:
 
 
 def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
-    """The steps of a program: its ``calls`` that have ``effects``, and those with which it told something
-    (``tellings``, by the number of the call)."""
+    """Return the steps of a program: its ``calls`` with ``effects``, and those with which it told something
+    (``tellings``, by number of the call)."""
     by_call: dict[int, list[Deed]] = {}
     for deed in effects.deeds:
         by_call.setdefault(deed.call, []).append(deed)
@@ -156,8 +151,8 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """What a program relies on as something to be drawn; None where no call explains it, or none of them is a step.
-    ``told`` is what the program had told before the crash."""
+    """Return what a program relies on, to be drawn; None where no call explains it, or no step is such a call. ``told``
+    is the output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -177,7 +172,7 @@ def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequenc
 
 
 def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram:
-    """The diagram of ``steps``. Needs with the same ends are one, the first of them."""
+    """Return the diagram of ``steps``. Needs with the same ends are one, the first of them."""
     distinct: dict[tuple[tuple[int, ...], tuple[int, ...]], Need] = {}
     for need in needs:
         distinct.setdefault((need.first, need.then), need)
@@ -194,8 +189,8 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """``steps`` as rows: at each place what saves most rows. Rounds are of the same calls on the same files, or on any
-    files of the same directories. Steps that are ``marked`` stand by themselves."""
+    """Fold ``steps`` into rows, greedily. A loop repeats the same calls on the same files, or on any files of the same
+    directories. ``marked`` steps stay single."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
@@ -216,7 +211,7 @@ def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[
 
 
 class _UnsyncedSteps:
-    """What no sync has made durable yet, as POSIX has it: data by file, names by directory."""
+    """Steps that no sync has made durable, by POSIX: data by file, names by directory."""
 
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
@@ -224,7 +219,7 @@ class _UnsyncedSteps:
         self._names: dict[str, list[int]] = {}
 
     def take(self, number: int, deeds: Iterable[Deed]) -> tuple[int, ...]:
-        """Take in what call ``number`` does; the calls that it makes durable."""
+        """Take in call ``number``; return the calls that it makes durable."""
         covered: list[int] = []
         for deed in deeds:
             operation = deed.operation
@@ -248,7 +243,7 @@ class _UnsyncedSteps:
 
 
 def _step(number: int, deed: Deed, effects: Effects) -> DiagramStep:
-    """A call without what it covers."""
+    """Return a call's step without what it covers."""
     match deed.operation:
         case ops.Write(path, int(offset), length, how):
             is_append = number in effects.growing(deed.file)
@@ -279,7 +274,7 @@ def _step(number: int, deed: Deed, effects: Effects) -> DiagramStep:
 
 
 def _names(operation: ops.Operation) -> tuple[str, ...]:
-    """The names that an operation changes."""
+    """Return the names that an operation changes."""
     match operation:
         case ops.Rename(old, new):
             return old, new
@@ -297,7 +292,7 @@ def _folder(path: str) -> str:
 
 
 def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
-    """The step with which the last of ``told`` was told; None where nothing was."""
+    """Return the step that told the last of ``told``; None if nothing was."""
     so_far = b""
     for step in steps:
         so_far += step.told.encode("latin-1")
@@ -311,7 +306,7 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
-    """The length of the round that saves most rows from ``at`` on, and how many rounds there are: of a single step at
+    """Return the length of the round that saves most rows from ``at`` on, and the number of rounds; of single steps at
     least ``fewest``."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
@@ -326,7 +321,7 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """The rows; of too many, the first ones, the last ones, and those around what is ``marked``."""
+    """Return the rows; of too many, the first and last ones, and those around what is ``marked``."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3
@@ -350,7 +345,6 @@ def _places(numbers: Iterable[int], at: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def _orders(rows: Sequence[DiagramRow], at: Mapping[int, int]) -> Iterable[tuple[int, int, int]]:
-    """For each sync, the rows from the first to the last that it makes durable."""
     for place, row in enumerate(rows):
         if row.is_gap:
             continue

@@ -1,7 +1,7 @@
-"""What the calls of a program change, unit by unit: which file a name leads to, how long a file is, what is in it.
+"""What the calls of a program change, unit by unit: which file a name leads to, a file's size, its contents.
 
-Each unit has a *history*: what it was at first, and what each call made of it, in program order. A crash state shows of
-each unit one value, so it says how far down the history the disk has come (:mod:`bob.protocol.presence`).
+Each unit has a *history* in program order. A crash state shows one value of each unit, and so how far down the history
+the disk has come (:mod:`bob.protocol.presence`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from bob.observe.observation import Node
 from bob.workload.operations import Fallocate, Operation
 
 AT_FIRST = -1
-"""In place of the number of a call: so it was before the first one."""
+"""In place of the number of a call: before the first one."""
 ROOT_FILE = 0
-"""The number of the root."""
 V = TypeVar("V")
 
 
@@ -35,7 +34,7 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """What a call puts into a file from byte ``start`` up to ``end``: ``data``, or zeros where that is None."""
+    """What a call puts into a file from byte ``start`` up to ``end``: ``data``, or zeros if that is None."""
 
     start: int
     end: int
@@ -43,8 +42,8 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """Call number ``call`` as an operation of bob's own language, on ``file``: the one that is written to, made, named
-    or synced. ``data`` is what it writes; ``mode`` are the permission bits that a file is made with."""
+    """Call number ``call`` as an operation of bob's language, on ``file``. ``data`` is what it writes; ``mode`` are the
+    permission bits of a file that it makes."""
 
     call: int
     operation: Operation
@@ -54,15 +53,14 @@ class Deed(NamedTuple):
 
 
 def handle(file: int) -> str:
-    """The word by which operations name a file that has no name."""
+    """Return the word by which operations name a file without a name."""
     return f"#{file}"
 
 
 @dataclass(slots=True)
 class TracedFile:
-    """A file, directory or link that was there at some time. ``inode`` is 0 where it is not known; ``content`` what was
-    in it at first (bytes); ``target`` where a symbolic link leads. Where it is not ``followed``, something changes it
-    in a way that no call tells."""
+    """A file, directory or link. ``inode`` is 0 where it is not known; ``content`` is the initial one (bytes);
+    ``target`` is that of a symbolic link. ``followed`` is False where something changes it in an unknown way."""
 
     kind: str
     inode: int = 0
@@ -75,16 +73,16 @@ class TracedFile:
 
     @property
     def calls(self) -> set[int]:
-        """Those that change what is in it, or its mode."""
+        """The calls that change its contents or its mode."""
         return {change.call for history in (self.sizes, self.stored, self.modes) for change in history} - {AT_FIRST}
 
     @property
     def size(self) -> int:
-        """As the last call left it (bytes)."""
+        """The size after the last call (bytes)."""
         return self.sizes[-1].value if self.sizes else 0
 
     def read(self, start: int, end: int) -> bytes:
-        """What is in it from byte ``start`` up to ``end``, as the last call left it."""
+        """Return the bytes from ``start`` up to ``end``, after the last call."""
         found = bytearray(self.content[start:end].ljust(end - start, b"\0"))
         for _call, stored in self.stored:
             first, last = max(start, stored.start), min(end, stored.end)
@@ -97,14 +95,12 @@ class TracedFile:
 @dataclass(frozen=True, slots=True)
 class Effects:
     """The histories of all units. ``files`` are numbered; number 0 is the root. An entry leads to the number of a file,
-    or to None. ``words`` say of each call
-    that changes something, or makes it durable, what it does.
+    or to None. ``words`` describe each call that changes something, or makes it durable.
 
-    ``deeds`` are the same calls as operations, in order. ``untold`` names the calls that change a file and are none of
-    them; ``left_out`` those that change times or extended attributes only: phrases for people. ``begun`` has of a call
-    that began before another one had taken effect the number of the first such call. ``strange`` are the names that
-    something changes in a way that no call tells. ``memory`` is for what is computed
-    of all this when it is complete, and has to be computed once.
+    ``deeds`` are the same calls as operations, in order. ``untold`` names calls that change a file in an unknown way;
+    ``left_out`` those that change times or extended attributes only. ``begun`` has, for a call that began before
+    another had taken effect, the number of the first such call. ``strange`` are names that change in an unknown way.
+    ``memory`` is a cache for when all calls are known.
     """
 
     files: list[TracedFile]
@@ -119,7 +115,7 @@ class Effects:
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Node]) -> Effects:
-        """Those of no call, on what was there at first."""
+        """Return the effects of no call on the initial tree."""
         made = cls([TracedFile("directory")], {}, {})
         by_inode: dict[int, int] = {}
         for path in sorted(tree):
@@ -144,19 +140,19 @@ class Effects:
         return made
 
     def new(self, kind: str, inode: int = 0) -> int:
-        """Another file; its number."""
+        """Add a file; return its number."""
         self.files.append(TracedFile(kind, inode))
         return len(self.files) - 1
 
     def cut(self, call: int, file: int, size: int) -> None:
-        """Call number ``call`` gives a file another size (bytes)."""
+        """Let call number ``call`` give a file another size (bytes)."""
         of = self.files[file]
         if size < of.size:
             of.stored.append(Version(call, StoredBytes(size, of.size, None)))
         of.sizes.append(Version(call, size))
 
     def lead(self, call: int, path: str, file: int | None) -> None:
-        """Call number ``call`` makes a path lead to a file, or to none."""
+        """Let call number ``call`` make a path lead to a file, or to none."""
         folder, _slash, name = path.rpartition("/")
         inside = self.leads(folder)
         if inside is None:
@@ -167,7 +163,7 @@ class Effects:
         history.append(Version(call, file))
 
     def leads(self, path: str) -> int | None:
-        """The file that a path leads to after the last call."""
+        """Return the file that a path leads to after the last call."""
         file: int | None = ROOT_FILE
         for name in filter(None, path.split("/")):
             if file is None:
@@ -176,7 +172,7 @@ class Effects:
         return file
 
     def path_of(self, file: int) -> str | None:
-        """A path that leads to a file after the last call; None where there is none."""
+        """Return a path that leads to a file after the last call; None if there is none."""
         if file == ROOT_FILE:
             return "/"
         for entry, history in self.entries.items():
@@ -186,8 +182,7 @@ class Effects:
 
     @property
     def extent(self) -> int:
-        """How many bytes of files there are, each counted up to the last byte that it ever had, or that space was
-        allocated for."""
+        """The bytes of all files, each up to the last byte that it ever had or that was allocated."""
         ends: dict[int, int] = {number: len(file.content) for number, file in enumerate(self.files)}
         for number, file in enumerate(self.files):
             versions = [size.value for size in file.sizes] + [stored.value.end for stored in file.stored]
@@ -199,14 +194,14 @@ class Effects:
 
     @property
     def changing(self) -> tuple[int, ...]:
-        """The calls with an effect that can be looked for, in order."""
+        """The calls with a visible effect, in order."""
         calls = {change.call for history in self.entries.values() for change in history}
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
 
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
-        """The names that a file has had: each with the place in its history, and the call there. Only to be asked when
-        all of them are known."""
+        """Return the names that a file has had, each with its place in the history, and the call. All calls must be
+        known."""
         if Effects.leading_to not in self.memory:
             every: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = {}
             for entry, history in self.entries.items():
@@ -217,7 +212,7 @@ class Effects:
         return found.get(file, [])
 
     def growing(self, file: int) -> frozenset[int]:
-        """The calls that give a file a size. Only to be asked when all of them are known."""
+        """Return the calls that give a file a size. All calls must be known."""
         key = Effects.growing, file
         if key not in self.memory:
             self.memory[key] = frozenset(size.call for size in self.files[file].sizes)
@@ -225,12 +220,11 @@ class Effects:
         return found
 
     def made_by(self, file: int) -> int | None:
-        """The call that makes a file, by its first name; None where it was there at first. Only to be asked when all
-        calls are known."""
+        """Return the call that makes a file, by its first name; None if it is initial. All calls must be known."""
         calls = [call for _entry, _place, call in self.leading_to(file)]
         return min(calls) if calls and AT_FIRST not in calls else None
 
     def last(self, entry: DirectoryEntry) -> int | None:
-        """Where an entry leads after the last call."""
+        """Return where an entry leads after the last call."""
         history = self.entries.get(entry)
         return history[-1].value if history else None

@@ -1,7 +1,7 @@
 """From the system calls of a program to what each of them changes.
 
-The calls are taken as they returned, one after the other. Calls that bob does not know the effect of make the file that
-they change one that is not *followed*: nothing is said of what is in it.
+Calls are taken in the order of their returns. A call of unknown effect makes its file one that is not *followed*: bob
+then says nothing of its contents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bob.workload.operations import How, Operation, Replacing
 
 
 def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> Effects:
-    """What the calls change of ``tree``, what there was below ``root`` before the first of them."""
+    """Return what the calls change of ``tree``, the initial one below ``root``."""
     follower = _Follower(tuple(calls), root, tree)
     for number, call in enumerate(calls):
         follower.take(number, call)
@@ -34,7 +34,7 @@ def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> 
 
 
 class _Follower:
-    """The tree as the calls so far have made it; it is the last value of each unit's history."""
+    """The tree as the calls so far have made it: the last value of each unit's history."""
 
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
@@ -46,7 +46,6 @@ class _Follower:
         self._number = AT_FIRST
 
     def take(self, number: int, call: SystemCall) -> None:
-        """Take in a call."""
         self._number, name = number, call.name
         if call.result is None:
             return
@@ -78,7 +77,6 @@ class _Follower:
             self._change_names(call)
 
     def complete(self) -> Effects:
-        """What all calls have changed."""
         self.effects.untold.extend(f"a call on {path}, through a link" for path in self._paths.through_links)
         return self.effects
 
@@ -196,7 +194,6 @@ class _Follower:
     def _store(
         self, call: SystemCall, open_file: OpenFile, path: str, start: int, data: bytes, verb: str = "overwrite"
     ) -> None:
-        """A call puts ``data`` into a file from byte ``start``."""
         file, end = self.effects.files[open_file.file], start + len(data)
         is_append = end > file.size
         file.stored.append(Version(self._number, StoredBytes(start, end, data)))
@@ -208,7 +205,7 @@ class _Follower:
         self._do(ops.Write(self._meant.name(open_file.file, path), start, len(data), how), open_file.file, data)
 
     def _map(self, call: SystemCall) -> None:
-        """A mapping that was watched; by which descriptor it was made says which file it is."""
+        """Take in a watched mapping: its descriptor says which file it is."""
         open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
         if open_file is None:
             self._unfollowed(self._meant.file_at(path), f"mmap of {path}")
@@ -216,14 +213,14 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """A mapping through which nothing can be stored: msync(2) of it syncs the file, where that is open for writing
-        (do_mmap in mm/mmap.c takes VM_SHARED from any other)."""
+        """Take in a mapping without stores: msync(2) of it syncs the file, if that is open for writing (do_mmap in
+        mm/mmap.c takes VM_SHARED from any other)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """What was new in a mapped file; what the calls have put there is in it, too."""
+        """Take in what is new in a mapped file, which also has what other calls put there."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
             return  # its mapping is not followed
@@ -236,7 +233,7 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """msync(2) of a mapping: of all of the file that any call has changed, or else bob cannot tell what it does."""
+        """Take in an msync(2) of all that any call has changed in the file; the effect of another one is unknown."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return
@@ -254,7 +251,7 @@ class _Follower:
             self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
-        """A copy within the kernel: its bytes are known where it is out of a file that is followed."""
+        """Take in a copy within the kernel: its bytes are known if bob follows the source."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
@@ -335,7 +332,6 @@ class _Follower:
             self._say(call, f"link {old or 'a file without a name'} as {new}")
 
     def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
-        """A directory, a link, or a special file of a kind that bob's language has."""
         special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
         if kind == "symlink":
             self._do(ops.Symlink(name_of(call.arguments[0]), path), file)
@@ -368,12 +364,12 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """A call changes what bob does not know, and what is no name that it leaves out of each tree."""
+        """Take in a call on an unknown file, unless bob leaves that name out of each tree."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 
     def _lose_sight(self, call: SystemCall) -> None:
-        """A call changes a file in a way that it does not tell."""
+        """Take in a call that changes a file in an unknown way."""
         if call.name == "ioctl" and any(word in call.arguments[1] for word in HARMLESS):
             return
         if call.name == "mmap" and not ("PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]):
@@ -393,7 +389,6 @@ class _Follower:
         self.effects.words[self._number] = printable(f"{program}: {where}" if program else where)
 
     def _unfollowed(self, file: int | None, words: str) -> None:
-        """A call, in ``words``, changes ``file`` in a way that it does not tell."""
         self.effects.untold.append(words)
         if file is not None:
             self.effects.files[file].followed = False

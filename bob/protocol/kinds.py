@@ -1,8 +1,7 @@
-"""What ALICE calls a vulnerability (OSDI'14, Table 3a), by the calls that explain it.
+"""ALICE's word for a vulnerability (OSDI'14, Table 3a), by the calls that explain it.
 
-Its words: *atomicity* across calls, of appends and truncates, of overwrites, of renames and unlinks; *ordering* and
-*durability*, each of safe file flush (an fsync of a file keeps the name that it was made with), of safe renames (an
-append is there before a later rename of the file), and of others.
+*Safe file flush*: an fsync of a file keeps the name that it was made with. *Safe rename*: an append is there before a
+later rename of the file.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ TYPES = (
     "durability: safe file flush",
     "durability: other",
 )
-"""The columns of OSDI'14's Table 3a. What :func:`kind_of` calls of an append and of a truncate are one of them."""
+"""The columns of OSDI'14's Table 3a. Appends and truncates share one, which :func:`kind_of` tells apart."""
 _NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, ops.Create)
 _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """ALICE's word for what the program relies on; empty where it has none, or the calls are not known. Call number
-    ``told_by`` told what was told by then (None: the last of all)."""
+    """Return ALICE's word for what the program relies on; empty if it has none, or the calls are not known. Call number
+    ``told_by`` had told the output (None: the last one)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -56,14 +55,14 @@ def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = No
 
 
 def type_of(kind: str) -> str:
-    """The column of Table 3a that a kind is in; empty where it is in none."""
+    """Return the column of Table 3a that a kind is in, or an empty string."""
     one = "atomicity of an append or truncate" if kind in _APPENDS_AND_TRUNCATES else kind
     return one if one in TYPES else ""
 
 
 def place_of(words: str) -> str:
-    """Where in a program a call is made, by the ``words`` for it, or for what came of it: what differs from one run, or
-    one round of a loop, to the next is left out, that is numbers, and names that are hashes or drawn at random."""
+    """Return the place of a call in a program, by its ``words``: without numbers and random names, which differ between
+    runs and rounds of a loop."""
     what, mark, maker = _COUNTS.sub("", words).partition(" (")
     return _PATH.sub(lambda path: recurring(path[0]), what) + mark + maker
 
@@ -85,8 +84,7 @@ def _whole(deed: Deed, effects: Effects) -> str:
 
 
 def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed], effects: Effects) -> bool:
-    """Whether data is missing of a file of which a later rename is there. Two names may be exchanged: then of either
-    file."""
+    """Return whether data is missing of a file whose later rename is there; in an exchange, of either file."""
     renamed: dict[int, int] = {}
     for deed in there:
         if isinstance(deed.operation, ops.Rename):
@@ -95,7 +93,6 @@ def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed], effects: Eff
 
 
 def _moved(deed: Deed, effects: Effects) -> set[int]:
-    """The files that a rename gives another name."""
     if not isinstance(deed.operation, ops.Rename) or deed.operation.replacing is not Replacing.EXCHANGE:
         return {deed.file}
     made = (one for history in effects.entries.values() for one in history if one.call == deed.call)
@@ -103,8 +100,8 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Whether a name is missing of a file that was synced after that, and before call number ``before``. A file that
-    has lost its last name by then has none to be kept."""
+    """Return whether a name is missing of a file that was synced after that, and before call number ``before``. A file
+    without a name by then does not count."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -11,7 +11,7 @@ from bob.protocol.signs import Signs
 
 
 def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
-    """The path at which each file is in ``tree``, of those that are there."""
+    """Return the path of each file in ``tree``, of those that are there."""
     found = {ROOT_FILE: "/"}
     waiting = [ROOT_FILE]
     inside: dict[int, list[DirectoryEntry]] = {}
@@ -31,20 +31,20 @@ def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
 
 
 def path_in(folder: str, name: str) -> str:
-    """The path of a name in a directory with this path."""
+    """Return the path of a name in a directory with this path."""
     return f"{folder.rstrip('/')}/{name}"
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """The files that an entry may lead to where it has this node. A file system gives numbers of inodes anew, so one
-    whose number is not known may have any."""
+    """Return the files that an entry with this node may lead to. File systems use inode numbers again, so a file of
+    unknown inode may have any."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Which of ``files`` a node is: where a file system has given an inode number twice, the one of which it may be the
-    content; None where that does not tell."""
+    """Return which of ``files`` a node is; None if that is not clear. Where an inode number occurs twice, the content
+    decides."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None

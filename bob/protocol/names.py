@@ -1,8 +1,8 @@
-"""At which places in its history each name of a tree may be.
+"""The places in its history at which each name of a tree may be.
 
-A name that is not there may not have been made yet, or be gone already. Often another name tells: a call that changes
-two names changes both of them, or none. What a sync of its directory has made durable was made. A file that is there by
-any name was made. And a directory that was never made has no names.
+A missing name may not have been made yet, or be gone already. Another name often tells: a call that changes two names
+changes both or none. What a sync of its directory made durable was made. So was a file that is there by any name. A
+directory that was never made has no names.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from bob.protocol.signs import made_by_then, presence_at
 
 @dataclass(slots=True)
 class NameUnit:
-    """The ``calls`` that change a name, or make a file, in order (:data:`bob.protocol.effects.AT_FIRST` for what there
-    was), and the places in them at which the tree may be."""
+    """The ``calls`` that change a name, or make a file, in order (:data:`bob.protocol.effects.AT_FIRST`: initial), and
+    the places among them that the tree may show."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -33,8 +33,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """The names that calls change, of which the ``tree`` tells, in which files are ``located``. The ``unmade`` calls
-    had not begun by the crash; what those did that are ``kept`` was durable."""
+    """Return the names that calls change, as far as ``tree`` tells, in which files are ``located``. The ``unmade``
+    calls had not begun by the crash; what those in ``kept`` did was durable."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})
@@ -68,7 +68,6 @@ def names_shown(
 
 
 def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry, NameUnit]) -> bool:
-    """Whether each call that gives the directory a name is missing by that name."""
     return all(
         call != AT_FIRST and entry in units and presence_at(place, units[entry].shown) is Presence.NONE
         for entry, place, call in effects.leading_to(folder)
@@ -76,7 +75,7 @@ def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry
 
 
 def _agree(units: Collection[NameUnit]) -> None:
-    """Leave out of each name that is unclear what another one of the same call rules out."""
+    """Rule out, for each unclear name, what another name of the same call rules out."""
     of_call: dict[int, list[tuple[NameUnit, int]]] = {}
     for unit in units:
         for place, call in enumerate(unit.calls):

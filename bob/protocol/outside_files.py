@@ -1,4 +1,4 @@
-"""Calls that change or sync files outside the directory under test: no crash state has what they do."""
+"""Calls that change or sync files outside the directory under test, which no crash state shows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _BY_NAME = {
         for name, place in places.items()
     },
 }
-"""Where in its arguments a call has what it is about."""
+"""The places of a call's files in its arguments."""
 _NO_DISK = "/dev/", "/proc/", "/sys/"
-"""Below these no file is on a disk."""
+"""Directories whose files are on no disk."""
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """The file of each call that changes or syncs one, where neither that nor another one of the call is at or below
-    ``root``: by its path as the program has it, whose ``/`` may be the guest's ``world``."""
+    """Return the file of each call that changes or syncs one, where no file of the call is at or below ``root``: by the
+    program's path, whose ``/`` may be the guest's ``world``."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

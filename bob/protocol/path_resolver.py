@@ -1,4 +1,4 @@
-"""Which file a call means: by a name, by a descriptor, or by a name that says a descriptor."""
+"""Which file a call means: by a name, by a descriptor, or by a name of a descriptor."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class PathResolver:
         """By path the file that had it last."""
 
     def take(self, call: SystemCall) -> None:
-        """Take in a call that has succeeded: it may make a process, say where one is, or what a descriptor leads to."""
+        """Take in a successful call: it may make a process, move one, or change a descriptor."""
         self.paths.take(call)
         self.descriptors.take(call)
 
     def about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
-        """The path and the file that a call is about: it has the name at one of ``places``, or else a descriptor."""
+        """Return the path and the file that a call is about, by the name at one of ``places``, or else by a
+        descriptor."""
         place = places.get(call.name)
         if place is None:
             open_file, path = self.descriptors.at(call, 0), self.paths.below(call.path(0))
@@ -41,8 +42,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """The path and the file that a call of :data:`bob.protocol.arguments.LINKS` gives a name: without a path it is
-        an open file (open(2), O_TMPFILE), or one that bob does not know."""
+        """Return the path and the file that a call of :data:`bob.protocol.arguments.LINKS` gives a name. Without a path
+        it is an open file (open(2), O_TMPFILE), or an unknown one."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -54,36 +55,34 @@ class PathResolver:
         return path, self._effects.leads(path) if path else None
 
     def mode_of(self, call: SystemCall) -> int:
-        """The permission bits that a call makes a file with."""
+        """Return the permission bits with which a call makes a file."""
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
-        """The file with this path, or the one that had it last."""
+        """Return the file with this path, or the last one that had it."""
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
-        """By which people know a file of which strace tells this ``path``: of one without a name it tells one all the
-        same."""
+        """Return a file's name for people, where strace says ``path``: it says one also of a file without a name."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"
 
     def name(self, file: int, path: str) -> str:
-        """By which an operation names a file: its ``path``, or a handle where it has lost that."""
+        """Return an operation's name for a file: its ``path``, or a handle if it has lost that."""
         return path if self._effects.leads(path) == file else handle(file)
 
     def _by_number(self, call: SystemCall, place: int) -> OpenFile | None:
-        """The open file that a call names by its descriptor: ``/proc/self/fd/3``."""
+        """Return the open file that a call names by its descriptor: ``/proc/self/fd/3``."""
         found = args.OPEN_FILE.fullmatch(args.text(call.arguments[place]))
         return self.descriptors.numbered(args.process_of(found, call), int(found["number"])) if found else None
 
     def _open_at(self, pid: int, number: int) -> str | None:
-        """Where the open file behind a descriptor of a process is below the root; None where bob does not know that."""
+        """Return where the open file behind a process's descriptor is below the root; None if that is not known."""
         open_file = self.descriptors.numbered(pid, number)
         return None if open_file is None else self._effects.path_of(open_file.file)
 
     def _link_at(self, path: str) -> str | None:
-        """Where the symbolic link at ``path`` leads; None where there is none."""
         file = self._effects.leads(path)
         is_link = file is not None and self._effects.files[file].kind == "symlink"
         return self._effects.files[file].target if is_link and file is not None else None

@@ -15,8 +15,8 @@ from bob.protocol.signs import Signs
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Of each call that changes something, how much of it is in ``tree``. The ``unmade`` calls had not begun by the
-    crash; the names of those that are ``kept`` were durable."""
+    """Return how much of each changing call is in ``tree``. The ``unmade`` calls had not begun by the crash; the names
+    of those in ``kept`` were durable."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
@@ -27,7 +27,7 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """What all units show in ``tree``, in which files are ``located``; the rest as of :func:`presence`."""
+    """Return what all units show in ``tree``, in which files are ``located``; else as :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -39,13 +39,13 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """What a tree has ``told`` of each call; what is ``known`` otherwise of those of which the tree does not tell."""
+    """Return what a tree has ``told`` of each call, with what is ``known`` otherwise in place of undecided ones."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """By call its parts, as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is call
-    number ``calls[k - 1]``. A call without a part is not told of."""
+    """Return, by call, its parts as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is
+    call number ``calls[k - 1]``. Calls without a part are left out."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -54,7 +54,7 @@ def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int,
 
 
 def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
-    """The same where it is known which ``parts`` of calls are ``there`` (bit masks)."""
+    """Return the presences where it is known which ``parts`` of calls are ``there`` (bit masks)."""
     return {
         call: Presence.NONE if not there & of else Presence.FULL if there & of == of else Presence.PARTIAL
         for call, of in parts.items()
@@ -62,7 +62,7 @@ def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
 
 
 def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryEntry]:
-    """The names that are not in ``after`` as the last call left them."""
+    """Return the names that are not in ``after`` as the last call left them."""
     located = locate(effects, after)
     found: set[DirectoryEntry] = set()
     for entry, history in effects.entries.items():
@@ -74,7 +74,7 @@ def strange_names(effects: Effects, after: Mapping[str, Node]) -> set[DirectoryE
 
 
 def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
-    """The files that are not in ``after`` as the last call left them."""
+    """Return the files that are not in ``after`` as the last call left them."""
     located = locate(effects, after)
     found = []
     for number, file in enumerate(effects.files):

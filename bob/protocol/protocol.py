@@ -1,4 +1,4 @@
-"""The update protocol of a recorded program: its effects, held against the tree that it left at a clean end."""
+"""The update protocol of a recorded program: its effects, held against the tree of a clean end."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bob.protocol.follow import follow
 from bob.protocol.presence import strange_names, unexplained
 
 LARGEST = 256 * 1024 * 1024
-"""What one call puts into a file is not followed where it is more (bytes): it is held against each tree by blocks."""
+"""A file is not followed if one call puts more into it (bytes): each tree is compared by blocks."""
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
-    """What the ``calls`` have made of the tree ``before``, as far as that explains the tree ``after`` all of them.
+    """Return what the ``calls`` make of the tree ``before``, as far as that explains the tree ``after``.
 
-    A file whose end the calls do not explain is not followed, and a name is *strange*: something changed it that no
-    call tells. Neither is one followed that a call has cut, or filled with zeros, by more than :data:`LARGEST`.
+    Files and names whose end no call explains are not followed, or *strange*. Files that a call cuts or fills with
+    zeros by more than :data:`LARGEST` are not followed either.
     """
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
@@ -32,9 +32,9 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
-    """The effects without what calls do to files of which all paths are ``is_left_out``; and how many calls that are.
+    """Return the effects without calls on files whose paths are all ``is_left_out``, and how many calls that are.
 
-    Raises ValueError for a file that has such a path and another one: what is one file's name may become the other's.
+    Raises ValueError for a file that has another path, too.
     """
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
@@ -47,7 +47,7 @@ def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effec
 
 
 def _paths(effects: Effects, file: int) -> set[str]:
-    """All paths that a file, not a directory, ever had."""
+    """Return all paths that a file ever had, or none for a directory."""
     if effects.files[file].kind == "directory":
         return set()
     folders = {entry for entry, history in effects.entries.items() if file in {version.value for version in history}}
@@ -55,7 +55,7 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """All paths that a directory ever had; not through those ``below`` it, in which it may have been, too."""
+    """Return all paths that a directory ever had; not through those ``below`` it, in which it may have been, too."""
     if folder == ROOT_FILE:
         return {""}
     found = {entry for entry, history in effects.entries.items() if folder in {version.value for version in history}}
@@ -64,7 +64,7 @@ def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset())
 
 
 def _learn_inodes(effects: Effects, after: Mapping[str, Node]) -> None:
-    """The inodes of the files that the calls have made, of those that were there in the end."""
+    """Learn the inodes of new files that are there in the end."""
     paths = {ROOT_FILE: ""}
     waiting = [ROOT_FILE]
     while waiting:

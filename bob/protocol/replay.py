@@ -1,9 +1,7 @@
-"""A program's calls as a workload of bob's own language: what models (:mod:`bob.apm`) are held against.
+"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`).
 
-Models know operations, and what each of them left when nothing crashed (a :class:`History`). For a workload of bob's
-own that is simulated, with data that bob makes. Here it comes from what the program's calls did
-(:mod:`bob.protocol.follow`): the data are the program's own bytes. An output is an operation that changes nothing:
-a point in order.
+Models know operations, and what each of them left when nothing crashed (a :class:`History`). Here that comes from the
+calls (:mod:`bob.protocol.follow`), with the program's own bytes. An output is an operation that changes nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +23,9 @@ ALL_BITS = 0o7777
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
-    """The ``workload`` that a program's calls are, with its ``history``. An identity of a thing there is the number of
-    a file in ``effects``.
-
-    Operation number k (from 1) is call number ``calls[k - 1]``. When it had returned, ``outputs[k]`` had been told.
-    """
+    """The ``workload`` that a program's calls are, with its ``history``, whose things have the numbers of files in
+    ``effects``. Operation k (from 1) is call number ``calls[k - 1]``; when it had returned, ``outputs[k]`` had been
+    told."""
 
     workload: Workload
     history: History
@@ -39,7 +35,7 @@ class ReplayedProgram:
 
 
 class OutputPrefixes(Sequence[bytes]):
-    """The beginnings of what was told, each so long as ``lengths`` says (bytes): it is in memory once."""
+    """The beginnings of an output with these ``lengths`` (bytes), without copies."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
         self._whole, self._lengths = whole, lengths
@@ -58,10 +54,9 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """The state of a file that calls have written to. The bytes are in one list of what was ``stored``, for all states
-    of the file: this one has the first ``count`` of them on top of what was in it at ``first``, and this ``size``
-    (bytes). So a file that grows by a thousand calls is in memory once, and not a thousand times. All else is as it
-    ``was``."""
+    """The state of a file that calls have written to: the first ``count`` of what they ``stored`` on top of ``first``,
+    with this ``size`` (bytes). All states of a file share the bytes: a thousand appends do not take a square of memory.
+    All else is as it ``was``."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -78,16 +73,14 @@ class LongInode(Inode):
 
     @property
     def content(self) -> bytes:
-        """All that is in it, put together."""
         return self.read(0, self._size)
 
     @property
     def size(self) -> int:
-        """How many bytes are in it."""
         return self._size
 
     def read(self, start: int, stop: int) -> bytes:
-        """As that of any inode; what one call has stored alone is found at once."""
+        """Return bytes as any inode does, quickly where a single call has stored them."""
         stop = min(stop, self._size)
         over: list[StoredBytes] = []
         for place in range(self._count - 1, -1, -1):
@@ -108,7 +101,6 @@ class LongInode(Inode):
         return bytes(found)
 
     def changed(self, **changes: Any) -> Inode:
-        """The same with other attributes."""
         return LongInode(self.first, self._stored, self._count, self._size, replace(_beside(self), **changes))
 
 
@@ -120,11 +112,8 @@ def _beside(inode: Inode) -> Inode:
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
-    """The calls with ``effects`` on the tree ``before`` as a workload called ``name``. ``tellings`` has, by the number
-    of the call, what the program told with it.
-
-    Raises ValueError where a call does not fit the tree that those before it have left: then one is not known.
-    """
+    """Return the calls with ``effects`` on the tree ``before`` as a workload called ``name``. ``tellings`` has, by
+    call, what the program told. Raises ValueError where a call does not fit the tree: then one is not known."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -155,8 +144,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """The paths at which the last step of ``history`` is not what was found at a clean end: something changes them that
-    no call tells. Times, attributes and the order of names are not looked at."""
+    """Return the paths at which the last step of ``history`` differs from a clean end: something changes them in an
+    unknown way. Times, attributes and the order of names do not count."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:
@@ -172,8 +161,8 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """The paths of files and directories whose permission bits are others at the last step of ``history`` than were
-    found at a clean end."""
+    """Return the paths of files and directories whose permission bits at a clean end differ from the last step of
+    ``history``."""
     last = history.steps[-1]
     return tuple(
         path
@@ -208,7 +197,7 @@ class _CallTree:
         self._kept_names: dict[str, int] | None = None
 
     def step(self) -> HistoryStep:
-        """A copy of it; the same one while nothing has changed, with the same names while none of these has."""
+        """Return a copy; the same one while nothing has changed, and the same names while these have not."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)
@@ -216,7 +205,7 @@ class _CallTree:
         return self._step
 
     def perform(self, number: int, deed: Deed) -> tuple[int, int, int] | None:
-        """Perform operation ``number``; which file it wrote to, where, and how many bytes."""
+        """Perform operation ``number``; return the file that it wrote to, where, and how many bytes."""
         file, operation = deed.file, deed.operation
         if isinstance(operation, ops.CHANGELESS_OPERATIONS):
             return None
@@ -258,7 +247,7 @@ class _CallTree:
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
-        """A new file belongs to the owner of its directory: the trace does not tell which user makes it."""
+        """Make a file, owned as its directory is: the trace does not say which user makes it."""
         self.things[deed.file].born = number
         folder = path if isinstance(deed.operation, ops.Unnamed) else path.rsplit("/", 1)[0] or "/"
         owner = self._inodes[self._known(folder)].owner
@@ -266,7 +255,7 @@ class _CallTree:
         self._inodes[deed.file] = Inode(links=0, mode=mode, owner=owner)
 
     def _store(self, file: int, size: int, *stored: StoredBytes) -> None:
-        """A file has this ``size`` now (bytes), and in it what was ``stored``."""
+        """Give a file this ``size`` (bytes), and what was ``stored``."""
         was, log = self._inodes[file], self._stored.setdefault(file, [])
         initial = was.first if isinstance(was, LongInode) else was.content
         log += stored

@@ -1,8 +1,7 @@
 """What the units of the effects say of the calls that change them.
 
-A unit shows one value. Where that is a value of its history, the calls up to it are there, and those after it are
-missing; where the same value stands in the history twice, the calls between are unclear. A call whose units do not
-agree is partly there.
+A unit shows one value. If that is one of its history, the calls up to it are there, and later ones are missing; where
+it occurs twice, the calls between are unclear. A call whose units disagree is partly there.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ from bob.protocol.effects import AT_FIRST
 
 
 class Signs:
-    """By call, what its units say, of ``calls``. Where a unit has the same value several times, it is none that an
-    ``unmade`` call has made."""
+    """What units say, by call. Of several equal values of a unit, it shows none that an ``unmade`` call has made."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -23,8 +21,7 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Take in that a unit shows those values of its history that are among the ``matches``; ``shown`` is what it
-        shows where it is none of them."""
+        """Take in which values of its history a unit ``matches``; ``shown`` is its value if it is none of them."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -38,15 +35,15 @@ class Signs:
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:
-        """Whether all that was taken in says so, and something was."""
+        """Return whether something was taken in, and all of it says that the call is missing."""
         return set(self._of.get(call, ())) == {Presence.NONE}
 
     def said(self) -> set[Presence]:
-        """What any unit says of any call."""
+        """Return what any unit says of any call."""
         return {says for several in self._of.values() for says in several}
 
     def presences(self) -> dict[int, Presence]:
-        """What all units of each call say together."""
+        """Return what all units of each call say together."""
         found = {call: _together(set(said)) for call, said in self._of.items()}
         return {
             call: Presence.NONE if effect is Presence.UNDECIDED and call in self._unmade else effect
@@ -54,7 +51,7 @@ class Signs:
         }
 
     def parts(self) -> dict[int, object]:
-        """Of each call that is partly there, which part of it is: two with the same part are equal."""
+        """Return which part of each partial call is there: equal ones are the same part."""
         presences = self.presences()
         return {
             call: (tuple(said), tuple(self._strange.get(call, ())))
@@ -64,7 +61,7 @@ class Signs:
 
 
 def presence_at(place: int, shown: Collection[int]) -> Presence:
-    """What a unit says of the call with this ``place`` in its history, where it may be at any of those ``shown``."""
+    """Return what a unit says of the call at ``place`` in its history, of which it may show the places ``shown``."""
     if not shown:
         return Presence.PARTIAL
     if min(shown) >= place:
@@ -73,7 +70,7 @@ def presence_at(place: int, shown: Collection[int]) -> Presence:
 
 
 def made_by_then(calls: Sequence[int], shown: set[int], unmade: Collection[int]) -> set[int]:
-    """The places at which a history may be: not those that ``unmade`` calls have made, if there are others."""
+    """Return the ``shown`` places without those of ``unmade`` calls, if any are left."""
     return {place for place in shown if calls[place] not in unmade} or shown
 
 

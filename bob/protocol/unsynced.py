@@ -1,4 +1,4 @@
-"""What the syncs of a program leave: files that were not synced when it told something, and names that were."""
+"""What the syncs of a program leave: files not synced at its last telling, and names that are durable."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _AT_ONCE = (How.SYNC, How.DSYNC)
 
 
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """The files below ``root`` that a program had changed, and not synced, when it last told something through the pipe
-    with this inode: by their names then, in the order in which they were changed."""
+    """Return the files below ``root`` that a program had changed and not synced when it last told something through the
+    pipe with this inode: by their names then, in the order of changes."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
     told: tuple[str, ...] = ()
@@ -59,8 +59,8 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
-    """The names of changed files after each old path of ``moved`` has a new one: of files, or of directories that they
-    are in. What had such a new name is gone, unless that has another one, too."""
+    """Return the names of changed files after renames of them, or of directories above them. A file loses a name that
+    another one gets."""
     found: dict[str, None] = {}
     for name in dirty:
         old = next((old for old in moved if _is_in(name, old)), None)
@@ -72,13 +72,13 @@ def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
 
 
 def _is_in(name: str, path: str) -> bool:
-    """Whether a name is this path, or below it."""
+    """Return whether a name is this path, or below it."""
     return bool(path) and f"{name}/".startswith(f"{path}/")
 
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
-    """The calls whose names a sync that had returned before call number ``before`` has made durable (None: none has):
-    one of their directory, or of all. What a sync of a file does for its name is another question."""
+    """Return the calls whose names a sync of their directory, or of everything, has made durable before call number
+    ``before`` (None: none). A sync of a file does not count."""
     if before is None:
         return frozenset()
     last: dict[int | None, int] = {}

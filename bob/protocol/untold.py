@@ -1,4 +1,4 @@
-"""What two trees differ in, and no call that is traced tells."""
+"""Differences between trees that no traced call explains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bob.workload.operations import Operation
 
 
 class Aspect(StrEnum):
-    """What of a file no call tells; of its path there is more to say."""
+    """A property of a file that no call explains, in words for its path."""
 
     NAME = "the name {}"
     CONTENT = "the contents of {}"
@@ -31,17 +31,15 @@ class Aspect(StrEnum):
 
 
 class PathAspect(NamedTuple):
-    """An aspect of what has a path."""
-
     aspect: Aspect
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """What is in a tree and is told by no call: ``values`` by their places, of what is not as calls left it. ``paths``
-    are all of the tree, ``contents`` those of files (bytes). ``parts`` has of each call that is partly there which part
-    of it is (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """What is in a tree and not as calls left it: ``values`` by place. ``paths`` are all of the tree, ``contents``
+    those of files (bytes). ``parts`` says which part of each partial call is there
+    (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
@@ -49,7 +47,7 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Where two trees differ: in a name, or in what is in both."""
+        """Return where two trees differ: in a name, or in what is in both."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}
@@ -58,7 +56,7 @@ class Untold:
         )
 
     def words(self, other: Untold) -> tuple[str, ...]:
-        """The same for people."""
+        """Return the differences for people."""
         mine, others = self.contents, other.contents
         return tuple(
             str(aspect).format(path) + (_range(mine.get(path), others.get(path)) if aspect is Aspect.CONTENT else "")
@@ -69,7 +67,7 @@ class Untold:
 def untold(
     effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], parts: Mapping[int, object]
 ) -> Untold:
-    """What no call tells of ``tree``, in which files are ``located``."""
+    """Return what no call explains in ``tree``, in which files are ``located``."""
     at = {path: number for number, path in located.items()}
     values: dict[PathAspect, object] = {}
     for path, node in tree.items():
@@ -103,7 +101,6 @@ def untold(
 
 
 def _first_mode(effects: Effects, number: int) -> int | None:
-    """The permission bits that a file had first."""
     if modes := effects.files[number].modes:
         return modes[0].value
     key = _first_mode, number
@@ -116,7 +113,7 @@ def _first_mode(effects: Effects, number: int) -> int | None:
 
 
 def _range(one: bytes | None, other: bytes | None) -> str:
-    """Which bytes of two contents differ; empty where one is not known, or none do."""
+    """Return which bytes of two contents differ; empty if one is not known, or none do."""
     if one is None or other is None:
         return ""
     length = max(len(one), len(other))

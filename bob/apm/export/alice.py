@@ -1,8 +1,9 @@
-"""A model as a file for ALICE's replayer, and what cannot be said there.
+"""A model as a file for ALICE's replayer (github.com/madthanu/alice, the tool of OSDI'14), and what it cannot say
+there.
 
-ALICE (github.com/madthanu/alice, the tool of OSDI'14) replays a trace of system calls and asks a class for two things:
-what disk operations each call is made of (``get_disk_ops``), and what each of those needs (``get_deps``). The file is
-``alice.py.j2``: the promised clauses as tables, and the rules of :mod:`bob.apm.dependencies` over them.
+ALICE asks a class which disk operations each call is made of (``get_disk_ops``), and what each of those needs
+(``get_deps``). ``alice.py.j2`` has the promised clauses as tables, and the rules of :mod:`bob.apm.dependencies` over
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
 _KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
-"""Of those that ALICE records, each is one that may come later: that is written ``any``."""
+"""The kinds that ALICE records. Where all of them may come later, the table says ``any``."""
 _BY_ALICE = tuple(
     Durable(call, what)
     for calls, covered in (
@@ -50,7 +51,7 @@ _BY_ALICE = tuple(
     for call in calls
     for what in covered
 )
-"""What ALICE's own disk operation ``sync`` orders before all that follows, whatever a class says."""
+"""What ALICE's disk operation ``sync`` orders before all that follows, whatever a class says."""
 
 _ALWAYS = (
     "ALICE does not record attributes, modes and owners, nor holes that fallocate makes. It stops at a program that "
@@ -70,7 +71,7 @@ _ALWAYS = (
 
 
 def alice_module(model: Model) -> str:
-    """The model as one Python file (Python 2.7 and 3, ASCII) with the class ``FileSystem``; it does not import bob."""
+    """Return the model as a Python file (2.7 and 3, ASCII) with the class ``FileSystem``, which does not import bob."""
     promised = model.promised
     orders = promised if OWN_FIRST in promised else kept_by_logs(promised)
     return (
@@ -92,7 +93,7 @@ def alice_module(model: Model) -> str:
 
 
 def not_sayable(model: Model) -> list[str]:
-    """What of this model cannot be said in ALICE, or is said there in another way: sentences."""
+    """Return sentences on what of this model ALICE cannot say, or says in another way."""
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(
@@ -139,17 +140,17 @@ def not_sayable(model: Model) -> list[str]:
 
 
 def _is_lesser(clause: Clause) -> bool:
-    """Whether a clause is of those that are about what changes are in part, or what no call asks for."""
+    """Return whether a clause is about parts of changes, or about what no call asks for."""
     return clause in (*IN_TURN, JOURNALED, SYNCED) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
 
 
 def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
-    """What is said here all the same: what follows from other clauses."""
+    """Return what follows from clauses that the file does state."""
     return closed(frozenset(clause for clause in promised if not _is_lesser(clause)))
 
 
 def _table(promised: frozenset[Clause], clauses: type[Clause], keys: Sequence[str], value: str) -> str:
-    """What is promised by the clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
+    """Return the promised clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
     found: dict[str, list[str]] = {}
     for clause in every_clause():
         if isinstance(clause, clauses) and clause in promised and not _is_unknown(clause):
@@ -179,6 +180,5 @@ def _item(sentence: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """``text`` for an ASCII docstring."""
     plain = text.translate({ord("«"): "'", ord("»"): "'", ord("’"): "'"})
     return plain.replace("\\", "\\\\").replace('"', "'").encode("ascii", "backslashreplace").decode().strip()

@@ -1,7 +1,6 @@
 """What programs that keep data want to rely on: one list, for pages of models and the site's "Can I rely on ...?".
 
-They are the idioms that databases, mail servers and version control rest on (OSDI'14, section 2 and Table 3): replacing
-a file, a log, a journal that is removed when it is done, and what the calls that sync are for.
+These are the idioms of databases, mail servers and version control (OSDI'14, section 2 and Table 3).
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ _ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
 
 @dataclass(frozen=True, slots=True)
 class Idiom:
-    """What a program may want to rely on.
+    """A guarantee that a program may want.
 
-    A model answers it by all of the ``clauses``. The site asks the ``row`` of Table 1, or else the tests of the
-    ``program``, or else the clauses. ``id`` is the place on the site, and empty where the site does not ask it.
+    A model answers by all of the ``clauses``. The site asks the ``row`` of Table 1, or the tests of the ``program``, or
+    the clauses. ``id`` is its place on the site; where it is empty, the site does not ask.
     """
 
     id: str

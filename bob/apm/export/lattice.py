@@ -1,7 +1,7 @@
-"""Which model is weaker than which, as a picture: SVG, for a page or a file of its own. Graphviz lays it out.
+"""Which model is weaker than which, as a picture: SVG, laid out by Graphviz.
 
-A model is weaker than another if that one promises all that it promises, and more. Stronger models are above; a line
-goes up from each model to the next stronger ones. Models that promise the same share a box.
+A model is weaker than another if that one promises all that it promises, and more. A line goes up from each model to
+the next stronger ones. Models that promise the same share a box.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bob.text import plural
 
 APART = "neither weaker nor stronger than another"
 ROW = 5
-"""How many boxes that have no order stand beside each other."""
+"""How many boxes without an order stand side by side."""
 STYLE = """
 .bob-lattice { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-lattice text { fill: currentColor; }
@@ -40,7 +40,7 @@ class Box:
 
 
 def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
-    """The models, those that promise the same together; the weakest first."""
+    """Return the models, the weakest first; those that promise the same share a box."""
     names: dict[frozenset[Clause], list[str]] = {}
     for model in with_distinct_names(tuple(models)):
         names.setdefault(model.promised, []).append(model.name)
@@ -49,7 +49,7 @@ def boxes(models: Iterable[Model]) -> tuple[Box, ...]:
 
 
 def stronger(found: Sequence[Box]) -> dict[int, tuple[int, ...]]:
-    """For each box (its index) those of the next stronger models: none that is stronger than another of them."""
+    """Return, for each box (its index), those of the next stronger models."""
     every = [with_weaker(box.promised) for box in found]
     above = {at: [other for other, one in enumerate(every) if promised < one] for at, promised in enumerate(every)}
     return {
@@ -94,7 +94,7 @@ def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
 
 
 def picture_in_words(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """The picture in words."""
+    """Return the picture in words."""
     said = [
         f"{' and '.join(found[at].names)} weaker than {', '.join('/'.join(found[other].names) for other in others)}"
         for at, others in ties.items()
@@ -104,6 +104,5 @@ def picture_in_words(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) ->
 
 
 def _label(box: Box) -> str:
-    """Return the names, and how much is promised, as one of Graphviz's labels that are like HTML."""
     names = (f"<b>{escape(clean(name))}</b>" for name in box.names)
     return "<br/>".join([*names, plural(len(box.promised), "clause")])

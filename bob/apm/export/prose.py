@@ -1,7 +1,5 @@
-"""A model in prose, for people who write programs that keep data: what to rely on, what not, and how that is known.
-
-The page stands alone, as bob's other pages do (:mod:`bob.report.page`); ``model.html.j2`` has its words. The text is
-Markdown, with matrices that fit a terminal; ``model.md.j2`` has its words."""
+"""A model in prose, for people who write programs that keep data: a page (``model.html.j2``), or Markdown with matrices
+that fit a terminal (``model.md.j2``)."""
 
 from __future__ import annotations
 
@@ -34,24 +32,23 @@ class ClauseGroup:
 
 
 def page(model: Model, picture: str = "", folder: str = "") -> str:
-    """The page about a model.
+    """Return the page about a model.
 
-    ``picture`` is an ``<svg>`` element that shows it among others (:func:`bob.apm.export.lattice.lattice`), empty for
-    none; ``folder`` is where the model's file is, seen from the page, with a slash at its end: its witnesses are named
-    from there.
+    ``picture`` is an ``<svg>`` element (:func:`bob.apm.export.lattice.lattice`), or empty. ``folder`` leads from the
+    page to the model's witnesses, with a slash at its end.
     """
     return html().get_template("model.html.j2").render(**_told(model), picture=Markup(picture), folder=folder)
 
 
 def text(model: Model) -> str:
-    """The same as Markdown, without the evidence for each order that does not hold."""
+    """Return the same as Markdown, without the evidence for each order that does not hold."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))
 
 
 def _told(model: Model) -> dict[str, Any]:
-    """What page and text both tell."""
+    """Return what page and text both tell."""
     reader = ClauseReader(model)
     every = claims(reader)
     refuted = [ClauseCell(reader.finding(clause)) for clause in every_clause()]
@@ -78,7 +75,6 @@ def _is_open(claim: Guarantee) -> bool:
 
 
 def _why(finding: ClauseFinding) -> str:
-    """Why a clause stands as it does, in a sentence or a part of one."""
     if finding.refutation is not None:
         together = "" if finding.refutation.alone else " (of a crash state that several clauses forbid together)"
         return f"{finding.refutation.evidence}{together}"
@@ -115,7 +111,7 @@ def _of(kind: type[Clause]) -> list[Clause]:
 
 
 def _drawn(matrix: Matrix) -> str:
-    """A matrix in letters: columns are numbered, and named below where they are not those of the rows."""
+    """Draw a matrix in letters. Columns are numbered, and named below where they differ from the rows."""
     rows = [name for name, _cells in matrix.rows]
     is_square = tuple(rows) == matrix.columns
     width = max(map(len, rows))
@@ -129,7 +125,7 @@ def _drawn(matrix: Matrix) -> str:
 
 
 def origin(source: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The ``source`` of a model as names and values; long lists, such as that of workloads, as their length."""
+    """Return the ``source`` of a model as names and values; long lists as their length."""
     found = []
     for key, value in source.items():
         if isinstance(value, Mapping):

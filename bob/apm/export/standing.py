@@ -1,4 +1,4 @@
-"""How the clauses of a model stand, sorted for people: marks, matrices of clauses, and claims that rest on several."""
+"""How the clauses of a model stand, for people: marks, matrices, and guarantees that rest on several clauses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """What a model says of a clause: a mark, the tone of its colour (page.css), and what it means."""
+    """What a model says of a clause: a mark, the tone of its colour (page.css), and its meaning."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
@@ -27,7 +27,7 @@ class Standing(Enum):
 
 
 def standing(finding: ClauseFinding) -> Standing:
-    """How a clause stands."""
+    """Return how a clause stands."""
     if finding.status is ClauseStatus.REFUTED:
         return Standing.REFUTED
     if finding.promised:
@@ -50,18 +50,17 @@ class ClauseCell:
 
     @property
     def standing(self) -> Standing:
-        """How it stands."""
         return standing(self.finding)
 
     @property
     def anchor(self) -> str:
-        """Where its evidence is on the page."""
+        """The place of its evidence on the page."""
         return f"refuted-{self.finding.clause.name.replace(' ', '-')}"
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Clauses by two of their words; ``rows`` has a label and its cells."""
+    """Clauses by two of their words. Each row has a label and cells."""
 
     title: str
     about: str
@@ -71,19 +70,18 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """Something that a program may want to rely on, and the clauses that make it so."""
+    """Something that a program may want to rely on, and the clauses behind it."""
 
     sentence: str
     findings: tuple[ClauseFinding, ...]
 
     @property
     def standing(self) -> Standing:
-        """That of its weakest clause."""
+        """The standing of its weakest clause."""
         return max((standing(finding) for finding in self.findings), key=_WEAKER.index)
 
     @property
     def weakest(self) -> ClauseFinding:
-        """The clause that it fails by, where it fails."""
         return next(finding for finding in self.findings if standing(finding) is self.standing)
 
     @property
@@ -110,26 +108,24 @@ class ClauseReader:
         self._findings = {finding.clause: finding for finding in model.findings}
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """How a clause stands."""
         return self._findings.get(clause) or self._model.finding(clause)
 
     def cells(self, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
-        """These clauses as cells."""
         return tuple(ClauseCell(self.finding(clause)) for clause in clauses)
 
     def claim(self, sentence: str, clauses: Iterable[Clause]) -> Guarantee:
-        """A claim that rests on these clauses."""
+        """Return a guarantee that rests on these clauses."""
         return Guarantee(sentence, tuple(self.finding(clause) for clause in clauses))
 
     def orders(self) -> Iterator[Matrix]:
-        """The orders, a matrix for each relation: earlier kinds down, later ones across."""
+        """Yield the orders, a matrix for each relation: earlier kinds down, later ones across."""
         for relation, (title, about) in _RELATIONS.items():
             kinds = MODELLED_KINDS
             rows = ((before, [Ordered(before, after, relation) for after in kinds]) for before in kinds)
             yield Matrix(title, about, tuple(map(label, kinds)), self._rows(rows))
 
     def durability(self) -> Matrix:
-        """What each call makes durable: calls down, what across."""
+        """Return what each call makes durable: calls down, what across."""
         rows = ((call, [Durable(call, what) for what in WHATS]) for call in Call)
         return Matrix("", "", tuple(map(label, WHATS)), self._rows(rows))
 
@@ -151,7 +147,7 @@ _RELATIONS: Mapping[Relation, tuple[str, str]] = {
 
 
 def label(word: str) -> str:
-    """A word of a clause for people."""
+    """Return a word of a clause for people."""
     return word.words if isinstance(word, Call) else _LABELS.get(word, word.replace("-", " "))
 
 
