@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -69,12 +69,8 @@ class ObservedCase:
             if not read[seen.outcome]:
                 continue
             key = seen.outcome, self._returned(seen.state)
-            earlier = found.get(key)
-            if earlier is None:
-                found[key] = OutcomeConstraints(seen.state, seen.outcome, key[1], seen.states, read[seen.outcome])
-            else:
-                states = earlier.states + seen.states
-                found[key] = OutcomeConstraints(earlier.state, seen.outcome, key[1], states, earlier.constraints)
+            new = OutcomeConstraints(seen.state, *key, seen.states, read[seen.outcome])
+            found[key] = replace(found[key], states=found[key].states + seen.states) if key in found else new
         return tuple(found.values())
 
     def observation(self, sight: OutcomeConstraints) -> Observation:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
+from functools import partial
+from itertools import accumulate, chain
+from operator import or_
 
 from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
@@ -64,12 +66,8 @@ class Lattice:
         """By operation, its own micro-operations."""
         for at, operation in enumerate(operations):
             self.of[operation.number] |= 1 << at
-        self.upto = [0] * len(graph.returns)
+        self.upto = list(accumulate(self.of, or_))
         """By operation, those of it and of all before it."""
-        so_far = 0
-        for number, own in enumerate(self.of):
-            so_far |= own
-            self.upto[number] = so_far
 
     def atoms(self, mask: int) -> list[int]:
         """Return one micro-operation of each group in ``mask`` that is there together or not at all."""
@@ -180,10 +178,6 @@ def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
         left = [work for place, work in enumerate(left) if place not in ended]
 
 
-def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    return (ModelCrash(there, returned, CrashStage.SPLIT) for there in _splits(lattice, returned))
-
-
 def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
     """Yield a prefix without one of its operations, the last one first."""
     free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
@@ -195,17 +189,18 @@ def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
             yield ModelCrash(lattice.upto[returned] & ~lost, returned, CrashStage.WITHOUT)
 
 
-def _splits(lattice: Lattice, returned: int) -> Iterator[int]:
+def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
     """Yield all before the next operation with parts of it: its first ones, all but one, one alone."""
+    crash = partial(ModelCrash, returned=returned, stage=CrashStage.SPLIT)
     before, own = lattice.upto[returned], lattice.of[returned + 1]
     parts = lattice.atoms(own)
     first = before
     for at in parts:
         first |= lattice.needs[at]
-        yield first
+        yield crash(first)
     for at in parts:
-        yield (before | own) & ~lattice.needed_by[at]
-        yield before | lattice.needs[at]
+        yield crash((before | own) & ~lattice.needed_by[at])
+        yield crash(before | lattice.needs[at])
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from bob.apm.dependencies import Edge, Graph
 from bob.apm.evidence import ObservedCase
 from bob.apm.micro import DataCell
 from bob.apm.model_states import allowed_trees
-from bob.apm.trees import ModelEntry, ModelTree, observed_tree
-from bob.workload.history import FileKind
+from bob.apm.trees import ModelTree, observed_tree
 from bob.workload.language import write_one
 
 COUNTED_OPERATIONS = 300
@@ -97,9 +96,5 @@ def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree
 
 def _without(tree: ModelTree, paths: Set[str]) -> ModelTree:
     return tuple(
-        (path, _blank(entry) if path in paths and entry.kind == FileKind.FILE else entry) for path, entry in tree
+        (path, replace(entry, content=bytes(len(entry.content))) if path in paths else entry) for path, entry in tree
     )
-
-
-def _blank(entry: ModelEntry) -> ModelEntry:
-    return replace(entry, content=bytes(len(entry.content)))

@@ -25,8 +25,7 @@ from bob.workload.kinds import ChangeKind
 DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * DIGEST_BYTES
 KEPT, KEPT_SUMS = 4, 64
-"""How many contents and sums to keep for each file: the order of work takes turns between several places."""
-KEPT_LISTINGS = 64
+"""How many contents, sums and lists of names to keep: the order of work takes turns between several places."""
 FILLINGS = 3
 """What holes show, as far as the model allows it: zeros; what was on the disk before mkfs; what the file had there
 before it was cut, and elsewhere what was on the disk before mkfs."""
@@ -62,7 +61,7 @@ T = TypeVar("T")
 def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T:
     if key not in kept:
         kept[key] = make()
-        if len(kept) > KEPT_LISTINGS:
+        if len(kept) > KEPT_SUMS:
             kept.popitem(last=False)
     kept.move_to_end(key)
     return kept[key]
@@ -215,9 +214,10 @@ class _WrittenFile:
         return self._made[there, variant]
 
     def _hold(self, there: int) -> _FileContent:
-        if there in self._held:
-            self._held.move_to_end(there)
-            return self._held[there]
+        return _remembered(self._held, there, lambda: self._derived(there))
+
+    def _derived(self, there: int) -> _FileContent:
+        """Return what a set makes of the file, from what a set near by does."""
         base = min(self._held.values(), key=lambda one: (one.there ^ there).bit_count(), default=_NOTHING)
         size = self._size(there)
         sectors = {*self._between(base.size, size), *self._touched(base.there ^ there)}
@@ -233,11 +233,7 @@ class _WrittenFile:
                 if before[variant] != after[variant]:
                     sums[variant] += _hash(sector, after[variant]) - _hash(sector, before[variant])
             (holes.add if has else holes.discard)(sector)
-        held = _FileContent(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
-        self._held[there] = held
-        if len(self._held) > KEPT_SUMS:
-            self._held.popitem(last=False)
-        return held
+        return _FileContent(there, size, tuple(one % _MODULUS for one in sums), frozenset(holes))
 
     def _size(self, there: int) -> int:
         last = (there & self._of_size).bit_length() - 1

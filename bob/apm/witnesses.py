@@ -9,7 +9,7 @@ from typing import Any
 
 from bob.answer.result import Environment
 from bob.apm.allowed import facts
-from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of
+from bob.apm.clauses import OWN_FIRST, Clause, Durable, InTurn, Never, Ordered, Whole, means_of, without_exception
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.micro import Workings
 from bob.catalogue.request import request_from_json
@@ -73,26 +73,25 @@ def _asked(
 
 
 def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
-    changes = taken.changes
-    for at, change in enumerate(changes):
-        match clause:
-            case InTurn() if clause == OWN_FIRST:
-                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
-                    order = Ordered(change.kind, later.kind, relation(change, later))
-                    if taken.is_of_a_log(order, behind) and later.number > change.number:
-                        yield Question((change.number,), later.number)
-            case InTurn(means, after_it) if means_of(change.kind) is means:
-                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
-                    is_alone = behind in taken.asked
-                    if taken.means(behind) is after_it and not is_alone and later.number > change.number:
-                        yield Question((change.number,), later.number)
-            case Whole(kind) | Never(kind) if change.kind is kind:
+    for at, change in enumerate(taken.changes):
+        if isinstance(clause, Whole | Never):
+            if change.kind is clause.kind:
                 yield Question((change.number,))
-            case Ordered(before, after, how) if change.kind is before:
-                for behind, later in enumerate(changes[at + 1 :], start=at + 1):
-                    is_it = later.kind is after and relation(change, later) is how and later.number > change.number
-                    if is_it and not taken.is_of_a_log(clause, behind):
-                        yield Question((change.number,), later.number)
+            continue
+        for behind, later in enumerate(taken.changes[at + 1 :], start=at + 1):
+            if later.number > change.number and _is_ordered(clause, taken, at, behind):
+                yield Question((change.number,), later.number)
+
+
+def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> bool:
+    """Return whether a clause puts one change (its index) before another."""
+    earlier, later = taken.changes[before], taken.changes[after]
+    order = Ordered(earlier.kind, later.kind, relation(earlier, later))
+    if clause == OWN_FIRST:
+        return taken.is_of_a_log(order, after)
+    if isinstance(clause, InTurn):
+        return clause == InTurn(means_of(earlier.kind), taken.means(after)) and after not in taken.asked
+    return without_exception(clause) == order and not taken.is_of_a_log(order, after)
 
 
 def _of_durability(

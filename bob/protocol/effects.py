@@ -6,7 +6,7 @@ the disk has come (:mod:`bob.protocol.presence`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -52,6 +52,26 @@ class Deed(NamedTuple):
     mode: int = 0o644
 
 
+def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
+    """Return the bytes from ``start`` up to ``end`` of a file with this ``content``, after all that was stored, the ``latest`` first."""
+    over = []
+    for one in latest:
+        if one.start < end and start < one.end:
+            over.append(one)
+            if one.start <= start and end <= one.end:
+                break
+    else:
+        over.append(StoredBytes(0, len(content), content))
+    found = bytearray(max(end - start, 0))
+    for first, until, data in reversed(over):
+        begin, stop = max(start, first), min(end, until)
+        if begin < stop:
+            found[begin - start : stop - start] = (
+                bytes(stop - begin) if data is None else data[begin - first : stop - first]
+            )
+    return bytes(found)
+
+
 def handle(file: int) -> str:
     """Return the word by which operations name a file without a name."""
     return f"#{file}"
@@ -83,13 +103,7 @@ class TracedFile:
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from ``start`` up to ``end``, after the last call."""
-        found = bytearray(self.content[start:end].ljust(end - start, b"\0"))
-        for _call, stored in self.stored:
-            first, last = max(start, stored.start), min(end, stored.end)
-            if first < last:
-                data = bytes(last - first) if stored.data is None else stored.data[first - stored.start :]
-                found[first - start : last - start] = data[: last - first]
-        return bytes(found)
+        return overlaid(self.content, (change.value for change in reversed(self.stored)), start, end)
 
 
 @dataclass(frozen=True, slots=True)

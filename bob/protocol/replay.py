@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 from bob.observe.observation import Node
-from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, StoredBytes, handle
+from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, StoredBytes, handle, overlaid
 from bob.workload import operations as ops
 from bob.workload.history import PERMISSIONS, SPECIAL_FILES, FileKind, History, HistoryStep, Inode, Thing
 from bob.workload.operations import Operation, Replacing, Workload
@@ -81,24 +81,8 @@ class LongInode(Inode):
 
     def read(self, start: int, stop: int) -> bytes:
         """Return bytes as any inode does, quickly where a single call has stored them."""
-        stop = min(stop, self._size)
-        over: list[StoredBytes] = []
-        for place in range(self._count - 1, -1, -1):
-            one = self._stored[place]
-            if one.start < stop and start < one.end:
-                over.append(one)
-                if one.start <= start and stop <= one.end:
-                    break
-        else:
-            over.append(StoredBytes(0, len(self.first), self.first))
-        found = bytearray(max(stop - start, 0))
-        for first, end, data in reversed(over):
-            begin, until = max(start, first), min(stop, end)
-            if begin < until:
-                found[begin - start : until - start] = (
-                    bytes(until - begin) if data is None else data[begin - first : until - first]
-                )
-        return bytes(found)
+        latest = (self._stored[place] for place in range(self._count - 1, -1, -1))
+        return overlaid(self.first, latest, start, min(stop, self._size))
 
     def changed(self, **changes: Any) -> Inode:
         return LongInode(self.first, self._stored, self._count, self._size, replace(_beside(self), **changes))

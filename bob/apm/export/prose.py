@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from bob.apm.clauses import JOURNALED, SYNCED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.standing import ClauseCell, ClauseReader, Guarantee, Matrix, Standing
+from bob.apm.export.standing import ClauseCell, ClauseReader, Matrix, Standing
 from bob.apm.model import ClauseFinding, Model
 from bob.apm.what_if import lines
 from bob.report.escape import Raw, markdown, markdown_code
@@ -58,7 +58,7 @@ def _told(model: Model) -> dict[str, Any]:
         "origin": origin(model.source),
         "promised": [claim for claim in every if all(finding.promised for finding in claim.findings)],
         "refuted": [claim for claim in every if claim.standing is Standing.REFUTED],
-        "open": [claim for claim in every if _is_open(claim)],
+        "open": [claim for claim in every if claim.standing in (Standing.DOUBTED, Standing.UNTRIED)],
         "groups": list(_groups(reader)),
         "orders": list(reader.orders()),
         "durability": reader.durability(),
@@ -68,10 +68,6 @@ def _told(model: Model) -> dict[str, Any]:
         "standings": [(one, sum(cell.standing is one for cell in refuted)) for one in Standing],
         "why": _why,
     }
-
-
-def _is_open(claim: Guarantee) -> bool:
-    return claim.standing in (Standing.DOUBTED, Standing.UNTRIED)
 
 
 def _why(finding: ClauseFinding) -> str:
