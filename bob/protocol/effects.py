@@ -53,7 +53,8 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return the bytes from ``start`` up to ``end`` of a file with this ``content``, after all that was stored, the ``latest`` first."""
+    """Return the bytes from ``start`` up to ``end`` of a file with this ``content``, after all that was stored,
+    ``latest`` first."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
