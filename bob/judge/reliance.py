@@ -28,8 +28,7 @@ from bob.protocol.contrast import (
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of
-from bob.protocol.locations import locate
-from bob.protocol.presence import cleared, presence, signs_of
+from bob.protocol.presence import cleared, locate, presence, signs_of
 from bob.protocol.protocol import protocol
 from bob.protocol.unsynced import names_kept
 from bob.protocol.untold import Untold, untold

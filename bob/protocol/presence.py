@@ -1,15 +1,20 @@
-"""Which calls' effects a crash state has: there, missing, or partly there (:mod:`bob.protocol.signs`)."""
+"""Which calls' effects a crash state has: there, missing, or partly there (:mod:`bob.protocol.signs`).
+
+A file is located by its names. A missing name may not have been made yet, or be gone already. Another name often tells:
+a call that changes two names changes both or none. What a sync of its directory made durable was made. So was a file
+that is there by any name. A directory that was never made has no names.
+"""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from bob.observe.observation import Node, Presence
 from bob.protocol.contents import file_signs
-from bob.protocol.effects import DirectoryEntry, Effects
-from bob.protocol.locations import candidates, locate, path_in
-from bob.protocol.names import names_shown
-from bob.protocol.signs import Signs
+from bob.protocol.effects import AT_FIRST, ROOT_FILE, DirectoryEntry, Effects, TracedFile, Version
+from bob.protocol.signs import Signs, made_by_then, presence_at
 
 
 def presence(
@@ -84,3 +89,140 @@ def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
             if signs.said() & {Presence.NONE, Presence.PARTIAL}:
                 found.append(number)
     return tuple(found)
+
+
+def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
+    """Return the path of each file in ``tree``, of those that are there."""
+    found = {ROOT_FILE: "/"}
+    waiting = [ROOT_FILE]
+    inside: dict[int, list[DirectoryEntry]] = {}
+    for entry in effects.entries:
+        inside.setdefault(entry.folder, []).append(entry)
+    while waiting:
+        folder = waiting.pop()
+        for entry in inside.get(folder, []):
+            path = path_in(found[folder], entry.name)
+            if path not in tree:
+                continue
+            file = only(effects, candidates(effects, effects.entries[entry], tree[path]), tree[path])
+            if file is not None and file not in found:
+                found[file] = path
+                waiting.append(file)
+    return found
+
+
+def path_in(folder: str, name: str) -> str:
+    """Return the path of a name in a directory with this path."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
+    """Return the files that an entry with this node may lead to. File systems use inode numbers again, so a file of
+    unknown inode may have any."""
+    files = dict.fromkeys(change.value for change in history if change.value is not None)
+    return [file for file in files if _is_like(effects.files[file], node)]
+
+
+def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
+    """Return which of ``files`` a node is; None if that is not clear. Where an inode number occurs twice, the content
+    decides."""
+    if len(files) > 1:
+        files = [number for number in files if _may_be(effects, number, node)]
+    return files[0] if len(files) == 1 else None
+
+
+def _is_like(file: TracedFile, node: Node) -> bool:
+    return file.kind == node.kind and (not file.inode or not node.inode or file.inode == node.inode)
+
+
+def _may_be(effects: Effects, number: int, node: Node) -> bool:
+    file = effects.files[number]
+    if not file.followed:
+        return True
+    if not file.stored and len(file.sizes) <= 1 and node.content != file.content:
+        return False  # no call changes what is in it
+    signs = Signs(file.calls)
+    file_signs(signs, effects, number, file, node)
+    return Presence.PARTIAL not in signs.said()
+
+
+@dataclass(slots=True)
+class NameUnit:
+    """The ``calls`` that change a name, or make a file, in order (:data:`bob.protocol.effects.AT_FIRST`: initial), and
+    the places among them that the tree may show."""
+
+    calls: tuple[int, ...]
+    shown: set[int]
+
+
+def names_shown(
+    effects: Effects,
+    tree: Mapping[str, Node],
+    located: Mapping[int, str],
+    unmade: Collection[int],
+    kept: Collection[int] = (),
+) -> list[NameUnit]:
+    """Return the names that calls change, as far as ``tree`` tells, in which files are ``located``. The ``unmade``
+    calls had not begun by the crash; what those in ``kept`` did was durable."""
+    units: dict[DirectoryEntry, NameUnit] = {}
+    made = [
+        NameUnit((AT_FIRST, call), {1})
+        for number in located
+        if (call := effects.made_by(number)) is not None and call not in unmade
+    ]
+    several = ((entry, history) for entry, history in effects.entries.items() if len(history) > 1)
+    changed = {entry: history for entry, history in several if entry not in effects.strange}
+    for entry, history in changed.items():
+        if entry.folder in located:
+            calls = tuple(change.call for change in history)
+            node = tree.get(path_in(located[entry.folder], entry.name))
+            possible: set[int | None] = {None}
+            if node is not None:
+                likely = candidates(effects, history, node)
+                sure = only(effects, likely, node)
+                possible = set(likely) if sure is None else {sure}
+            shown = {place for place, change in enumerate(history) if change.value in possible}
+            least = max(place for place, call in enumerate(calls) if call in kept or place == 0)
+            shown = {place for place in shown if place >= least} or shown
+            units[entry] = NameUnit(calls, made_by_then(calls, shown, unmade))
+    _agree([*made, *units.values()])
+    elsewhere = {entry.folder for entry in changed} - located.keys()
+    while never := {folder for folder in elsewhere if _was_never_made(effects, folder, units)}:
+        elsewhere -= never
+        for entry, history in changed.items():
+            if entry.folder in never:
+                units[entry] = NameUnit(tuple(change.call for change in history), {0})
+        _agree([*made, *units.values()])
+    return [*made, *units.values()]
+
+
+def _was_never_made(effects: Effects, folder: int, units: Mapping[DirectoryEntry, NameUnit]) -> bool:
+    return all(
+        call != AT_FIRST and entry in units and presence_at(place, units[entry].shown) is Presence.NONE
+        for entry, place, call in effects.leading_to(folder)
+    )
+
+
+def _agree(units: Collection[NameUnit]) -> None:
+    """Rule out, for each unclear name, what another name of the same call rules out."""
+    of_call: dict[int, list[tuple[NameUnit, int]]] = {}
+    for unit in units:
+        for place, call in enumerate(unit.calls):
+            if call != AT_FIRST:
+                of_call.setdefault(call, []).append((unit, place))
+    waiting = deque(sorted(call for call, several in of_call.items() if len(several) > 1))
+    queued = set(waiting)
+    while waiting:
+        call = waiting.pop()
+        queued.discard(call)
+        said = {presence_at(place, unit.shown) for unit, place in of_call[call]} - {Presence.UNDECIDED}
+        if len(said) != 1 or said == {Presence.PARTIAL}:
+            continue
+        is_there = said == {Presence.FULL}
+        for unit, place in of_call[call]:
+            left = {one for one in unit.shown if (one >= place) is is_there}
+            if left and left != unit.shown:
+                unit.shown = left
+                again = {one for one in unit.calls if len(of_call.get(one, ())) > 1} - queued
+                waiting.extend(sorted(again))
+                queued |= again

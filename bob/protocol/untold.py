@@ -12,7 +12,7 @@ import numpy as np
 from bob.observe.observation import Node, letters
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
-from bob.protocol.locations import path_in
+from bob.protocol.presence import path_in
 from bob.workload import operations as ops
 from bob.workload.operations import Operation
 
