@@ -9,34 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bob.apm.clauses import (
-    DATA_KINDS,
-    DIRECTORY_KINDS,
-    GROWING_KINDS,
-    JOURNALED,
-    NEVERS,
-    OWN_FIRST,
-    SYNCED,
-    UNITS,
-    WHATS,
-    Clause,
-    Durable,
-    Intact,
-    Ordered,
-    TreePart,
-    Whole,
-    closed,
-    every_written,
-)
+from bob.apm import clauses
+from bob.apm.clauses import Clause, orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-_SIZES = (*GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
+_SIZES = (*clauses.GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
 _SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
 """With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
+
+
+ATOMIC_CONTENTS: tuple[Clause, ...] = (
+    *clauses.NEVERS,
+    *(clauses.Whole(kind, Unit.BLOCK) for kind in clauses.DATA_KINDS),
+)
+"""Contents come with the size that shows them."""
+SAFE_RENAME = orders((ChangeKind.APPEND,), (ChangeKind.RENAME, ChangeKind.RENAME_OVER), (Relation.SAME_FILE,))
+"""An append to a file is there before a later rename of it."""
 
 
 def names() -> tuple[str, ...]:
@@ -48,94 +40,82 @@ def builtin(name: str) -> Model:
     """Return the built-in model of this name. Raises UsageError if there is none."""
     if name not in _MODELS:
         raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
-    about, clauses = _MODELS[name]
-    promised = closed(frozenset(clauses))
+    about, own = _MODELS[name]
+    promised = clauses.closed(frozenset(own))
     findings = tuple(
         ClauseFinding(
             clause, ClauseStatus.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model"
         )
-        for clause in every_written()
+        for clause in clauses.every_written()
     )
     return Model(name, about, findings, {"builtin": name})
 
 
 def _common() -> Iterator[Clause]:
     """What all of the paper's models share."""
-    yield from (Intact(part) for part in TreePart)
-    yield from (Whole(kind, Unit.WHOLE) for kind in (*DIRECTORY_KINDS, ChangeKind.SETXATTR))
-    yield from (Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
-    yield Whole(ChangeKind.FALLOCATE, Unit.WHOLE)
-    yield OWN_FIRST
+    yield from (clauses.Intact(part) for part in clauses.TreePart)
+    yield from (clauses.Whole(kind, Unit.WHOLE) for kind in (*clauses.DIRECTORY_KINDS, ChangeKind.SETXATTR))
+    yield from (clauses.Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
+    yield clauses.Whole(ChangeKind.FALLOCATE, Unit.WHOLE)
+    yield clauses.OWN_FIRST
 
 
-def _atomic_contents() -> Iterator[Clause]:
-    yield from NEVERS
-    yield from (Whole(kind, Unit.BLOCK) for kind in DATA_KINDS)
-
-
-def _ordered(before: Iterable[ChangeKind], after: Iterable[ChangeKind]) -> Iterator[Clause]:
-    later = tuple(after)
-    return (Ordered(first, second, relation) for first in before for second in later for relation in Relation)
-
-
-def _all_synced(kinds: Iterable[What] = WHATS) -> Iterator[Clause]:
-    return (Durable(call, what) for call in _SYNCS for what in kinds)
-
-
-def _safe_rename() -> Iterator[Clause]:
-    yield from (
-        Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE) for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
-    )
+def _all_synced(kinds: Iterable[What] = clauses.WHATS) -> Iterator[Clause]:
+    return (clauses.Durable(call, what) for call in _SYNCS for what in kinds)
 
 
 def _safe_flush() -> Iterator[Clause]:
     """An fsync of a file persists its contents and its directory entry. So does a write with O_SYNC
     (generic_write_sync); one with O_DSYNC, and msync, act as fdatasync."""
     calls = (Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS)
-    yield from (Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY))
-    yield from (Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
     yield from (
-        Durable(call, what)
+        clauses.Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)
+    )
+    yield from (clauses.Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
+    yield from (
+        clauses.Durable(call, what)
         for call in (Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC)
         for what in (What.DATA, What.SIZE)
     )
-    yield from (Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
+    yield from (clauses.Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
 
 
-_METADATA = tuple(what for what in WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
-_SIZES_ALONE = tuple(kind for kind in _SIZES if kind is not ChangeKind.APPEND)
+_METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
+_JOURNALED = (*clauses.DIRECTORY_KINDS, *(kind for kind in _SIZES if kind is not ChangeKind.APPEND))
 """The order of an append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
         "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
         "before sync operations; contents not atomic",
-        (*_common(), JOURNALED, SYNCED, *_ordered((*DIRECTORY_KINDS, *_SIZES_ALONE), (*DIRECTORY_KINDS, *_SIZES_ALONE)),
-         *_all_synced(_METADATA), *_safe_flush()),
+        (*_common(), clauses.JOURNALED, clauses.SYNCED, *orders(_JOURNALED, _JOURNALED), *_all_synced(_METADATA),
+         *_safe_flush()),
     ),
     "ext3-o": (
         "ext3 data=ordered (OSDI'14, Table 4): directory operations, appends and truncates ordered among themselves; "
         "overwrites before non-overwrites; all before sync operations; contents atomic",
-        (*_common(), *_atomic_contents(), *_ordered(_ALL_ELSE, _ALL_ELSE),
-         *_ordered((ChangeKind.OVERWRITE,), _ALL_ELSE), *_all_synced()),
+        (*_common(), *ATOMIC_CONTENTS, *orders(_ALL_ELSE, _ALL_ELSE), *orders((ChangeKind.OVERWRITE,), _ALL_ELSE),
+         *_all_synced()),
     ),
     "ext3-j": (
         "ext3 data=journal (OSDI'14, Table 4): everything ordered; contents atomic",
-        (*_common(), *_atomic_contents(), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
+        (*_common(), *ATOMIC_CONTENTS, *orders(ChangeKind, ChangeKind), *_all_synced()),
     ),
     "ext4-o": (
         "ext4 data=ordered (OSDI'14, Table 4): safe rename, safe file flush, directory operations ordered among "
         "themselves; contents atomic",
-        (*_common(), *_atomic_contents(), *_safe_rename(), *_safe_flush(), *_ordered(DIRECTORY_KINDS, DIRECTORY_KINDS)),
+        (*_common(), *ATOMIC_CONTENTS, *SAFE_RENAME, *_safe_flush(),
+         *orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
     "btrfs": (
         "btrfs (OSDI'14, Table 4): safe rename and safe file flush only; contents atomic",
-        (*_common(), *_atomic_contents(), *_safe_rename(), *_safe_flush()),
+        (*_common(), *ATOMIC_CONTENTS, *SAFE_RENAME, *_safe_flush()),
     ),
     "ccfs": (
         "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
         "operations",
-        (*_common(), *NEVERS,
-         *(Whole(ChangeKind.APPEND, unit) for unit in UNITS), *_ordered(ChangeKind, ChangeKind), *_all_synced()),
+        (*_common(), *clauses.NEVERS,
+         *(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS), *orders(ChangeKind, ChangeKind),
+         *_all_synced()),
     ),
 }  # fmt: skip

@@ -10,22 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from bob.apm import sync_scope
-from bob.apm.clauses import (
-    DATA_KINDS,
-    IN_TURN,
-    OWN_FIRST,
-    AppendPart,
-    Clause,
-    Durable,
-    Fill,
-    InTurn,
-    Means,
-    Never,
-    Ordered,
-    Whole,
-    means_of,
-)
+from bob.apm import clauses, sync_scope
+from bob.apm.clauses import Clause
 from bob.apm.dependencies import Graph
 from bob.apm.micro import NameCell, SizeCell, Workings
 from bob.claim.property.subjects import BLOCK_BYTES
@@ -54,7 +40,9 @@ OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
 depends on the operations; what an append leaves depends on the file's size."""
 RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})
 """Circumstances that refuting workloads may add."""
-RARE_CLAUSES = frozenset({OWN_FIRST, *(clause for clause in IN_TURN if clause.after is Means.SYNCED_NAMES)})
+RARE_CLAUSES = frozenset(
+    {clauses.OWN_FIRST, *(clause for clause in clauses.IN_TURN if clause.after is clauses.Means.SYNCED_NAMES)}
+)
 """Clauses that only such workloads need to test."""
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELSEWHERE})
@@ -68,27 +56,27 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
     (ext4_alloc_da_blocks). New writes wait longer than a transaction that is open already.
     """
     match clause:
-        case Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
+        case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
-        case Ordered(relation=Relation.SAME_FILE) | InTurn():
+        case clauses.Ordered(relation=Relation.SAME_FILE) | clauses.InTurn():
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE})
-        case Ordered():
+        case clauses.Ordered():
             return frozenset({Circumstance.NATURAL, Circumstance.SYNCED})
-        case Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE):
+        case clauses.Whole(ChangeKind.TRUNCATE_DOWN, Unit.WHOLE):
             return frozenset({Circumstance.NATURAL, Circumstance.EVERYTHING})
-        case Whole(ChangeKind.RENAME | ChangeKind.RENAME_OVER):
+        case clauses.Whole(ChangeKind.RENAME | ChangeKind.RENAME_OVER):
             return frozenset({Circumstance.NATURAL, Circumstance.ONE_END})
-        case Never(ChangeKind.APPEND, where=AppendPart.ANYWHERE):
+        case clauses.Never(ChangeKind.APPEND, where=clauses.AppendPart.ANYWHERE):
             return _OF_ONE | {Circumstance.PART, Circumstance.MOVED}
-        case Never(ChangeKind.APPEND, where=AppendPart.TAIL):
+        case clauses.Never(ChangeKind.APPEND, where=clauses.AppendPart.TAIL):
             return _OF_ONE | {Circumstance.MOVED, Circumstance.BEGUN}
-        case Never(ChangeKind.APPEND):
+        case clauses.Never(ChangeKind.APPEND):
             return _OF_ONE | {Circumstance.MOVED}
-        case Whole(ChangeKind.APPEND, Unit.BLOCK):
+        case clauses.Whole(ChangeKind.APPEND, Unit.BLOCK):
             return _OF_ONE | {Circumstance.PART}
-        case Whole(ChangeKind.OVERWRITE, Unit.BLOCK):
+        case clauses.Whole(ChangeKind.OVERWRITE, Unit.BLOCK):
             return _OF_ONE
-        case Durable(_call, What.OTHER_OVERWRITES):
+        case clauses.Durable(_call, What.OTHER_OVERWRITES):
             return frozenset({Circumstance.MAPPED})
     return frozenset()
 
@@ -99,15 +87,15 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, at, commit)
-        clauses: list[Clause] = [*_of_change(taken, at)]
+        tested: list[Clause] = [*_of_change(taken, at)]
         for before in taken.changes[:at]:
             if after.kind is ChangeKind.UNLINK and not _has_a_name(taken, before.things & after.things):
                 continue  # whether what came before is there cannot be seen
-            order = Ordered(before.kind, after.kind, relation(before, after))
-            clauses.append(OWN_FIRST if taken.is_of_a_log(order, at) else order)
+            order = clauses.Ordered(before.kind, after.kind, relation(before, after))
+            tested.append(clauses.OWN_FIRST if taken.is_of_a_log(order, at) else order)
             if at not in taken.asked:
-                clauses.append(InTurn(means_of(before.kind), taken.means(at)))
-        for clause in clauses:
+                tested.append(clauses.InTurn(clauses.means_of(before.kind), taken.means(at)))
+        for clause in tested:
             found[clause] = found.get(clause, frozenset()) | tried
     return found
 
@@ -116,32 +104,32 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
     """Yield the clauses that a change tries by itself, of those that depend on circumstances."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
-    if kind in DATA_KINDS:
-        yield Whole(kind, Unit.BLOCK)
+    if kind in clauses.DATA_KINDS:
+        yield clauses.Whole(kind, Unit.BLOCK)
     if kind in _RENAMES:
-        yield Whole(kind, Unit.WHOLE)
+        yield clauses.Whole(kind, Unit.WHOLE)
     if kind is ChangeKind.APPEND:
-        for where in (AppendPart.ANYWHERE, *_pieces(taken, change)):
-            yield from (Never(kind, fill, where) for fill in Fill)
+        for where in (clauses.AppendPart.ANYWHERE, *_pieces(taken, change)):
+            yield from (clauses.Never(kind, fill, where) for fill in clauses.Fill)
     # Of a file that is cut between two blocks there is no rest that could become zeros by other means.
     if kind is ChangeKind.TRUNCATE_DOWN and any(
         isinstance(part.cell, SizeCell) and int(part.value or 0) % BLOCK_BYTES for part in parts
     ):
-        yield Whole(kind, Unit.WHOLE)
+        yield clauses.Whole(kind, Unit.WHOLE)
 
 
-def _pieces(taken: Workings, change: int) -> Iterator[AppendPart]:
+def _pieces(taken: Workings, change: int) -> Iterator[clauses.AppendPart]:
     """Yield the parts that an append has, of those that clauses name."""
     if change in taken.grown:
         growth = taken.grown[change]
         blocks = {operation.block for operation in taken.operations if operation.change == change}
         begun = sum(growth.begins(block) for block in blocks)
         if begun < len(blocks) and not growth.is_asked_in_part:
-            yield AppendPart.TAIL
+            yield clauses.AppendPart.TAIL
         if begun:
-            yield AppendPart.LAST
+            yield clauses.AppendPart.LAST
         if begun > 1 and not growth.is_asked_in_part:
-            yield AppendPart.EARLIER
+            yield clauses.AppendPart.EARLIER
 
 
 def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Circumstance]]:
@@ -155,7 +143,7 @@ def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Circumst
         clause: frozenset({Circumstance.MAPPED})
         for edge in graph.edges
         for clause in edge.clauses
-        if isinstance(clause, Durable) and graph.workings.operations[edge.needs].number in mapped
+        if isinstance(clause, clauses.Durable) and graph.workings.operations[edge.needs].number in mapped
     }
 
 

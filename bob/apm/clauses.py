@@ -5,7 +5,7 @@ Without any, each micro-operation persists or not by itself, sector by sector, a
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import product
@@ -241,6 +241,13 @@ _CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
 _LESSER: tuple[Clause, ...] = (Intact(TreePart.KEPT), *PIECES, _CUT)
 
 
+def orders(
+    before: Iterable[ChangeKind], after: Iterable[ChangeKind], relations: Iterable[Relation] = Relation
+) -> tuple[Ordered, ...]:
+    """Return the orders of each of these kinds before each of those."""
+    return tuple(Ordered(*three) for three in product(before, after, relations))
+
+
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
     """Return the kinds of change written so. A cut writes zeros behind the end, as data is written."""
     of = Means.NAMES if means is Means.SYNCED_NAMES else means
@@ -276,15 +283,10 @@ JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADAT
 it has no data. Only hand-written models have these clauses. They follow from all orders of whole changes, and from
 syncs that persist every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
-    clause: frozenset(
-        Ordered(*three) for three in product(written_by(clause.before), written_by(clause.after), Relation)
-    )
-    for clause in IN_TURN
+    clause: frozenset(orders(written_by(clause.before), written_by(clause.after))) for clause in IN_TURN
 }
 _JOURNALED_KINDS = (*DIRECTORY_KINDS, *GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
-_ORDERS[JOURNALED] = frozenset(
-    {OWN_FIRST, *(Ordered(*three) for three in product(_JOURNALED_KINDS, _JOURNALED_KINDS, Relation))}
-)
+_ORDERS[JOURNALED] = frozenset({OWN_FIRST, *orders(_JOURNALED_KINDS, _JOURNALED_KINDS)})
 _ORDERS[SYNCED] = frozenset(Durable(call, What.OTHER_APPENDS) for call in Call if call is not Call.RETURNED)
 
 
@@ -298,7 +300,7 @@ def every_clause() -> tuple[Clause, ...]:
         *(Whole(kind, unit) for kind in DATA_KINDS for unit in UNITS),
         *(Whole(kind, Unit.WHOLE) for kind in MODELLED_KINDS if kind not in DATA_KINDS),
         _CUT,
-        *(Ordered(*three) for three in product(MODELLED_KINDS, MODELLED_KINDS, Relation)),
+        *orders(MODELLED_KINDS, MODELLED_KINDS),
         *IN_TURN,
         OWN_FIRST,
         *(Durable(call, what) for call, what in product(Call, WHATS)),

@@ -11,27 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from bob.apm.clauses import (
-    DATA_KINDS,
-    DIRECTORY_KINDS,
-    IN_TURN,
-    JOURNALED,
-    NEVERS,
-    OWN_FIRST,
-    SYNCED,
-    AppendPart,
-    Clause,
-    Durable,
-    Fill,
-    Intact,
-    InTurn,
-    Never,
-    Ordered,
-    TreePart,
-    Whole,
-    means_of,
-    without_exception,
-)
+from bob.apm import clauses
+from bob.apm.clauses import Clause
 from bob.apm.micro import (
     AttributeCell,
     DataCell,
@@ -85,14 +66,14 @@ class Graph:
     def clauses(self) -> frozenset[Clause]:
         """The clauses that this workload puts to the test."""
         kinds = {change.kind for change in self.workings.changes}
-        alone: set[Clause] = {Intact(part) for part in TreePart}
-        alone |= {never for never in NEVERS if never.kind in kinds}
+        alone: set[Clause] = {clauses.Intact(part) for part in clauses.TreePart}
+        alone |= {never for never in clauses.NEVERS if never.kind in kinds}
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
         """Return, for each node, those that it needs where just ``promised`` is promised."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
-        unless_synced = frozenset(map(without_exception, promised))
+        unless_synced = frozenset(map(clauses.without_exception, promised))
         for edge in self.edges:
             if edge.clauses <= (promised if edge.synced else unless_synced):
                 needed[edge.node].append(edge.needs)
@@ -166,11 +147,11 @@ class GraphBuilder:
             for before in range(after):
                 if before in every and after in later:
                     earlier = self._taken.changes[before]
-                    order = Ordered(earlier.kind, change.kind, relation(earlier, change))
-                    clauses = (order, OWN_FIRST) if self._taken.is_of_a_log(order, after) else (order,)
-                    self._edges.append(Edge(later[after], every[before], frozenset(clauses), is_synced))
-                    in_turn = InTurn(means_of(earlier.kind), self._taken.means(after))
-                    if in_turn in IN_TURN and after not in self._taken.asked:
+                    order = clauses.Ordered(earlier.kind, change.kind, relation(earlier, change))
+                    given = (order, clauses.OWN_FIRST) if self._taken.is_of_a_log(order, after) else (order,)
+                    self._edges.append(Edge(later[after], every[before], frozenset(given), is_synced))
+                    in_turn = clauses.InTurn(clauses.means_of(earlier.kind), self._taken.means(after))
+                    if in_turn in clauses.IN_TURN and after not in self._taken.asked:
                         self._edge(later[after], every[before], in_turn)
 
     def _may_be_promised(self, _clause: Clause) -> bool:
@@ -179,24 +160,24 @@ class GraphBuilder:
     def _journaled(self) -> None:
         """Put names and sizes of each change after those of all changes before it."""
         last: int | None = None
-        for index in range(len(self._taken.changes) if self._may_be_promised(JOURNALED) else 0):
+        for index in range(len(self._taken.changes) if self._may_be_promised(clauses.JOURNALED) else 0):
             parts = self._cells_of(index, NameCell, SizeCell)
             for part in parts:
-                self._after_all(part, last, JOURNALED)
+                self._after_all(part, last, clauses.JOURNALED)
             last = self._all_of(parts, last) if parts else last
 
     def _sizes_synced(self) -> None:
         """Put sizes before the return of each call that syncs, its own sizes included."""
         lasts: list[int | None] = [None]
         waiting = deque(enumerate(self._taken.changes))
-        for number in range(1, len(self._returns) if self._may_be_promised(SYNCED) else 0):
+        for number in range(1, len(self._returns) if self._may_be_promised(clauses.SYNCED) else 0):
             own, last = list[int](), lasts[-1]
             while waiting and waiting[0][1].number <= number:
                 own += self._cells_of(waiting.popleft()[0], SizeCell)
             lasts.append(self._all_of(own, last) if own else last)
             if self._sync(number) is not None:
                 for node in (lasts[self._begun(number)], *own):
-                    self._after_all(self._returns[number], node, SYNCED)
+                    self._after_all(self._returns[number], node, clauses.SYNCED)
 
     def _cells_of(self, index: int, *kinds: type) -> list[int]:
         return [at for at in self._of_change.get(index, ()) if isinstance(self._taken.operations[at].cell, kinds)]
@@ -229,16 +210,16 @@ class GraphBuilder:
     def _at_once(self, index: int, some: int, every: int) -> None:
         """Tie together the parts of one change, and sizes to the data that they cover."""
         kind, parts = self._taken.changes[index].kind, self._of_change[index]
-        self._edge(some, every, Whole(kind, Unit.WHOLE))
+        self._edge(some, every, clauses.Whole(kind, Unit.WHOLE))
         if kind is ChangeKind.TRUNCATE_DOWN:
-            self._edge(*self._group(self._but_rest(parts)), Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK))
-        if kind not in DATA_KINDS:
+            self._edge(*self._group(self._but_rest(parts)), clauses.Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK))
+        if kind not in clauses.DATA_KINDS:
             return
         blocks: dict[int, list[int]] = defaultdict(list)
         for part in parts:
             blocks[self._block(part)].append(part)
         for inside in blocks.values():
-            self._edge(*self._group(inside), Whole(kind, Unit.BLOCK))
+            self._edge(*self._group(inside), clauses.Whole(kind, Unit.BLOCK))
         if kind is ChangeKind.APPEND:
             self._appended(self._taken.grown[index], blocks)
 
@@ -259,16 +240,16 @@ class GraphBuilder:
             data = [part for part in inside if isinstance(self._taken.operations[part].cell, DataCell)]
             sizes = [part for part in inside if part not in data]
             covered = self._all_of(data, covered)
-            self._shown_with(sizes, covered, AppendPart.ANYWHERE)
+            self._shown_with(sizes, covered, clauses.AppendPart.ANYWHERE)
             if growth.begins(block):
-                self._shown_with(sizes, self._all_of(data, None), AppendPart.LAST)
+                self._shown_with(sizes, self._all_of(data, None), clauses.AppendPart.LAST)
                 if begun is not None and not growth.is_asked_in_part:
-                    self._shown_with(sizes, begun, AppendPart.EARLIER)
+                    self._shown_with(sizes, begun, clauses.AppendPart.EARLIER)
                 begun = self._all_of(data, begun)
             else:
                 tail = self._all_of(data, None)
             if tail is not None and not growth.is_asked_in_part:
-                self._shown_with(sizes, tail, AppendPart.TAIL)
+                self._shown_with(sizes, tail, clauses.AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
         """Return a node for all of these, and for another such node."""
@@ -277,9 +258,9 @@ class GraphBuilder:
             self._edge(node, part)
         return node
 
-    def _shown_with(self, sizes: Iterable[int], data: int, where: AppendPart) -> None:
+    def _shown_with(self, sizes: Iterable[int], data: int, where: clauses.AppendPart) -> None:
         for size in sizes:
-            self._edge(size, data, *(Never(ChangeKind.APPEND, fill, where) for fill in Fill))
+            self._edge(size, data, *(clauses.Never(ChangeKind.APPEND, fill, where) for fill in clauses.Fill))
 
     def _block(self, part: int) -> int:
         block = self._taken.operations[part].block
@@ -306,7 +287,7 @@ class GraphBuilder:
     def _is_synced(self, change: OperationChange) -> bool:
         """Return whether a sync of the change's file or directory, or of something below what it makes, follows or
         comes with it. (A crash before that sync counts, too: the model allows a little more.)"""
-        of = change.things | (change.directories if change.kind in DIRECTORY_KINDS else frozenset())
+        of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
         return max(last, default=0) >= change.number
@@ -318,9 +299,9 @@ class GraphBuilder:
                 if earlier.number > number:
                     break
                 if earlier.number == number:
-                    self._edge(self._returns[number], at, Durable(Call.RETURNED, self._what(earlier)))
+                    self._edge(self._returns[number], at, clauses.Durable(Call.RETURNED, self._what(earlier)))
                 if sync is not None and (earlier.number <= begun or earlier.number == number):
-                    self._edge(self._returns[number], at, Durable(sync.call, self._what(earlier, sync)))
+                    self._edge(self._returns[number], at, clauses.Durable(sync.call, self._what(earlier, sync)))
 
     def _begun(self, number: int) -> int:
         """Return the last operation that had returned when operation ``number`` began: fsync(2) writes what was dirty

@@ -17,23 +17,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
 
+from bob.apm import clauses
 from bob.apm.allowed import Conflict, Implications, forbidding, refuted, what_shows
 from bob.apm.circumstances import OFTEN, RARE, RARE_CLAUSES, Circumstance, how_tried, needed
-from bob.apm.clauses import (
-    DATA_KINDS,
-    OWN_FIRST,
-    Clause,
-    Durable,
-    Fill,
-    InTurn,
-    Never,
-    Ordered,
-    Whole,
-    every_clause,
-    means_of,
-    saying_more,
-    written_by,
-)
+from bob.apm.clauses import Clause
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
 from bob.catalogue.request import request_from_json
@@ -96,7 +83,7 @@ def derive(
         progress()
     weakening.settle()
     counts = _ClauseCounts(used, refuting)
-    findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in every_clause())
+    findings = tuple(_finding(clause, counts, weakening.refutations, trust) for clause in clauses.every_clause())
     runs = list(dict.fromkeys(workload.run.path for workload in (*workloads, *refuting)))
     abouts = [RunDirectory(run).about() for run in runs]
     request = request_from_json(abouts[0]["request"])
@@ -139,7 +126,7 @@ class _WeakeningClauses:
     """The clauses that observations have not refuted so far."""
 
     def __init__(self) -> None:
-        self.promised = set(every_clause())
+        self.promised = set(clauses.every_clause())
         self.refutations: dict[Clause, Refutation] = {}
         self.shown: dict[Clause, tuple[ObservedCase, OutcomeConstraints]] = {}
         self._ambiguous: list[tuple[ObservedCase, OutcomeConstraints]] = []
@@ -174,8 +161,10 @@ class _WeakeningClauses:
     def _doubtful(self, together: frozenset[Clause]) -> frozenset[Clause]:
         """Choose which of the clauses that forbid something together to give up."""
         unpromised = frozenset(one for one in together if any(other in self.refutations for other in _alike(one)))
-        orders = frozenset(one for one in together if isinstance(one, Ordered | InTurn))
-        garbage = frozenset(one for one in together if isinstance(one, Never) and one.fill is Fill.STALE)
+        orders = frozenset(one for one in together if isinstance(one, clauses.Ordered | clauses.InTurn))
+        garbage = frozenset(
+            one for one in together if isinstance(one, clauses.Never) and one.fill is clauses.Fill.STALE
+        )
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
@@ -184,7 +173,7 @@ class _WeakeningClauses:
             conflicts = [
                 conflict
                 for conflict in refuted(workload.graph, self.promised, sight.constraints, sight.returned)
-                if self._knows_orders or OWN_FIRST not in conflict.clauses
+                if self._knows_orders or clauses.OWN_FIRST not in conflict.clauses
             ]
             for conflict in conflicts:
                 self._refute(workload, sight, conflict)
@@ -201,7 +190,7 @@ class _WeakeningClauses:
     def _refute(
         self, workload: ObservedCase, sight: OutcomeConstraints, conflict: Conflict, *, alone: bool = True
     ) -> None:
-        more = {more for clause in conflict.clauses for more in saying_more(clause)}
+        more = {more for clause in conflict.clauses for more in clauses.saying_more(clause)}
         for clause in conflict.clauses | (more & self.promised):
             self.promised.discard(clause)
             self.shown.setdefault(clause, (workload, sight))
@@ -245,10 +234,10 @@ class _ClauseCounts:
 
     def _add(self, workloads: Iterable[ObservedCase]) -> None:
         for workload in workloads:
-            orders, clauses = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
+            orders, tested = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
-                clauses = frozenset(clause for clause in clauses if isinstance(clause, Durable))
-            for clause in clauses:
+                tested = frozenset(clause for clause in tested if isinstance(clause, clauses.Durable))
+            for clause in tested:
                 was, own = self._counts.get(clause, _ClauseCount()), workload.workload.operations
                 tried = frozenset((one, own) for one in orders.get(clause, frozenset()))
                 self._counts[clause] = _ClauseCount(
@@ -293,7 +282,7 @@ def _finding(
     tried, surely = counts.circumstances(clause)
     status = ClauseStatus.EXHAUSTIVE if count.exhaustive and asked <= surely else ClauseStatus.SAMPLED
     reason = None
-    if isinstance(clause, Whole) and clause.unit is Unit.WHOLE and clause.kind in DATA_KINDS:
+    if isinstance(clause, clauses.Whole) and clause.unit is Unit.WHOLE and clause.kind in clauses.DATA_KINDS:
         reason = "nothing is known of larger ones than were tried"
     elif trust is Trust.EXHAUSTIVE and (untried := sorted(asked - tried)):
         reason = f"it was not tried {' or '.join(untried)}"
@@ -313,16 +302,12 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
     operation's name. Where one is refuted, another that held was lucky. Orders of one file (a rename after an append to
     it) often have a rule of their own, so they stand alone.
     """
-    if isinstance(clause, Whole) and clause.kind in _RENAMES:
-        return tuple(Whole(kind, Unit.WHOLE) for kind in _RENAMES)
-    if not isinstance(clause, Ordered) or clause.relation is Relation.SAME_FILE:
+    if isinstance(clause, clauses.Whole) and clause.kind in _RENAMES:
+        return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in _RENAMES)
+    if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
         return _with(clause)
-    return tuple(
-        Ordered(before, after, relation)
-        for before in written_by(means_of(clause.before))
-        for after in written_by(means_of(clause.after))
-        for relation in (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
-    )
+    before, after = (clauses.written_by(clauses.means_of(kind)) for kind in (clause.before, clause.after))
+    return clauses.orders(before, after, (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY))
 
 
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
@@ -332,6 +317,6 @@ _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 def _with(clause: Clause) -> tuple[Clause, ...]:
     """Return what is promised together or not at all: a sync that writes other files' data writes all of it."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
-    if not isinstance(clause, Durable) or clause.what not in others:
+    if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()
-    return tuple(Durable(clause.call, what) for what in others)
+    return tuple(clauses.Durable(clause.call, what) for what in others)

@@ -11,19 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from enum import Enum
 from functools import lru_cache, partial
 
-from bob.apm.clauses import (
-    IN_TURN,
-    OWN_FIRST,
-    WHATS,
-    Clause,
-    Durable,
-    InTurn,
-    Means,
-    Ordered,
-    kept_by_logs,
-    means_of,
-    without_exception,
-)
+from bob.apm import clauses
+from bob.apm.clauses import Clause
 from bob.apm.dependencies import Edge, Graph, GraphBuilder, SyncCall
 from bob.apm.micro import MicroOperation, NameCell, Workings
 from bob.claim.property.vocabulary import Call, What
@@ -44,7 +33,7 @@ class _PromisedGraph(GraphBuilder):
     def __init__(self, workload: Workload, taken: Workings, promised: Set[Clause]) -> None:
         super().__init__(workload, taken)
         self._promised = frozenset(promised)
-        self._unless_synced = frozenset(map(without_exception, promised))
+        self._unless_synced = frozenset(map(clauses.without_exception, promised))
 
     def _edge(self, node: int, needs: int, *clauses: Clause) -> None:
         if self._unless_synced.issuperset(clauses):
@@ -63,7 +52,7 @@ class _PromisedGraph(GraphBuilder):
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
         orders = self._promised, self._unless_synced
-        of_logged = orders if OWN_FIRST in self._promised else tuple(map(kept_by_logs, orders))
+        of_logged = orders if clauses.OWN_FIRST in self._promised else tuple(map(clauses.kept_by_logs, orders))
         chains = _ChangeChains(self._unless_synced, {*orders, *of_logged})
         for index, change in enumerate(self._taken.changes):
             if index in later:
@@ -86,14 +75,14 @@ class _PromisedGraph(GraphBuilder):
             if (sync := self._sync(number)) is not None:
                 asked = then.get(self._begun(number), waiting)
                 for key in asked.asked_by(sync, self._unless_synced):
-                    if Durable(sync.call, self._what(asked.like[key], sync)) in self._unless_synced:
+                    if clauses.Durable(sync.call, self._what(asked.like[key], sync)) in self._unless_synced:
                         self._edge(self._returns[number], asked.last[key])
                         waiting.drop(key, asked.last[key])
             while done < len(operations) and operations[done].number == number:
                 own = operations[done]
-                self._edge(self._returns[number], done, Durable(Call.RETURNED, self._what(own)))
+                self._edge(self._returns[number], done, clauses.Durable(Call.RETURNED, self._what(own)))
                 if sync is not None:
-                    self._edge(self._returns[number], done, Durable(sync.call, self._what(own, sync)))
+                    self._edge(self._returns[number], done, clauses.Durable(sync.call, self._what(own, sync)))
                 key = self._class_of(own)
                 waiting.take(key, own, self._about(own), self._link(waiting.last.get(key), done))
                 done += 1
@@ -134,7 +123,7 @@ class _ChangeChains:
                 by
                 for after in ChangeKind
                 for orders in every
-                for means in (None, *(means_of(after, is_logged=is_logged) for is_logged in (False, True)))
+                for means in (None, *(clauses.means_of(after, is_logged=is_logged) for is_logged in (False, True)))
                 if (by := self._by(before, after, orders, means)) is not None
             }
             for before in ChangeKind
@@ -148,7 +137,7 @@ class _ChangeChains:
                 self._nodes[place] = link(self._nodes.get(place))
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
-    def before(self, change: OperationChange, promised: Set[Clause], means: Means | None) -> Iterator[int]:
+    def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
         """Yield the nodes of all that comes before a change. ``promised`` are the orders about it. ``means`` is how it
         is written, None where a call asks for it alone."""
         for kind, extents in self._extents.items():
@@ -159,9 +148,15 @@ class _ChangeChains:
                 keys = [one for one in extents if relation(one, change) in related]
             yield from (self._nodes[kind, by, key] for key in keys if by is not None and (kind, by, key) in self._nodes)
 
-    def _by(self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], means: Means | None) -> _By | None:
+    def _by(
+        self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], means: clauses.Means | None
+    ) -> _By | None:
         """Return which chains of earlier changes come before a later one, if any."""
-        if means is not None and (turn := InTurn(means_of(before), means)) in IN_TURN and turn in self._unless_synced:
+        if (
+            means is not None
+            and (turn := clauses.InTurn(clauses.means_of(before), means)) in clauses.IN_TURN
+            and turn in self._unless_synced
+        ):
             return _By.KIND
         return _CHAINS.get(_related(before, after, promised), _By.EXTENT)
 
@@ -176,7 +171,7 @@ _CHAINS = {
 
 @lru_cache(maxsize=1024)
 def _related(before: ChangeKind, after: ChangeKind, promised: Set[Clause]) -> frozenset[Relation]:
-    return frozenset(one for one in Relation if Ordered(before, after, one) in promised)
+    return frozenset(one for one in Relation if clauses.Ordered(before, after, one) in promised)
 
 
 def _keys(change: OperationChange, by: _By) -> Iterable[object]:
@@ -222,7 +217,7 @@ class _UnsyncedChanges:
 
     def asked_by(self, sync: SyncCall, promised: Set[Clause]) -> list[tuple[object, ...]]:
         """Return the classes that a sync may make durable."""
-        of_call = [what for what in WHATS if Durable(sync.call, what) in promised]
+        of_call = [what for what in clauses.WHATS if clauses.Durable(sync.call, what) in promised]
         if sync.thing is None or set(of_call) & set(_OF_ALL):
             return list(self.last) if of_call else []
         near = {sync.thing} | sync.parents if of_call else set()

@@ -8,58 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bob.apm.clauses import (
-    DIRECTORY_KINDS,
-    GROWING_KINDS,
-    IN_TURN,
-    PIECES,
-    UNITS,
-    Clause,
-    Durable,
-    Fill,
-    Means,
-    Never,
-    Ordered,
-    Whole,
-    every_clause,
-)
+from bob.apm import clauses
+from bob.apm.clauses import Clause, orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit
 from bob.errors import UsageError
 from bob.report.published import Published
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-_APPEND_FILLS = (*(Never(ChangeKind.APPEND, fill) for fill in Fill), *PIECES)
+_APPEND_FILLS = (*(clauses.Never(ChangeKind.APPEND, fill) for fill in clauses.Fill), *clauses.PIECES)
 
 
 def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
-    return tuple(Ordered(kind, after, relation) for kind in before for after in MODELLED_KINDS for relation in Relation)
+    return orders(before, MODELLED_KINDS)
 
 
-def _in_turn(before: Means) -> tuple[Clause, ...]:
-    return tuple(clause for clause in IN_TURN if clause.before is before)
+def _in_turn(before: clauses.Means) -> tuple[Clause, ...]:
+    return tuple(clause for clause in clauses.IN_TURN if clause.before is before)
 
 
 _REFUTED: Mapping[str, tuple[Clause, ...]] = {
-    "single-sector-overwrite": tuple(Never(ChangeKind.OVERWRITE, fill) for fill in Fill),
-    "single-sector-append": (*_APPEND_FILLS, *(Whole(ChangeKind.APPEND, unit) for unit in UNITS)),
-    "single-block-overwrite": tuple(Whole(ChangeKind.OVERWRITE, unit) for unit in UNITS),
-    "single-block-append": tuple(Whole(ChangeKind.APPEND, unit) for unit in UNITS),
-    "multi-block-append": tuple(Whole(kind, Unit.WHOLE) for kind in (ChangeKind.APPEND, ChangeKind.OVERWRITE)),
+    "single-sector-overwrite": tuple(clauses.Never(ChangeKind.OVERWRITE, fill) for fill in clauses.Fill),
+    "single-sector-append": (*_APPEND_FILLS, *(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS)),
+    "single-block-overwrite": tuple(clauses.Whole(ChangeKind.OVERWRITE, unit) for unit in clauses.UNITS),
+    "single-block-append": tuple(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS),
+    "multi-block-append": tuple(clauses.Whole(kind, Unit.WHOLE) for kind in (ChangeKind.APPEND, ChangeKind.OVERWRITE)),
     "multi-block-prefix-append": _APPEND_FILLS,
-    "directory-op": tuple(Whole(kind, Unit.WHOLE) for kind in DIRECTORY_KINDS),
+    "directory-op": tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.DIRECTORY_KINDS),
     "overwrite-any": _ordered((ChangeKind.OVERWRITE,)),
-    "trunc-append-any": (*_ordered((ChangeKind.TRUNCATE_DOWN,)), *_in_turn(Means.SIZES)),
-    "append-append-same-file": (Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
-    "append-any": (*_ordered(GROWING_KINDS), *_in_turn(Means.SIZES)),
-    "directory-op-any": (*_ordered((*DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(Means.NAMES)),
+    "trunc-append-any": (*_ordered((ChangeKind.TRUNCATE_DOWN,)), *_in_turn(clauses.Means.SIZES)),
+    "append-append-same-file": (clauses.Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
+    "append-any": (*_ordered(clauses.GROWING_KINDS), *_in_turn(clauses.Means.SIZES)),
+    "directory-op-any": (*_ordered((*clauses.DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(clauses.Means.NAMES)),
 }
 """The clauses that a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
 
 _OF_NOTHING = frozenset(
     clause
-    for clause in every_clause()
-    if isinstance(clause, Durable)
+    for clause in clauses.every_clause()
+    if isinstance(clause, clauses.Durable)
     and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
 )
 """What the table does not speak of, and POSIX does not promise."""
@@ -74,7 +61,7 @@ def from_published(configuration: str, table: Published) -> Model:
     refuted = {
         clause: row for row, clauses in _REFUTED.items() if configuration in table.fails[row] for clause in clauses
     }
-    findings = tuple(_finding(clause, refuted.get(clause)) for clause in every_clause())
+    findings = tuple(_finding(clause, refuted.get(clause)) for clause in clauses.every_clause())
     about = f"{configuration} as published: all that {table.source} found no violation of"
     return Model(configuration, about, findings, {"published": table.source})
 

@@ -11,28 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from itertools import product
 
-from bob.apm.clauses import (
-    DATA_KINDS,
-    DIRECTORY_KINDS,
-    JOURNALED,
-    NEVERS,
-    SYNCED,
-    Clause,
-    Durable,
-    Ordered,
-    Whole,
-    closed,
-    every_written,
-    saying_less,
-    saying_more,
-    without_exception,
-)
+from bob.apm import clauses
+from bob.apm.builtin import ATOMIC_CONTENTS, SAFE_RENAME
+from bob.apm.clauses import Clause
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import Relation
 
 Clauses = frozenset[Clause]
 SIGNS = {"+": True, "-": False}
@@ -68,7 +54,7 @@ class WhatIf:
     @property
     def weaker(self) -> Clauses:
         """New orders that a sync may break, in place of orders without exception."""
-        return frozenset(clause for clause in self.new if without_exception(clause) in self.gone)
+        return frozenset(clause for clause in self.new if clauses.without_exception(clause) in self.gone)
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
@@ -82,7 +68,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
             does = "promises that already" if made.gives else "does not promise that"
             raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
         taken = made.takes | {more for clause in made.takes & promised for more in _saying_more(clause)}
-        then = set(closed((promised - taken - saying_less(made.takes)) | made.gives))
+        then = set(clauses.closed((promised - taken - clauses.saying_less(made.takes)) | made.gives))
         if left := sorted(clause.name for clause in made.takes & then):
             hint = "it follows from others: take one of those, too"
             raise UsageError(f"{words!r} leaves {left[0]!r} promised", hint=hint)
@@ -114,19 +100,19 @@ def edit(said: str, promised: Clauses) -> Edit:
         raise UsageError(f"{said!r} is no change of a model", hint=hint)
     found = matching(text)
     if not found:
-        close = get_close_matches(text, [*NAMED, *(clause.name for clause in every_written())], n=1)
+        close = get_close_matches(text, [*NAMED, *(clause.name for clause in clauses.every_written())], n=1)
         raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
     if sign:
         return Edit(said, found, frozenset())
-    weaker = {clause for clause in promised if without_exception(clause) in found}
+    weaker = {clause for clause in promised if clauses.without_exception(clause) in found}
     return Edit(said, frozenset(), found | weaker)
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
     """Return what falls with ``clause``. A whole change is also whole in each block."""
-    if isinstance(clause, Whole) and clause.kind in DATA_KINDS and clause.unit is Unit.BLOCK:
-        return (Whole(clause.kind, Unit.WHOLE),)
-    return saying_more(clause)
+    if isinstance(clause, clauses.Whole) and clause.kind in clauses.DATA_KINDS and clause.unit is Unit.BLOCK:
+        return (clauses.Whole(clause.kind, Unit.WHOLE),)
+    return clauses.saying_more(clause)
 
 
 def matching(text: str) -> Clauses:
@@ -175,7 +161,7 @@ def _one(words: frozenset[str], every: Sequence[str]) -> str:
 def _forms() -> dict[str, list[list[str]]]:
     """Return, by form of clause, the words at each place."""
     found: dict[str, list[list[str]]] = {}
-    for clause in every_written():
+    for clause in clauses.every_written():
         form, *words = clause.name.split()
         places = found.setdefault(form, [[] for _ in words])
         for place, word in zip(places, words, strict=True):
@@ -184,7 +170,7 @@ def _forms() -> dict[str, list[list[str]]]:
     return found
 
 
-_EVERY = tuple((tuple(clause.name.split()), clause) for clause in every_written())
+_EVERY = tuple((tuple(clause.name.split()), clause) for clause in clauses.every_written())
 _ALL = _forms()
 _WORDS = {form: len(places) for form, places in _ALL.items()}
 _FORMS = "for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"
@@ -201,10 +187,10 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
     """Take durability of other changes, and let syncs break orders of two files. A journal of sizes goes: its orders
     have no such form."""
-    durable = {Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
-    orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, Ordered)}
+    durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
+    orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
-    journal = promised & {JOURNALED, SYNCED}
+    journal = promised & {clauses.JOURNALED, clauses.SYNCED}
     return frozenset(replace(one, unless_synced=True) for one in orders), frozenset(durable | orders | journal)
 
 
@@ -216,18 +202,15 @@ NAMED: Mapping[str, NamedChange] = {
     ),
     "safe rename": NamedChange(
         "an append to a file is there before a later rename of it",
-        _given(
-            Ordered(ChangeKind.APPEND, rename, Relation.SAME_FILE)
-            for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
-        ),
+        _given(SAFE_RENAME),
     ),
     "safe file flush": NamedChange(
         "fsync of a file keeps the name that it was made with, too",
-        _given(Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
+        _given(clauses.Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
     ),
     "atomic contents": NamedChange(
         "each 4 KiB block of a write is all there or not at all, with the size that shows it",
-        _given((*NEVERS, *(Whole(kind, Unit.BLOCK) for kind in DATA_KINDS))),
+        _given(ATOMIC_CONTENTS),
     ),
     "atomic appends": NamedChange(
         "an append is all there or not at all, with the size that shows it",
@@ -235,7 +218,7 @@ NAMED: Mapping[str, NamedChange] = {
     ),
     "directory operations in order": NamedChange(
         "names are made, moved and removed in program order",
-        _given(Ordered(*three) for three in product(DIRECTORY_KINDS, DIRECTORY_KINDS, Relation)),
+        _given(clauses.orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
     "everything in order": NamedChange("changes persist in program order", _given(matching("ordered any any any"))),
 }

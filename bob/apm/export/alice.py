@@ -11,26 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-from bob.apm.clauses import (
-    IN_TURN,
-    JOURNALED,
-    OWN_FIRST,
-    SYNCED,
-    WHATS,
-    Clause,
-    Durable,
-    Fill,
-    Intact,
-    Never,
-    Ordered,
-    TreePart,
-    Whole,
-    closed,
-    every_clause,
-    every_written,
-    kept_by_logs,
-    saying_more,
-)
+from bob.apm import clauses
+from bob.apm.clauses import Clause
 from bob.apm.export.prose import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
@@ -43,7 +25,7 @@ _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
 _KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
 """The kinds that ALICE records. Where all of them may come later, the table says ``any``."""
 _BY_ALICE = tuple(
-    Durable(call, what)
+    clauses.Durable(call, what)
     for calls, covered in (
         ((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
         ((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
@@ -73,7 +55,7 @@ _ALWAYS = (
 def alice_module(model: Model) -> str:
     """Return the model as a Python file (2.7 and 3, ASCII) with the class ``FileSystem``, which does not import bob."""
     promised = model.promised
-    orders = promised if OWN_FIRST in promised else kept_by_logs(promised)
+    orders = promised if clauses.OWN_FIRST in promised else clauses.kept_by_logs(promised)
     return (
         environment()
         .get_template("alice.py.j2")
@@ -84,10 +66,10 @@ def alice_module(model: Model) -> str:
             origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["nothing that it names"],
             limits=[_item(sentence) for sentence in not_sayable(model)],
             name=ascii(model.name),
-            whole=_table(promised, Whole, ("kind",), "unit"),
-            never=_table(promised, Never, ("kind",), "fill"),
-            durable=_table(promised, Durable, ("call",), "what"),
-            ordered=_table(orders, Ordered, ("relation", "before"), "after"),
+            whole=_table(promised, clauses.Whole, ("kind",), "unit"),
+            never=_table(promised, clauses.Never, ("kind",), "fill"),
+            durable=_table(promised, clauses.Durable, ("call",), "what"),
+            ordered=_table(orders, clauses.Ordered, ("relation", "before"), "after"),
         )
     )
 
@@ -109,29 +91,35 @@ def not_sayable(model: Model) -> list[str]:
             "operation here (a stdout without text), so that what is ordered is what the model says."
         )
     if missing := [
-        part for part in TreePart if Intact(part) not in promised and part not in (TreePart.ATTRIBUTES, TreePart.KEPT)
+        part
+        for part in clauses.TreePart
+        if clauses.Intact(part) not in promised and part not in (clauses.TreePart.ATTRIBUTES, clauses.TreePart.KEPT)
     ]:
         found.append(
             f"The model does not promise that a crash leaves no {' or '.join(missing)} that no operation made; ALICE "
             "never makes such states, so it checks a stronger model."
         )
-    if OWN_FIRST not in promised and any(isinstance(clause, Ordered) and clause.is_of_a_name for clause in promised):
+    if clauses.OWN_FIRST not in promised and any(
+        isinstance(clause, clauses.Ordered) and clause.is_of_a_name for clause in promised
+    ):
         found.append(
             "An order of one file whose last is a name does not hold where the file was synced before; such orders are "
             "left out here, so ALICE checks a weaker model."
         )
-    if any(isinstance(clause, Ordered) and clause.unless_synced for clause in promised):
+    if any(isinstance(clause, clauses.Ordered) and clause.unless_synced for clause in promised):
         found.append(
             "The model has orders that a sync may overtake; they are left out here, so ALICE checks a weaker model."
         )
     if odd := [
-        what for what in WHATS if (Durable(Call.O_SYNC, what) in promised) != (Durable(Call.O_DSYNC, what) in promised)
+        what
+        for what in clauses.WHATS
+        if (clauses.Durable(Call.O_SYNC, what) in promised) != (clauses.Durable(Call.O_DSYNC, what) in promised)
     ]:
         found.append(f"O_SYNC and O_DSYNC differ in this model ({', '.join(odd)}): here both promise what both do.")
-    if unshown := [fill for fill in Fill if Never(ChangeKind.OVERWRITE, fill) not in promised]:
+    if unshown := [fill for fill in clauses.Fill if clauses.Never(ChangeKind.OVERWRITE, fill) not in promised]:
         found.append(f"The model allows {' and '.join(unshown)} where an overwrite's data belongs; not made here.")
     unsaid = promised - _said(promised)
-    if lesser := [clause for clause in every_written() if clause in unsaid]:
+    if lesser := [clause for clause in clauses.every_written() if clause in unsaid]:
         found.append(
             "Of a part of an append, its size among them, of the blocks that a cut takes out, and of what no call asks "
             f"for alone nothing is said here, so this file allows more than the model, which promises {_named(lesser)}."
@@ -141,19 +129,21 @@ def not_sayable(model: Model) -> list[str]:
 
 def _is_lesser(clause: Clause) -> bool:
     """Return whether a clause is about parts of changes, or about what no call asks for."""
-    return clause in (*IN_TURN, JOURNALED, SYNCED) or (not isinstance(clause, Intact) and bool(saying_more(clause)))
+    return clause in (*clauses.IN_TURN, clauses.JOURNALED, clauses.SYNCED) or (
+        not isinstance(clause, clauses.Intact) and bool(clauses.saying_more(clause))
+    )
 
 
 def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
     """Return what follows from clauses that the file does state."""
-    return closed(frozenset(clause for clause in promised if not _is_lesser(clause)))
+    return clauses.closed(frozenset(clause for clause in promised if not _is_lesser(clause)))
 
 
-def _table(promised: frozenset[Clause], clauses: type[Clause], keys: Sequence[str], value: str) -> str:
+def _table(promised: frozenset[Clause], form: type[Clause], keys: Sequence[str], value: str) -> str:
     """Return the promised clauses of one form, a line for each of their ``keys``: ``KEY: VALUE VALUE``."""
     found: dict[str, list[str]] = {}
-    for clause in every_clause():
-        if isinstance(clause, clauses) and clause in promised and not _is_unknown(clause):
+    for clause in clauses.every_clause():
+        if isinstance(clause, form) and clause in promised and not _is_unknown(clause):
             found.setdefault(" ".join(getattr(clause, key) for key in keys), []).append(getattr(clause, value))
     return "\n".join(f"{key}: {'any' if len(words) == _KINDS else ' '.join(words)}" for key, words in found.items())
 
@@ -162,11 +152,11 @@ def _is_unknown(clause: Clause) -> bool:
     if _is_lesser(clause):
         return True
     match clause:
-        case Ordered(before, after):
+        case clauses.Ordered(before, after):
             return before in _NOT_RECORDED or after in _NOT_RECORDED
-        case Whole(kind):
+        case clauses.Whole(kind):
             return kind in _NOT_RECORDED
-        case Durable(_call, what):
+        case clauses.Durable(_call, what):
             return what in (What.ATTRIBUTES, What.OTHER_ATTRIBUTES)
     return False
 

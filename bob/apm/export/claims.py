@@ -6,12 +6,11 @@ These are the idioms of databases, mail servers and version control (OSDI'14, se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
-from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole, every_clause
+from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole, orders
 from bob.apm.export.standing import ClauseReader, Guarantee
 from bob.claim.property.vocabulary import Call, Unit, What
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 _ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
 
@@ -224,22 +223,22 @@ _ORDER = (
     Idiom(
         "",
         "An append (to a log, say) comes before a later overwrite of another file.",
-        tuple(Ordered(ChangeKind.APPEND, ChangeKind.OVERWRITE, relation) for relation in _ELSEWHERE),
+        orders((ChangeKind.APPEND,), (ChangeKind.OVERWRITE,), _ELSEWHERE),
     ),
     Idiom(
         "",
         "An overwrite comes before the later removal of another file (a rollback journal, say).",
-        tuple(Ordered(ChangeKind.OVERWRITE, ChangeKind.UNLINK, relation) for relation in _ELSEWHERE),
+        orders((ChangeKind.OVERWRITE,), (ChangeKind.UNLINK,), _ELSEWHERE),
     ),
     Idiom(
         "",
         "Names are made, moved and removed on the disk in the order in which the program did it.",
-        tuple(Ordered(*three) for three in product(DIRECTORY_KINDS, DIRECTORY_KINDS, Relation)),
+        orders(DIRECTORY_KINDS, DIRECTORY_KINDS),
     ),
     Idiom(
         "",
         "Everything persists in the order in which the program did it.",
-        tuple(clause for clause in every_clause() if isinstance(clause, Ordered)),
+        orders(MODELLED_KINDS, MODELLED_KINDS),
     ),
 )
 GROUPS = (
