@@ -13,16 +13,7 @@ from functools import cached_property
 
 from bob.apm import clauses
 from bob.apm.clauses import Clause
-from bob.apm.micro import (
-    AttributeCell,
-    DataCell,
-    Growth,
-    MicroOperation,
-    NameCell,
-    SizeCell,
-    Workings,
-    block_of,
-)
+from bob.apm.micro import AttributeCell, DataCell, Growth, MicroOperation, NameCell, SizeCell, Workings, block_of
 from bob.claim.property.calls import call_of
 from bob.claim.property.subjects import BLOCK_BYTES
 from bob.claim.property.vocabulary import Call, Unit, What

@@ -200,17 +200,13 @@ NAMED: Mapping[str, NamedChange] = {
         "(ext3-fast of OSDI'14, section 4.6)",
         _only_its_file,
     ),
-    "safe rename": NamedChange(
-        "an append to a file is there before a later rename of it",
-        _given(SAFE_RENAME),
-    ),
+    "safe rename": NamedChange("an append to a file is there before a later rename of it", _given(SAFE_RENAME)),
     "safe file flush": NamedChange(
         "fsync of a file keeps the name that it was made with, too",
         _given(clauses.Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
     ),
     "atomic contents": NamedChange(
-        "each 4 KiB block of a write is all there or not at all, with the size that shows it",
-        _given(ATOMIC_CONTENTS),
+        "each 4 KiB block of a write is all there or not at all, with the size that shows it", _given(ATOMIC_CONTENTS)
     ),
     "atomic appends": NamedChange(
         "an append is all there or not at all, with the size that shows it",

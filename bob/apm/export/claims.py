@@ -235,11 +235,7 @@ _ORDER = (
         "Names are made, moved and removed on the disk in the order in which the program did it.",
         orders(DIRECTORY_KINDS, DIRECTORY_KINDS),
     ),
-    Idiom(
-        "",
-        "Everything persists in the order in which the program did it.",
-        orders(MODELLED_KINDS, MODELLED_KINDS),
-    ),
+    Idiom("", "Everything persists in the order in which the program did it.", orders(MODELLED_KINDS, MODELLED_KINDS)),
 )
 GROUPS = (
     (

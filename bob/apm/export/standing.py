@@ -90,14 +90,7 @@ class Guarantee:
         return sum(finding.promised for finding in self.findings)
 
 
-_WEAKER = (
-    Standing.HELD,
-    Standing.SAMPLED,
-    Standing.ASSUMED,
-    Standing.DOUBTED,
-    Standing.UNTRIED,
-    Standing.REFUTED,
-)
+_WEAKER = (Standing.HELD, Standing.SAMPLED, Standing.ASSUMED, Standing.DOUBTED, Standing.UNTRIED, Standing.REFUTED)
 
 
 class ClauseReader:
