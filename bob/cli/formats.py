@@ -15,6 +15,7 @@ from bob.cli.output import console, is_stdout, paper, print_one, write_json, wri
 from bob.errors import UsageError
 from bob.report.columns import ShownColumn, columns_of
 from bob.report.junit import to_junit
+from bob.report.marks import print_overview
 from bob.report.nearby import nearby
 from bob.report.points import suites_of
 from bob.report.saved import Saved, result_file
@@ -139,8 +140,6 @@ def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
     if len(saved) == 1:
         print_one(screen, saved[0].result, saved[0].folder)
         return
-    from bob.report.overview import print_overview  # pandas takes a while to load
-
     print_overview(screen, [one.result for one in saved])
     screen.print()
     for one in saved:
@@ -150,19 +149,11 @@ def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
 
 def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
     """Yield the pages of a site, each with its place."""
-    one = saved[0]
-    match kind:
-        case ResultKind.QUESTION:
-            from bob.report.answers_page import pages
+    from bob.report import answer_pages, page
 
-            return pages(one.result, one.folder)
-        case ResultKind.PROGRAM:
-            from bob.report.programs_page import pages as program_pages
-
-            return program_pages(one.result, one.folder)
-    from bob.report.site import pages as table_pages
-
-    return table_pages(_columns(saved))
+    if kind is ResultKind.TABLES:
+        return page.pages(_columns(saved))
+    return answer_pages.pages(saved[0].result, saved[0].folder)
 
 
 def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
@@ -172,14 +163,10 @@ def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
         from bob.report.protocol_drawing import picture
 
         return picture(one.result, is_dot=wanted == "dot")
-    if kind is ResultKind.QUESTION:
-        from bob.report.answers_page import to_html
+    if kind is ResultKind.QUESTION or (kind is ResultKind.PROGRAM and wanted == "html"):
+        from bob.report.answer_pages import to_html
 
         return to_html(one.result, one.folder)
-    if kind is ResultKind.PROGRAM and wanted == "html":
-        from bob.report.programs_page import to_html as program_to_html
-
-        return program_to_html(one.result, one.folder)
     if kind is ResultKind.TABLES:
         from bob.report import documents, page
 

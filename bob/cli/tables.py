@@ -22,6 +22,7 @@ from bob.progress import Progress
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import Side, run_side
 from bob.report.comparison.terminal import print_comparison
+from bob.report.marks import print_overview
 from bob.report.nearby import nearby
 from bob.report.table import print_result
 from bob.run import option_table as table
@@ -141,8 +142,6 @@ def _deliver(images: Sequence[str], done: Sequence[FinishedRun], json_file: Path
 
 def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) -> None:
     if all(len(result.subjects) == 1 for result, _run in done):
-        from bob.report.overview import print_overview  # pandas takes a while to load
-
         print_overview(screen, [result for result, _run in done])
         screen.print()
         for result, run in done:

@@ -1,7 +1,4 @@
-"""The answers to a quick question for a terminal: of each expectation, whether it holds, and the ways to break it.
-
-Everything is printed to a rich Console whose owner says which colours the styles ``bob.*`` have.
-"""
+"""The answers to a quick question for a terminal: whether each expectation holds, and the ways to break it."""
 
 from __future__ import annotations
 
@@ -15,9 +12,10 @@ from bob.answer.result import Result, SubjectResult
 from bob.claim.expectation.language import parse
 from bob.claim.verdict import Verdict
 from bob.report.counts import explored
-from bob.report.lines import Trimmed, broken, print_indented
-from bob.report.nearby import nearby, witness_command
+from bob.report.lines import print_command, print_indented, print_title
+from bob.report.nearby import nearby
 from bob.report.rows import style
+from bob.report.table import options
 from bob.text import compact, plural
 from bob.workload.operations import At
 
@@ -27,7 +25,7 @@ WHEN = {
 }
 HOLDS_MEANS = "holds: no explored crash state breaks it. It is no proof."
 LINES_OF_A_FALL = 12
-"""So many lines of the console are shown where the kernel panicked or hung; the result document has more."""
+"""The lines of the console that are shown where the kernel panicked or hung; the result document has more."""
 NEEDS_NO_CRASH = (
     "the state with every write there breaks it, too: either it is not what was meant, or the file system loses it "
     "without the loss of any write"
@@ -38,13 +36,10 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
     """Print the answers to a quick question, whose witnesses are in the folder ``run``."""
     [subject], asked = result.subjects, result.workload
     assert asked is not None
-    options = [f"mkfs {subject.mkfs_options}"] if subject.mkfs_options else []
-    mounted = subject.effective_mount_options
-    told = ", ".join([*options, *([f"mounted {mounted}"] if mounted else [])])
-    title = Text.assemble((subject.name, "bob.title"), (f"   {told}", "bob.dim"))
-    console.print(Trimmed(broken(title, console.width)))
+    told = ", ".join(options(subject.mkfs_options, subject.effective_mount_options))
+    print_title(console, (subject.name, "bob.title"), (f"   {told}", "bob.dim"))
     for number, operation in enumerate(asked.operations, start=1):
-        print_indented(console, Text(f"op{number}  {operation}"), 2)
+        print_indented(console, f"op{number}  {operation}", 2)
     console.print()
     for answer in subject.answers:
         _print_answer(console, answer, run)
@@ -53,45 +48,34 @@ def print_answers(console: Console, result: Result, run: Path) -> None:
         verb = "counts" if refused.states == 1 else "count"
         counts = f"{verb} above only where mounts is asked" if asks_of_mounts(subject) else f"{verb} for nothing above"
         what = f"! {plural(refused.states, 'crash state')} could not be mounted, and {counts}"
-        print_indented(console, Text(what, "bob.unmountable"), 0)
-        print_indented(console, Text(refused.evidence), 4)
-        _print_command(console, run, refused.witness)
+        print_indented(console, what, 0, "bob.unmountable")
+        print_indented(console, refused.evidence, 4)
+        print_command(console, run, refused.witness)
         console.print()
     for part in subject.falls:
         assert part.fall is not None
-        print_indented(console, Text(f"! {part.reason}", "bob.unmountable"), 0)
-        for line in part.fall.lines[1:LINES_OF_A_FALL]:  # it has the first one already
-            print_indented(console, Text(line), 4)
+        print_indented(console, f"! {part.reason}", 0, "bob.unmountable")
+        for line in part.fall.lines[1:LINES_OF_A_FALL]:  # the reason has the first one already
+            print_indented(console, line, 4)
         console.print()
-    for note in subject.notes:
-        print_indented(console, Text(f"note: {note}", "bob.dim"), 0)
-    foot = (
-        f"{WHEN[asked.at]}",
-        *_finishes(subject),
-        f"kernel {result.environment.kernel}{_in_real_time(result)}, {result.model.words}",
-        f"run {nearby(run)}",
-    )
-    for line in foot:
-        print_indented(console, Text(line, "bob.dim"), 0)
+    on = result.environment
+    in_real_time = f" of {on.image.partition(' ')[0]}, in real time" if on.clock == "real" else ""
     states = subject.answers[0].states
-    if any(answer.verdict is Verdict.HOLDS for answer in subject.answers) and states.exhaustive != "sectors":
-        print_indented(console, Text(HOLDS_MEANS, "bob.dim"), 0)
+    holds = any(answer.verdict is Verdict.HOLDS for answer in subject.answers) and states.exhaustive != "sectors"
+    for line in (
+        *(f"note: {note}" for note in subject.notes),
+        WHEN[asked.at],
+        *(f"finish {part.finish}: {explored_of(part)}" for part in subject.answers[0].recordings),
+        f"kernel {on.kernel}{in_real_time}, {result.model.words}",
+        f"run {nearby(run)}",
+        *([HOLDS_MEANS] if holds else []),
+    ):
+        print_indented(console, line, 0, "bob.dim")
 
 
 def asks_of_mounts(subject: SubjectResult) -> bool:
     """Return whether an expectation asks whether crash states mount."""
     return any(parse(answer.name).asks_of_mounts for answer in subject.answers)
-
-
-def _in_real_time(result: Result) -> str:
-    """On which machine, where that is none that bob has booted."""
-    on = result.environment
-    return f" of {on.image.partition(' ')[0]}, in real time" if on.clock == "real" else ""
-
-
-def _finishes(subject: SubjectResult) -> list[str]:
-    """How much was explored, for each way to finish."""
-    return [f"finish {part.finish}: {explored_of(part)}" for part in subject.answers[0].recordings]
 
 
 def explored_of(part: ByRecording) -> str:
@@ -102,29 +86,22 @@ def explored_of(part: ByRecording) -> str:
 
 
 def _print_answer(console: Console, answer: Answer, run: Path) -> None:
-    print_indented(console, Text(parse(answer.name).line, "bob.title"), 0)
-    match answer.verdict:
-        case Verdict.FAILS:
-            print_indented(console, Text(f"× {says(answer)}", style(answer.verdict)), 0)
-            if len(answer.recordings) > 1:
-                print_indented(console, Text(by_finish(answer), "bob.dim"), 2)
-            if answer.needs_no_crash:
-                print_indented(console, Text(NEEDS_NO_CRASH, "bob.unknown"), 2)
-        case Verdict.HOLDS:
-            print_indented(console, Text(says(answer), style(answer.verdict)), 0)
-        case _:
-            print_indented(console, Text(f"? {answer.reason}", style(answer.verdict)), 0)
+    print_indented(console, parse(answer.name).line, 0, "bob.title")
+    mark = {Verdict.FAILS: "× ", Verdict.HOLDS: ""}.get(answer.verdict, "? ")
+    print_indented(console, f"{mark}{says(answer)}", 0, style(answer.verdict))
+    if answer.verdict is Verdict.FAILS:
+        if len(answer.recordings) > 1:
+            print_indented(console, by_finish(answer), 2, "bob.dim")
+        if answer.needs_no_crash:
+            print_indented(console, NEEDS_NO_CRASH, 2, "bob.unknown")
     shown = [way for way in answer.ways if way.witness is not None]
     for way in shown:
         where = f"   in {plural(way.states, 'crash state')}" + shown_by(answer, way)
         print_indented(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
-        _print_command(console, run, way.witness)
+        print_command(console, run, way.witness)
     if left := answer.ways[len(shown) :]:
-        more = sum(way.states for way in left)
-        words = (
-            f"and {plural(len(left), 'more way')} in {plural(more, 'crash state')}: --witnesses N shows more of them"
-        )
-        print_indented(console, Text(words, "bob.dim"), 4)
+        more = f"and {plural(len(left), 'more way')} in {plural(sum(way.states for way in left), 'crash state')}"
+        print_indented(console, f"{more}: --witnesses N shows more of them", 4, "bob.dim")
 
 
 def says(answer: Answer) -> str:
@@ -139,7 +116,7 @@ def says(answer: Answer) -> str:
 
 
 def by_finish(answer: Answer) -> str:
-    """What each recording says of an expectation that breaks in one of them."""
+    """Return what each recording says of an expectation that breaks in one of them."""
     said = []
     for one in answer.recordings:
         match one.verdict:
@@ -154,7 +131,7 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """The finishes whose recordings show ``way``, that of its witness first; nothing where there is one recording."""
+    """Return the finishes whose recordings show ``way``, that of its witness first; nothing of a single recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -163,15 +140,9 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """In how many of the legal crash states an expectation holds that none of the explored ones breaks."""
+    """Return in how many legal crash states an expectation holds that none of the explored ones breaks."""
     states = answer.states
-    mounted = " that can be mounted" if states.unmountable and not parse(answer.name).asks_of_mounts else ""
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"
+    mounted = " that can be mounted" if states.unmountable and not parse(answer.name).asks_of_mounts else ""
     return f"holds in all explored legal crash states{mounted}: {explored(states)}"
-
-
-def _print_command(console: Console, run: Path, witness: str | None) -> None:
-    """The command on a line of its own, however long: one that is broken up cannot be pasted."""
-    if witness:
-        console.print(Text(" " * 4 + witness_command(run, witness), "bob.command"), soft_wrap=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from bob.answer.result import Result, SubjectResult
 
 Pair = tuple[Result, SubjectResult]
 
-# What a column is called: the first of these that tells all columns apart.
 _LABELS: tuple[Callable[[Pair], str], ...] = (
     lambda column: column[1].name,
     lambda column: f"{column[1].name}, {column[0].environment.kernel}",
     lambda column: f"{column[1].name}, {column[0].run.id}",
 )
+"""The names of columns: the first of these is taken that tells all columns apart."""
 
 DEFAULT = "default"
 """The variant of a configuration that has no name but its file system's."""
@@ -32,44 +33,44 @@ class ShownColumn:
 
     @property
     def fs(self) -> str:
-        """The heading that it stands under."""
+        """The file system, which is the heading above the column."""
         return self.configuration.fs
 
     @property
     def variant(self) -> str:
-        """Its label without the file system: "wsync" of "xfs-wsync"."""
+        """The label without the file system: "wsync" of "xfs-wsync"."""
         if not self.label.startswith(self.fs):
             return self.label or self.fs
-        match self.label[len(self.fs) :]:
-            case "":
-                return DEFAULT
-            case rest if rest.startswith(","):
-                return DEFAULT + rest
-            case rest if rest[0] in "- ":
-                return rest[1:] or self.label
-        return self.label
+        rest = self.label[len(self.fs) :]
+        if not rest or rest.startswith(","):
+            return DEFAULT + rest
+        return rest[1:] if rest[0] in "- " and len(rest) > 1 else self.label
 
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
-    """All configurations of ``results``, each given with the folder that its files are in."""
+    """Return all configurations of ``results``, each given with the folder that its files are in."""
     found = [(result, column, run) for result, run in results for column in result.subjects]
     names = labels([(result, column) for result, column, _run in found])
     return [ShownColumn(name, *parts) for name, parts in zip(names, found, strict=True)]
 
 
-def grouped(columns: Sequence[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
-    """The columns under their file systems, in the order in which they stand; neighbours of one share a heading."""
-    groups: list[tuple[str, list[ShownColumn]]] = []
-    for column in columns:
-        if groups and groups[-1][0] == column.fs:
-            groups[-1][1].append(column)
-        else:
-            groups.append((column.fs, [column]))
-    return groups
+def results_of(columns: Iterable[ShownColumn]) -> list[Result]:
+    """Return the results that the columns are from, each once."""
+    return list({id(column.result): column.result for column in columns}.values())
+
+
+def kernels_of(results: Iterable[Result]) -> list[str]:
+    """Return the kernels of ``results``, each once."""
+    return list(dict.fromkeys(result.environment.kernel for result in results))
+
+
+def grouped(columns: Iterable[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
+    """Return the columns under their file systems; only neighbours of one file system share a heading."""
+    return [(fs, list(group)) for fs, group in groupby(columns, key=lambda column: column.fs)]
 
 
 def labels(columns: Sequence[Pair]) -> list[str]:
-    """What the columns are called: the configuration's name, with kernel or run where names come twice."""
+    """Return the names of the columns: the configuration's, with kernel or run where names come twice."""
     found: list[str] = []
     for label in _LABELS:
         found = [label(column) for column in columns]

@@ -1,6 +1,6 @@
-"""Results as long tables, for whoever wants to count, filter and plot: one row a cell, or one row a workload.
+"""Results as DataFrames, to count, filter and plot: the table itself, or one row a cell, or one row a workload.
 
-Counts of legal states have up to thousands of digits; they are Python's own integers (dtype object), and exact. Beside
+Counts of legal states have up to thousands of digits. They are Python's own integers (dtype object), and exact; beside
 each stands its binary logarithm, for programs that have no such integers.
 """
 
@@ -13,44 +13,47 @@ from typing import Any
 import pandas as pd
 
 from bob.answer.answer import Answer, ByRecording
+from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
-from bob.report.columns import ShownColumn
-from bob.report.rows import cells
+from bob.report.columns import ShownColumn, labels
+from bob.report.rows import MARKS, cells, families_of
 from bob.text import log2
 
-_STATES = (
-    *(
-        "explored",
-        "explored_writes",
-        "unmountable",
-        "unmountable_writes",
-        "legal_writes",
-        "legal_sectors",
-        "exhaustive",
-    ),
-    *("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors", "torn_share"),
-)
-CELL_FIELDS = (
-    *("run", "kernel", "configuration", "fs", "family", "property", "verdict"),
-    *_STATES,
-    *("workloads", "failing_workloads", "violations", "log2_violations", "evidence", "reason", "witness"),
-)
-WORKLOAD_FIELDS = (
-    *("run", "kernel", "configuration", "fs", "family", "property", "workload", "finish", "verdict"),
-    *_STATES,
-    *("violations", "log2_violations", "reason"),
-)
+_PLACE = ("run", "kernel", "configuration", "fs", "family", "property")
+_EXPLORED = ("explored", "explored_writes", "unmountable", "unmountable_writes")
+_LEGAL = ("legal_writes", "legal_sectors", "exhaustive")
+_LOG2 = ("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors")
+_STATES = (*_EXPLORED, *_LEGAL, *_LOG2, "torn_share")
 _COUNTS = ("workloads", "failing_workloads")
 """Counts that are never large; those of crash states are of any size."""
-_FLOATS = (
-    *("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors", "log2_violations"),
-    "torn_share",
-)
+_VIOLATIONS = ("violations", "log2_violations")
+_FLOATS = (*_LOG2, "log2_violations", "torn_share")
+CELL_FIELDS = (*_PLACE, "verdict", *_STATES, *_COUNTS, *_VIOLATIONS, "evidence", "reason", "witness")
+WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATIONS, "reason")
+
+
+def matrix(results: Iterable[Result]) -> pd.DataFrame:
+    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all results; empty where a property was not probed.
+
+    Rows are properties under their family (a two-level index), in Table 1's order; columns are configurations.
+    """
+    columns = [(result, column) for result in results for column in result.subjects]
+    rows = [
+        (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
+        for family, named in families_of([column for _result, column in columns])
+        for name, found in named
+    ]
+    levels = [[family for family, _name, _marks in rows], [name for _family, name, _marks in rows]]
+    return pd.DataFrame(
+        [marks for _family, _name, marks in rows],
+        index=pd.MultiIndex.from_arrays(levels, names=["family", "property"]),
+        columns=pd.Index(labels(columns), dtype=object),
+    )
 
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """One row for each cell of the table, column by column, each in the order of Table 1.
+    """Return one row for each cell of the table, column by column, each in the order of Table 1.
 
     The columns are :data:`CELL_FIELDS`. ``workloads`` says how many asked, ``failing_workloads`` how many of them
     showed a violation, and ``violations`` in how many explored states all together; ``witness`` is a path from the run
@@ -61,7 +64,7 @@ def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """One row for each workload that was asked for a cell: which variants were run, and which failed.
+    """Return one row for each workload that was asked for a cell.
 
     The columns are :data:`WORKLOAD_FIELDS`. A recording that several properties ask about has a row in each of them.
     """
@@ -75,23 +78,23 @@ def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> pd.DataFrame:
-    """Every column is made as objects, so that numbers of any size stay what they are and nothing becomes NaN; but
-    logarithms and shares are floats, NaN where there is nothing to tell."""
-    frame = pd.DataFrame({field: pd.Series([row[field] for row in rows], dtype=object) for field in fields})
+    """Return ``rows`` as a frame of objects, so that numbers of any size stay what they are and nothing becomes NaN.
+
+    Logarithms and shares are floats, and NaN where they are not known.
+    """
+    frame = pd.DataFrame(rows, columns=list(fields), dtype=object)
     kinds = {**dict.fromkeys(_COUNTS, "int64"), **dict.fromkeys(_FLOATS, "float64")}
     return frame.astype({field: kind for field, kind in kinds.items() if field in fields})
 
 
 def _cell(column: ShownColumn, cell: Answer) -> dict[str, Any]:
-    violations = sum(workload.violations for workload in cell.recordings)
     return {
         **_place(column, cell),
         **_states(cell.states),
+        **_violations(sum(workload.violations for workload in cell.recordings)),
         "verdict": cell.verdict.value,
         "workloads": len(cell.recordings),
         "failing_workloads": sum(workload.verdict is Verdict.FAILS for workload in cell.recordings),
-        "violations": violations,
-        "log2_violations": log2(violations),
         "evidence": cell.evidence or "",
         "reason": cell.reason or "",
         "witness": cell.witness or "",
@@ -102,52 +105,36 @@ def _workload(column: ShownColumn, cell: Answer, workload: ByRecording) -> dict[
     return {
         **_place(column, cell),
         **_states(workload.states),
+        **_violations(workload.violations),
         "workload": workload.name,
         "finish": workload.finish,
         "verdict": workload.verdict.value,
-        "violations": workload.violations,
-        "log2_violations": log2(workload.violations),
         "reason": workload.reason or "",
     }
 
 
 def _place(column: ShownColumn, cell: Answer) -> dict[str, Any]:
-    return {
-        "run": column.result.run.id,
-        "kernel": column.result.environment.kernel,
-        "configuration": column.label,
-        "fs": column.fs,
-        "family": cell.family,
-        "property": cell.name,
-    }
+    run, kernel = column.result.run.id, column.result.environment.kernel
+    return dict(zip(_PLACE, (run, kernel, column.label, column.fs, cell.family, cell.name), strict=True))
+
+
+def _violations(count: int) -> dict[str, Any]:
+    return {"violations": count, "log2_violations": log2(count)}
 
 
 def _states(states: States) -> dict[str, Any]:
+    unknown = "" if states.legal_writes else 0  # of older results, which do not tell
     return {
-        "explored": states.explored,
-        "legal_writes": states.legal_writes,
-        "legal_sectors": states.legal_sectors,
+        **{name: getattr(states, name) for name in (*_EXPLORED, *_LEGAL)},
+        **{name: log2(getattr(states, name.removeprefix("log2_")) or 0) for name in _LOG2},
+        "explored_writes": unknown if states.explored_writes is None else states.explored_writes,
         "exhaustive": states.exhaustive or "",
-        "explored_writes": _known(states),
-        "unmountable": states.unmountable,
-        "unmountable_writes": states.unmountable_writes,
-        "log2_explored": log2(states.explored),
-        "log2_explored_writes": log2(states.explored_writes or 0),
-        "log2_legal_writes": log2(states.legal_writes),
-        "log2_legal_sectors": log2(states.legal_sectors),
         "torn_share": _torn_share(states),
     }
 
 
-def _known(states: States) -> int | str:
-    """How many whole states were explored; an empty text where an older result does not tell."""
-    if states.explored_writes is None:
-        return "" if states.legal_writes else 0
-    return states.explored_writes
-
-
 def _torn_share(states: States) -> float:
-    """Which part of the legal torn states was explored (0 to 1): from logarithms, as the counts are too large."""
+    """Return the part of the legal torn states that was explored (0 to 1); the counts are too large for a division."""
     if states.explored_torn is None or states.legal_torn <= 0:
         return math.nan
     if states.explored_torn <= 0:

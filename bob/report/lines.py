@@ -1,28 +1,29 @@
-"""What a terminal has room for.
+"""Text and tables on a terminal: broken into lines where people would break them, without blanks at their ends.
 
-Lines are broken where people would break them: a list of mount options is one long word, which is broken behind its
-commas. Lines have no blanks at their ends, with which rich fills up tables. Heads of columns that do not fit have
-letters in their place, and a key to them.
+The owner of the rich Console says how wide it is, and which colours the styles ``bob.*`` have.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from string import ascii_lowercase
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from bob.report.nearby import witness_command
+
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What ``inner`` prints, without blanks at the ends of lines."""
+    """What ``inner`` prints, without the blanks at the ends of lines with which rich fills up tables."""
 
     inner: RenderableType
 
@@ -37,16 +38,35 @@ class Trimmed:
             yield Segment.line()
 
 
-def print_indented(console: Console, text: Text, indent: int) -> None:
+def print_indented(console: Console, text: Text | str, indent: int, style: str = "") -> None:
     """Print ``text`` so many columns from the left, also where it takes several lines."""
-    console.print(Trimmed(Padding(text, (0, 0, 0, indent))))
+    shown = Text(text, style) if isinstance(text, str) else text
+    console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
+
+
+def print_hanging(console: Console, mark: Text, text: str, indent: int = 0, gap: int = 1) -> None:
+    """Print ``text`` beside its ``mark``, below which no further line begins."""
+    grid = Table.grid(padding=(0, gap, 0, 0))
+    grid.add_row(mark, Text(text))
+    console.print(Trimmed(Padding(grid, (0, 0, 0, indent))))
+
+
+def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
+    """Print a title, each part with its style. A list of mount options is broken behind its commas."""
+    console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
+
+
+def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
+    """Print the command that shows ``witness``, if any, on one line: a shell takes no command that is broken up."""
+    if witness:
+        console.print(Text(" " * indent + witness_command(run, witness), "bob.command"), soft_wrap=True)
 
 
 _ENDS = re.compile(r"[,\s]+|$")
 
 
 def broken(text: Text, width: int) -> Text:
-    """``text`` in lines of at most ``width`` columns, each of which ends at a blank or behind a comma where it can."""
+    """Return ``text`` in lines of at most ``width`` columns, which end at a blank or behind a comma where they can."""
     begins, fits, line = [], 0, 0
     for found in _ENDS.finditer(text.plain):
         if fits > line and cell_len(text.plain[line : found.end()].rstrip()) > width:
@@ -57,13 +77,53 @@ def broken(text: Text, width: int) -> Text:
 
 
 def letters(place: int) -> str:
-    """a ... z, then aa, ab ..."""
+    """Return a ... z, then aa, ab ..."""
     more, letter = divmod(place, len(ascii_lowercase))
     return (letters(more - 1) if more else "") + ascii_lowercase[letter]
 
 
+def narrow_table(
+    heads: Iterable[str],
+    style: str = "bob.heading",
+    justify: JustifyMethod = "center",
+    padding: int = 2,
+    first: int | None = None,
+) -> Table:
+    """Return an empty table with these heads, and before them a column for names, at least ``first`` wide."""
+    table = Table(box=None, pad_edge=False, padding=(0, padding, 0, 0), header_style="")
+    table.add_column("", min_width=first, no_wrap=True)
+    for head in heads:
+        table.add_column(Text(head, style), justify=justify, no_wrap=True)
+    return table
+
+
+MarkRows = Iterable[tuple[str, Sequence[Text]]]
+
+
+def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
+    """Print a table of marks with a column for each of ``names``, and the rows of each family below its name.
+
+    Letters stand for names that do not fit, with a key to them.
+    """
+    rows = [(family, list(marked)) for family, marked in families]
+    first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
+    fits = first + sum(len(name) + 2 for name in names) <= console.width
+    heads = names if fits else [letters(place) for place in range(len(names))]
+    table = narrow_table(heads, padding=2 if fits else 1, first=first - 1)
+    for family, marked in rows:
+        table.add_row(Text(family, "bob.heading"))
+        for name, marks in marked:
+            table.add_row(f"  {name}", *marks)
+    console.print(Trimmed(table))
+    console.print()
+    if not fits:
+        console.print(Trimmed(key(heads, names)))
+        console.print()
+    console.print(Trimmed(legend))
+
+
 def key(heads: Sequence[str], names: Sequence[str]) -> Table:
-    """Which letter is which configuration, in two columns read downwards."""
+    """Return a table of the names that ``heads`` stand for, in two columns read downwards."""
     table = Table.grid(padding=(0, 2, 0, 0))
     half = (len(names) + 1) // 2
     pairs = [(Text(head, "bob.heading"), Text(name)) for head, name in zip(heads, names, strict=True)]

@@ -1,61 +1,58 @@
-"""The answer for a program for a terminal: of each configuration whether the program survives, and what harms it."""
+"""The answers for a program for a terminal: whether it survives on each configuration, and what harms it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from bob.answer.answer import Cross, Way
+from bob.answer.answer import Way
 from bob.answer.result import Allowed, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.judge.modelled import Change
 from bob.judge.statics import told_once
 from bob.report.counts import explored, of_model
-from bob.report.lines import Trimmed, broken, print_indented
-from bob.report.nearby import nearby, witness_command
+from bob.report.lines import print_command, print_indented, print_title
+from bob.report.nearby import nearby
 from bob.report.rows import style
 from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
 MOST_RELIED_ON = 3
-"""Of what a program relies on, so much is told for each vulnerability; result.json has all."""
+"""So much of what a program relies on is shown for each vulnerability; result.json has all."""
 
 
 def print_programs(console: Console, result: Result, run: Path) -> None:
     """Print the answers for a program, whose witnesses are in the folder ``run``."""
     assert result.program is not None
-    title = Text.assemble((result.program.name, "bob.title"), (f"   {result.program.about}", "bob.dim"))
-    print_indented(console, title, 0)
+    about = (f"   {result.program.about}", "bob.dim")
+    print_indented(console, Text.assemble((result.program.name, "bob.title"), about), 0)
     for subject in result.subjects:
         console.print()
         if subject.model is None:
             _print_file_system(console, subject, run)
         else:
             _print_model(console, subject, subject.model)
+        for note in subject.notes:
+            print_indented(console, f"note: {note}", 2, "bob.dim")
     console.print()
     if Verdict.HOLDS in result.verdicts:
-        print_indented(console, Text(SAFE_MEANS, "bob.dim"), 0)
+        print_indented(console, SAFE_MEANS, 0, "bob.dim")
     console.print(Text(f"run {nearby(run)}", "bob.dim"), soft_wrap=True)
 
 
 def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> None:
     mounted = f"   mounted {subject.effective_mount_options}"
-    console.print(Trimmed(broken(Text.assemble((subject.name, "bob.title"), (mounted, "bob.dim")), console.width)))
+    print_title(console, (subject.name, "bob.title"), (mounted, "bob.dim"))
     _print_verdict(console, subject)
-    answer = subject.answer
-    for way in answer.ways:
-        where = f"   in {plural(way.states, 'crash state')}, {plural(way.trees, 'outcome')}"
-        print_indented(console, Text.assemble(way.evidence, (where, "bob.dim")), 4)
-        _print_why(console, way)
-        if way.witness:
-            console.print(Text(" " * 6 + witness_command(run, way.witness), "bob.command"), soft_wrap=True)
-    mounts = plural(answer.states.mounted, "mount")
-    print_indented(console, Text(f"{explored(answer.states)}; {mounts}, {seen(subject, 'outcome')}", "bob.dim"), 2)
-    for note in subject.notes:
-        print_indented(console, Text(f"note: {note}", "bob.dim"), 2)
+    states = subject.answer.states
+    for way in subject.answer.ways:
+        where = f"in {plural(way.states, 'crash state')}, {plural(way.trees, 'outcome')}"
+        _print_way(console, way, where)
+        print_command(console, run, way.witness, 6)
+    line = f"{explored(states)}; {plural(states.mounted, 'mount')}, {seen(subject, 'outcome')}"
+    print_indented(console, line, 2, "bob.dim")
 
 
 def seen(subject: SubjectResult, what: str) -> str:
@@ -70,66 +67,63 @@ def _print_verdict(console: Console, subject: SubjectResult) -> None:
         case Verdict.HOLDS:
             said = "safe as far as explored"
         case Verdict.FAILS:
-            said = f"× {_counted(len(answer.ways), '').strip()}"
+            said = f"× {_vulnerabilities(len(answer.ways))}"
         case _:
             said = f"? {answer.reason}"
-    print_indented(console, Text(said, style(answer.verdict)), 2)
+    print_indented(console, said, 2, style(answer.verdict))
 
 
 def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> None:
-    title = Text.assemble(("model ", "bob.dim"), (subject.name, "bob.title"), (f"   {model.about}", "bob.dim"))
-    console.print(Trimmed(broken(title, console.width)))
+    print_title(console, ("model ", "bob.dim"), (subject.name, "bob.title"), (f"   {model.about}", "bob.dim"))
     _print_verdict(console, subject)
     for way in subject.answer.ways:
-        print_indented(console, Text.assemble(way.evidence, (f"   in {plural(way.trees, 'tree')}", "bob.dim")), 4)
-        _print_why(console, way)
+        _print_way(console, way, f"in {plural(way.trees, 'tree')}")
         if way.crossed:
-            said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in _by_answer(way.crossed).items())
-            print_indented(console, Text(said, "bob.dim"), 6)
+            answers = {
+                cross: [name for name in way.crossed if way.crossed[name] is cross] for cross in way.crossed.values()
+            }
+            said = "; ".join(f"{cross.value} on {', '.join(names)}" for cross, names in answers.items())
+            print_indented(console, said, 6, "bob.dim")
     if model.tried:
         tried = f"{plural(model.tried, 'crash state')} of the model tried ({of_model(model)})"
-        print_indented(console, Text(f"{tried}, {seen(subject, 'tree')}", "bob.dim"), 2)
+        print_indented(console, f"{tried}, {seen(subject, 'tree')}", 2, "bob.dim")
         of = f"{plural(model.operations, 'operation')}, {plural(model.micro_operations, 'micro-operation')}"
-        print_indented(console, Text(f"the program's calls are {of}", "bob.dim"), 2)
+        print_indented(console, f"the program's calls are {of}", 2, "bob.dim")
     for missed in model.missed:
-        print_indented(console, Text(missed.words, "bob.fails" if missed.is_wrong else "bob.dim"), 2)
-    for note in subject.notes:
-        print_indented(console, Text(f"note: {note}", "bob.dim"), 2)
+        print_indented(console, missed.words, 2, "bob.fails" if missed.is_wrong else "bob.dim")
 
 
 def print_change(console: Console, found: Change) -> None:
     """Print what a changed model changes for a program."""
     models = (found.before, found.after)
-    counts = (_counted(len(model.answer.ways), f"by {model.name}") for model in models)
-    print_indented(console, Text.assemble((found.program, "bob.title"), f": {', '.join(counts)}"), 0)
+    counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
+    print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)
     for model in models:
         if model.answer.reason:
-            print_indented(console, Text(f"? {model.name}: {model.answer.reason}", "bob.unknown"), 2)
+            print_indented(console, f"? {model.name}: {model.answer.reason}", 2, "bob.unknown")
         elif model.model is not None and not model.model.is_all:
             tried = f"{plural(model.model.tried, 'crash state')} tried, {of_model(model.model)}"
-            print_indented(console, Text(f"{model.name}: {tried}", "bob.dim"), 2)
+            print_indented(console, f"{model.name}: {tried}", 2, "bob.dim")
     for said, some, tone in (("added", found.added, "bob.fails"), ("mended", found.mended, "bob.holds")):
         for one in some:
-            print_indented(console, Text(f"{said}: {one.evidence}", tone), 2)
+            print_indented(console, f"{said}: {one.evidence}", 2, tone)
             _print_why(console, one)
     if found.kept:
-        print_indented(console, Text(_counted(len(found.kept), "in both"), "bob.dim"), 2)
+        print_indented(console, f"{_vulnerabilities(len(found.kept))} in both", 2, "bob.dim")
 
 
-def _by_answer(crossed: Mapping[str, Cross]) -> dict[Cross, list[str]]:
-    return {
-        cross: [name for name, said in crossed.items() if said is cross] for cross in dict.fromkeys(crossed.values())
-    }
+def _vulnerabilities(count: int) -> str:
+    return f"{count} {'vulnerability' if count == 1 else 'vulnerabilities'}"
 
 
-def _counted(count: int, where: str) -> str:
-    return f"{count} {'vulnerability' if count == 1 else 'vulnerabilities'} {where}"
+def _print_way(console: Console, way: Way, where: str) -> None:
+    print_indented(console, Text.assemble(way.evidence, (f"   {where}", "bob.dim")), 4)
+    _print_why(console, way)
 
 
 def _print_why(console: Console, way: Way) -> None:
-    output = way.last_output
-    said = f"the program had told: {output}" if output else "the program had told nothing"
-    print_indented(console, Text(said, "bob.dim"), 6)
+    said = f"the program had told: {way.last_output}" if way.last_output else "the program had told nothing"
+    print_indented(console, said, 6, "bob.dim")
     reasons = told_once(way.relied_on)
     for relied, times in reasons[:MOST_RELIED_ON]:
         kind = f"   {relied.kind}" if relied.kind else ""
@@ -137,4 +131,4 @@ def _print_why(console: Console, way: Way) -> None:
         print_indented(console, Text.assemble(relied.sentence, (kind + several, "bob.dim")), 6)
     more = len(reasons) - MOST_RELIED_ON
     if more > 0:
-        print_indented(console, Text(f"and {plural(more, 'other reason')}: result.json has them", "bob.dim"), 6)
+        print_indented(console, f"and {plural(more, 'other reason')}: result.json has them", 6, "bob.dim")

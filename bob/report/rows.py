@@ -1,12 +1,16 @@
-"""The rows of the table, and the marks in its cells."""
+"""The rows of the table: their order, their titles and meanings, and the marks in their cells."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from bob.answer.answer import Answer
 from bob.answer.result import SubjectResult
+from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.verdict import Verdict
+from bob.resources import shipped
 
 FAMILIES = {
     "atomicity": (
@@ -47,33 +51,63 @@ TITLES = {
 """The rows as the paper words them; X → Y says that X is persisted before Y."""
 
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
-"""What stands in a cell."""
+MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}
+"""The marks in a grid of sixteen columns, where a word is too wide; a legend says what they mean."""
 
 _ORDER = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Return ``names`` once each: those of Table 1 in its order, then others as they come."""
+    return sorted(dict.fromkeys(names), key=lambda name: _ORDER.get(name, len(_ORDER)))
+
+
 def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
-    """The properties in ``columns``, family by family: those of Table 1 in its order, then others as they come."""
-    found: dict[str, dict[str, None]] = {family: {} for family in FAMILIES}
+    """Return the properties in ``columns``, family by family, in order."""
+    found: dict[str, list[str]] = {family: [] for family in FAMILIES}
     for column in columns:
         for cell in column.answers:
-            found.setdefault(cell.family, {})[cell.name] = None
-    last = len(_ORDER)
-    rows = {family: sorted(names, key=lambda name: _ORDER.get(name, last)) for family, names in found.items()}
-    return {family: names for family, names in rows.items() if names}
+            found.setdefault(cell.family, []).append(cell.name)
+    return {family: in_order(names) for family, names in found.items() if names}
+
+
+def families_of(columns: Sequence[SubjectResult]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
+    """Return the families, each with its properties, and for each property the cells of all ``columns``.
+
+    A cell is None where the property was not asked.
+    """
+    known = [{cell.name: cell for cell in column.answers} for column in columns]
+    return [
+        (family, [(name, [cells.get(name) for cells in known]) for name in names])
+        for family, names in by_family(columns).items()
+    ]
 
 
 def style(verdict: Verdict) -> str:
-    """The name of a verdict's style; which colour that is, only bob.cli knows."""
+    """Return the name of a verdict's style; only bob.cli knows which colour that is."""
     return f"bob.{verdict.value}"
 
 
 def cells(column: SubjectResult) -> dict[str, Answer]:
-    """The cells of a column by the property's name, in the order of the rows."""
+    """Return the cells of a column by the property's name, in the order of the rows."""
     known = {cell.name: cell for cell in column.answers}
     return {name: known[name] for names in by_family([column]).values() for name in names}
 
 
 def title(name: str) -> str:
-    """A property in the paper's words; one that is not the paper's goes by its own name."""
+    """Return a property in the paper's words, or its own name if the paper does not have it."""
     return TITLES.get(name, name)
+
+
+def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
+    """Return what the shipped probes say of their properties, and ``columns`` of theirs.
+
+    A run that is over does not suffer from a probe file that is broken, so only these two keys are read.
+    """
+    found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
+    for path in sorted(shipped("probes").glob("*.toml")):
+        with suppress(OSError, ValueError):
+            probe = tomllib.loads(path.read_text())
+            found[str(probe.get("name"))] = str(probe.get("meaning", ""))
+    found |= {cell.name: cell.meaning for column in columns for cell in column.answers if cell.meaning}
+    return {name: meaning for name, meaning in found.items() if meaning}

@@ -57,7 +57,7 @@ class Saved:
 
         The marks are ``×`` (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty where it was not probed.
         """
-        from bob.report.matrix import matrix
+        from bob.report.frames import matrix
 
         return matrix([self.result])
 

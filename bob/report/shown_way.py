@@ -6,19 +6,48 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from markupsafe import Markup
+
 from bob.answer.answer import Way
+from bob.report.drawing import svg
 from bob.report.nearby import nearby, witness_command
-from bob.report.page import Story
-from bob.report.site import INDEX, WITNESSES
 from bob.report.witness_page import to_html, witness_text
 from bob.witness import bundle
-from bob.witness.document import read
+from bob.witness.document import Witness, read
+
+INDEX = PurePosixPath("index.html")
+"""The first of several pages."""
+WITNESSES = "witnesses"
+"""The folder of the pages of witnesses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What the witness in the file ``path`` shows; ``page`` is the place of its own page, empty if it has none."""
+
+    witness: Witness
+    path: Path
+    page: str
+
+    @property
+    def sentence(self) -> str:
+        """The events, in one sentence."""
+        return self.witness.sentence
+
+    @property
+    def picture(self) -> Markup:
+        """The time line without a legend: the page has one for all of them."""
+        found = self.witness
+        return Markup(svg(found.timeline, found.operations, found.claim.role, found.evidence, legend=False))
 
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way with its place on the page: ``where`` says which crash states show it, ``story`` what its witness shows
-    (None: there is no such file), and ``command`` shows it again (empty: no witness was kept)."""
+    """A way with its place on the page, the id ``anchor``.
+
+    ``where`` says which crash states show it, ``story`` what its witness shows (None: there is no such file), and
+    ``command`` shows it again (empty: no witness was kept).
+    """
 
     anchor: str
     way: Way
@@ -27,33 +56,44 @@ class ShownWay:
     command: str
 
     @property
+    def page(self) -> str:
+        """The place of the page of its witness; empty if it has none."""
+        return self.story.page if self.story else ""
+
+    @property
     def is_drawn_here(self) -> bool:
         """Whether the time line of the witness is on this page."""
         return self.story is not None and not self.story.page
 
     @property
     def apart(self) -> ShownWay:
-        """The same with a page of its own for its witness."""
+        """The same way with a page of its own for its witness."""
         page = f"{WITNESSES}/{self.anchor}.html"
         return self if self.story is None else replace(self, story=replace(self.story, page=page))
 
 
-def shown_way(anchor: str, way: Way, run: Path, where: str = "") -> ShownWay:
-    """Return ``way``, whose witness is in the folder ``run``, at the place ``anchor`` of a page."""
+def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
+    """Return ``way``, whose witness is in the folder ``run``, at the place ``anchor`` of a page.
+
+    Raise MalformedError if its witness is there and damaged.
+    """
     if way.witness is None:
         return ShownWay(anchor, way, where, None, "")
     path = run / way.witness
-    story = Story(read(path), path, "") if bundle.is_there(path) else None
+    story = Story(read(path), path, page) if bundle.is_there(path) else None
     return ShownWay(anchor, way, where, story, witness_command(run, way.witness))
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness that has one, and its file beside, each with its place in their folder. All link
-    to ``home``, if any, as it is seen from the answers."""
+    """Yield the page of each witness that has one, and its file beside, each with its place in their folder.
+
+    They link to the answers, and to ``home``, if any, which is given as it is seen from the answers.
+    """
     for shown in ways:
-        if shown.story is not None and shown.story.page:
-            page, path = PurePosixPath(shown.story.page), shown.story.path
+        if shown.story is not None and shown.page:
+            page, path = PurePosixPath(shown.page), shown.story.path
+            above = "../" * shown.page.count("/")
             file = page.with_suffix(".json")
-            above = home and f"../{home}"
-            yield page, to_html(shown.story.witness, nearby(path), f"../{INDEX}", shown.anchor, above, file.name)
+            back = home and f"{above}{home}"
+            yield page, to_html(shown.story.witness, nearby(path), f"{above}{INDEX}", shown.anchor, back, file.name)
             yield file, witness_text(path)

@@ -13,13 +13,10 @@ from bob.claim.verdict import Verdict
 from bob.report import drawing
 from bob.report.counts import explored, torn_states, whole_states
 from bob.report.escape import clean
-from bob.report.rows import MARKS, title
+from bob.report.rows import MARKS_IN_GRID, title
 from bob.report.table import foot
 from bob.story.timeline import Fate
 from bob.text import compact, plural
-
-MARKS_HERE = {**MARKS, Verdict.HOLDS: "·"}
-"""In a grid of sixteen columns a word is too wide; the legend says what the marks mean."""
 
 SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
 
@@ -44,7 +41,7 @@ def html() -> Environment:
     """That of HTML pages: every value is text, and escaped, with the filters that pages use."""
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
-        says=SAYS.__getitem__, mark=MARKS_HERE.__getitem__, plural=plural, compact=compact, states=explored,
+        says=SAYS.__getitem__, mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored,
         whole_states=whole_states, torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
     )  # fmt: skip
     made.globals["fates"] = [(Markup(drawing.mark(fate)), fate.value, drawing.LEGEND[fate]) for fate in Fate]

@@ -20,7 +20,7 @@ from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
 from bob.report.counts import explored
 from bob.report.page import PageColumn
-from bob.report.site import INDEX
+from bob.report.shown_way import INDEX
 from bob.site.results import RESULTS, Reference, Results, TestedProgram, short
 from bob.site.results_table import cell_of, order_of
 from bob.text import plural

@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 from bob.answer.result import Result
 from bob.apm.model import Model
 from bob.apm.model import load as load_model
-from bob.report import programs_page
+from bob.report import answer_pages
 from bob.report.columns import ShownColumn, columns_of
 from bob.report.comparison.compare import Comparison, compare
 from bob.report.comparison.sides import Side, published_side, run_side
-from bob.report.page import PageCell, PageColumn
+from bob.report.page import PageCell, PageColumn, pages, shown_apart
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
 from bob.report.saved import Saved, load_every, load_table, result_file
-from bob.report.site import INDEX, pages, shown_apart
+from bob.report.shown_way import INDEX
 
 RESULTS = "results"
 """The folder of the site that has the pages of each result."""
@@ -95,7 +95,7 @@ class TestedProgram:
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
         """Its pages, which link to ``home``."""
-        return programs_page.pages(self.result, self.folder, home)
+        return answer_pages.pages(self.result, self.folder, home)
 
 
 @dataclass(frozen=True, slots=True)

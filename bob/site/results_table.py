@@ -10,10 +10,9 @@ from itertools import pairwise
 from bob.claim.verdict import Verdict
 from bob.report.comparison.compare import Kind, kind_of
 from bob.report.comparison.sides import answer_of
-from bob.report.meanings import meanings
 from bob.report.page import PageCell, PageColumn
-from bob.report.rows import by_family
-from bob.report.site import INDEX
+from bob.report.rows import by_family, meanings
+from bob.report.shown_way import INDEX
 from bob.site.results import RESULTS, Reference, short, version
 
 FIRST = ("ext4", "xfs", "btrfs")

@@ -14,12 +14,11 @@ from inline_snapshot import snapshot
 from bob.answer.document import to_json
 from bob.cli.formats import ENDINGS
 from bob.documents import opened
+from bob.report.answer_pages import pages as programs_pages
+from bob.report.answer_pages import to_html as programs_to_html
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
-from bob.report.page import to_html
-from bob.report.programs_page import pages as programs_pages
-from bob.report.programs_page import to_html as programs_to_html
-from bob.report.site import pages
+from bob.report.page import pages, to_html
 from bob.schema import encode
 from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found

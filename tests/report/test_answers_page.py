@@ -14,7 +14,7 @@ from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.crash.device import DeviceModelDocument
-from bob.report.answers_page import pages, to_html
+from bob.report.answer_pages import pages, to_html
 from bob.story.timeline import Fate
 from bob.workload.language import parse as operations
 from bob.workload.operations import At, Finish, Workload

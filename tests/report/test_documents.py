@@ -31,8 +31,7 @@ from bob.errors import MalformedError, StoreError
 from bob.report.columns import ShownColumn, columns_of, grouped
 from bob.report.documents import to_csv, to_latex, to_markdown
 from bob.report.escape import REPLACEMENT, Raw, clean, markdown, markdown_code, tex
-from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS, cell_frame
-from bob.report.matrix import matrix
+from bob.report.frames import CELL_FIELDS, WORKLOAD_FIELDS, cell_frame, matrix
 from bob.report.rows import TITLES, by_family, title
 from test_docs import between, code, text, words
 from wording import sentence_with, text_with

@@ -25,12 +25,12 @@ from bob.cli.output import THEME
 from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
 from bob.report.counts import explored, torn_states, whole_states
+from bob.report.frames import matrix
 from bob.report.grids import finishes, grids, listed
-from bob.report.matrix import matrix
-from bob.report.overview import print_overview
-from bob.report.page import to_html
+from bob.report.marks import print_overview
+from bob.report.page import pages, to_html
 from bob.report.rows import FAMILIES
-from bob.report.site import INDEX, pages
+from bob.report.shown_way import INDEX
 from bob.report.table import print_result
 from bob.text import compact, plural, share, size
 from bob.witness.document import read

@@ -20,7 +20,7 @@ from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
 from bob.report.page import to_html
 from bob.report.rows import MARKS
-from bob.report.templating import html, raised
+from bob.report.templating import raised
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse
@@ -225,15 +225,10 @@ def test_what_a_property_of_the_users_own_says() -> None:
 def test_probes_that_cannot_be_read_take_only_their_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken.toml").write_text("name = ")
     (tmp_path / "mine.toml").write_text('name = "append-any"\nmeaning = "what I say"')
-    monkeypatch.setattr("bob.report.meanings.shipped", lambda folder: tmp_path)
+    monkeypatch.setattr("bob.report.rows.shipped", lambda folder: tmp_path)
     said = parsed(ONE).by_id("reading").text
     assert "append-anywhat I say" in said
     assert "directory-op" not in said
-
-
-def test_a_template_may_add_a_comparison() -> None:
-    more = html().from_string("{% extends 'page.html.j2' %}{% block comparison %}<p>{{ said }}</p>{% endblock %}")
-    assert "<p>&lt;b&gt;</p>" in to_html(columns_of([(ONE, RUN)]), more, said="<b>")
 
 
 def luminance(colour: str) -> float:

@@ -22,8 +22,8 @@ from bob.errors import UsageError
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import MOST_NEEDS, DiagramStep, Need, Protocol, StepKind, diagram
+from bob.report.answer_pages import pages, to_html
 from bob.report.programs_document import page as table
-from bob.report.programs_page import pages, to_html
 from bob.report.protocol_drawing import picture, svg
 from bob.report.saved import load, load_every
 from bob.witness import bundle

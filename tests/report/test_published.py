@@ -23,8 +23,8 @@ from bob.errors import MalformedError
 from bob.program.answer import Consequence
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.kinds import TYPES
+from bob.report.answer_pages import to_html as html_of
 from bob.report.programs import print_programs
-from bob.report.programs_page import to_html as html_of
 from bob.report.published import Difference, Direction, Reason, load_reasons, osdi14, osdi14_reasons, reason_for
 from bob.report.rows import FAMILIES
 from bob.report.vulnerability_tables import (

@@ -21,7 +21,7 @@ from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.report.drawing import COLOURS, MOST_LINES, mark, svg
 from bob.report.drawing import LINE as HIGH
-from bob.report.meanings import meanings
+from bob.report.rows import meanings
 from bob.report.story import MARKS, words
 from bob.report.witness_page import to_html
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, WriteEvent

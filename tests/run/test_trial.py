@@ -30,7 +30,7 @@ from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.program.folder import named
 from bob.progress import Silent
-from bob.report.answers_page import to_html
+from bob.report.answer_pages import to_html
 from bob.report.points import Outcome, suites_of
 from bob.run import pool, programs, recoveries
 from bob.run.recoveries import crash_recoveries

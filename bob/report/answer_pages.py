@@ -1,0 +1,137 @@
+"""The answers to a quick question, or for a program, as a page that stands alone, or as several.
+
+Of several pages the first has the answers, and each witness has one. A page that stands alone has the time lines of the
+witnesses in it. The words are in ``answers.html.j2`` and ``programs.html.j2``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from markupsafe import Markup
+
+from bob.answer.answer import Answer
+from bob.answer.result import UNMOUNTABLE, Result, SubjectResult, beside
+from bob.claim.expectation.language import parse
+from bob.judge.statics import told_once
+from bob.protocol.diagram import Protocol
+from bob.report import answers as words
+from bob.report.counts import of_model
+from bob.report.nearby import nearby
+from bob.report.protocol_drawing import drawn, svg
+from bob.report.shown_way import INDEX, ShownWay, shown_way, witness_pages
+from bob.report.templating import html
+from bob.text import plural
+from bob.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer about a subject with its place on the page, and the ways with their witnesses.
+
+    ``protocol`` is the update protocol of a program with what it relies on there, as a picture; empty if not known.
+    """
+
+    anchor: str
+    subject: SubjectResult
+    answer: Answer
+    ways: tuple[ShownWay, ...] = ()
+    protocol: str = ""
+
+
+def to_html(result: Result, run: Path) -> str:
+    """Return the page about ``result``, whose witnesses are in the folder ``run``."""
+    return _render(result, run, _laid_out(result, run))
+
+
+def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
+    """Yield the pages about ``result``, each with its place in their folder, and last the answers, which link to them.
+
+    All link to ``home``, if any, as it is seen from the answers.
+    """
+    shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
+    yield from witness_pages((way for one in shown for way in one.ways), home)
+    yield INDEX, _render(result, run, shown, home)
+
+
+def _laid_out(result: Result, run: Path) -> list[ShownAnswer]:
+    return list(_of_question(result, run) if result.program is None else _of_program(result, run))
+
+
+def _of_question(result: Result, run: Path) -> Iterator[ShownAnswer]:
+    """Yield each answer, and last, if some states could not be mounted, that as one way of its own."""
+    [subject] = result.subjects
+    for number, answer in enumerate(subject.answers, start=1):
+        anchor = f"answer-{number}"
+        where = [f"in {plural(way.states, 'crash state')}{words.shown_by(answer, way)}" for way in answer.ways]
+        ways = enumerate(zip(answer.ways, where, strict=True), start=1)
+        shown = tuple(shown_way(f"{anchor}-{place}", way, run, said) for place, (way, said) in ways)
+        yield ShownAnswer(anchor, subject, answer, shown)
+    if (refused := subject.unmountable) is not None:
+        shown = (shown_way(UNMOUNTABLE, refused, run, plural(refused.states, "crash state")),)
+        yield ShownAnswer(UNMOUNTABLE, subject, beside(UNMOUNTABLE, UNMOUNTABLE, [refused]), shown)
+
+
+def _of_program(result: Result, run: Path) -> Iterator[ShownAnswer]:
+    """Yield the answer on each file system, and that of each model."""
+    protocols = {protocol.configuration: protocol for protocol in result.protocols}
+    for number, subject in enumerate(result.file_systems, start=1):
+        anchor, answer = f"answer-{number}", subject.answer
+        ways = tuple(shown_way(f"{anchor}-{place}", way, run) for place, way in enumerate(answer.ways, start=1))
+        picture = _picture(protocols.get(subject.name), answer, subject.name)
+        yield ShownAnswer(anchor, subject, answer, ways, picture)
+    first = result.protocols[0] if result.protocols else None
+    for number, subject in enumerate(result.models, start=1):
+        picture = _picture(first, subject.answer, f"model {subject.name}")
+        yield ShownAnswer(f"model-{number}", subject, subject.answer, (), picture)
+
+
+def _picture(protocol: Protocol | None, answer: Answer, where: str) -> str:
+    if protocol is None:
+        return ""
+    return Markup(svg(drawn(protocol, answer.ways), f"The update protocol, and what it relies on, on {where}"))
+
+
+def _render(result: Result, run: Path, shown: Sequence[ShownAnswer], home: str = "") -> str:
+    has_pictures = any(way.is_drawn_here for one in shown for way in one.ways)
+    same = {"bob": __version__, "home": home, "has_pictures": has_pictures}
+    if result.program is not None:
+        kernel = result.environment.kernel
+        return (
+            html()
+            .get_template("programs.html.j2")
+            .render(
+                **same,
+                program=result.program,
+                where=f" on Linux {kernel}" if kernel else "",
+                file_systems=[one for one in shown if one.subject.model is None],
+                models=[one for one in shown if one.subject.model is not None],
+                told_once=told_once,
+                share=of_model,
+            )
+        )
+    [subject], asked = result.subjects, result.workload
+    assert asked is not None
+    unmountable = next((one.ways[0] for one in shown if one.answer.claim.kind == UNMOUNTABLE), None)
+    return (
+        html()
+        .get_template("answers.html.j2")
+        .render(
+            **same,
+            result=result,
+            subject=subject,
+            run=nearby(run),
+            answers=[one for one in shown if one.answer.claim.kind != UNMOUNTABLE],
+            unmountable=unmountable,
+            asks_of_mounts=words.asks_of_mounts(subject),
+            asked=asked,
+            when=words.WHEN[asked.at],
+            needs_no_crash=words.NEEDS_NO_CRASH,
+            line=lambda answer: parse(answer.name).line,
+            says=words.says,
+            by_finish=words.by_finish,
+            explored_of=words.explored_of,
+        )
+    )
