@@ -83,7 +83,7 @@ def compare(
 
         write_text(markdown_file, page(comparison), "--markdown")
     if html_file is not None:
-        from bob.report.comparison.html_page import html_page
+        from bob.report.comparison.page import html_page
 
         write_text(html_file, html_page(comparison), "--html")
     if not there:

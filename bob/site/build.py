@@ -26,7 +26,7 @@ from bob.apm.export.claims import GROUPS
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.comparison.compare import Kind
-from bob.report.comparison.html_page import html_page
+from bob.report.comparison.page import html_page
 from bob.report.documents import to_csv, to_latex
 from bob.report.templating import SAYS, html
 from bob.site import sources

@@ -554,3 +554,13 @@ def test_the_formats_are_those_of_the_command() -> None:
 
 def test_every_column_is_described() -> None:
     assert {*CELL_FIELDS, *WORKLOAD_FIELDS} <= words(text(PAGE))
+
+
+def test_code_in_a_line() -> None:
+    assert markdown_code("bob") == "`bob`"
+    assert markdown_code("a`b") == "``a`b``"
+    assert markdown_code("``a`") == "``` ``a` ```"
+
+
+def test_nothing_is_markdown_by_accident() -> None:
+    assert markdown("a*b_c`d|e<f>\n[g](h)~i#j&k$\\") == r"a\*b\_c\`d\|e\<f\> \[g\](h)\~i\#j\&k\$" + "\\\\"

@@ -12,7 +12,7 @@ from enum import StrEnum
 from bob.report.comparison.exploration import differences
 from bob.report.comparison.sides import Said, Side, SideAnswer
 from bob.report.published import Difference, Direction, Reason, reason_for
-from bob.report.rows import FAMILIES
+from bob.report.rows import in_order
 
 
 class Kind(StrEnum):
@@ -31,12 +31,16 @@ class Kind(StrEnum):
     SAME = "same"
 
 
+CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)
+"""The kinds of cells with two verdicts that differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of both: ``name`` is the property. An answer is None where that side has no such cell.
+    """One cell of both sides: ``name`` is the property. An answer is None if that side has no such cell.
 
-    ``notes`` say how it was differently explored. ``reason`` is why it differs from the published table, where one of
-    the two sides is that table and the reason is known.
+    ``notes`` say how it was differently explored. ``reason`` is why it differs from the published table, if one side is
+    that table and the reason is known.
     """
 
     configuration: str
@@ -50,7 +54,7 @@ class Cell:
 
     @property
     def unknown(self) -> bool:
-        """Whether the guest of either side did not say; it may do so when asked again."""
+        """Whether either side is unknown; its guest may say more when asked again."""
         return any(answer is not None and answer.said is Said.UNKNOWN for answer in (self.a, self.b))
 
 
@@ -80,45 +84,52 @@ class Comparison:
 
     @property
     def with_published(self) -> bool:
-        """Whether one side is the published table, so that a difference asks for a reason."""
+        """Whether one side alone is the published table, so that a difference asks for a reason."""
         return self.a.published != self.b.published
 
     def of(self, *kinds: Kind) -> tuple[Cell, ...]:
-        """The cells of these kinds."""
+        """Return the cells of these kinds."""
         return tuple(cell for cell in self.cells if cell.kind in kinds)
+
+    def answers(self, cell: Cell) -> Iterator[tuple[str, Side, SideAnswer]]:
+        """Yield what each side says of ``cell``, with the side and its letter."""
+        for letter, side, answer in (("A", self.a, cell.a), ("B", self.b, cell.b)):
+            if answer is not None:
+                yield letter, side, answer
 
     @property
     def compared(self) -> int:
-        """How many cells both sides have."""
+        """The number of cells that both sides have."""
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Whether some verdict differs; ``strict``: or was reached otherwise, or is there on one side only."""
-        kinds = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)
-        return bool(self.of(*kinds, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
+        """Return whether some verdict differs; if ``strict``, or was reached otherwise, or is on one side only."""
+        return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
     def is_undecided(self) -> bool:
-        """Whether in some cell it cannot be said if they differ: one side has no verdict, or neither knows it."""
+        """Whether some cell has no verdict on one side, or an unknown one."""
         compared = (cell for cell in self.cells if cell.kind not in (Kind.ONLY_A, Kind.ONLY_B))
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """What differs, kind by kind; in each kind those with the same reason together, the unexplained last."""
-        for kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS, Kind.UNDECIDED, Kind.EXPLORED):
+        """Yield what differs, kind by kind; in each kind those with the same reason together.
+
+        Reasons for a cell come first, then those for a whole configuration, then none.
+        """
+        for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
                 reasons.setdefault(cell.reason, []).append(cell)
-            # Explanations of a cell, then those of a whole configuration, then none.
             for reason in sorted(reasons, key=lambda reason: 2 if reason is None else int(reason.background)):
                 yield Group(kind, reason, tuple(reasons[reason]))
 
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
-    """Compare ``a``, the old side or the reference, with ``b``, the new one.
+    """Return the comparison of ``a``, the old side or the reference, with ``b``, the new one.
 
-    ``reasons`` are looked up where exactly one of the sides is the published table. The witnesses of the other one are
-    read, since a reason is told only where they fit it.
+    ``reasons`` serve where exactly one side is the published table. A reason must fit the witness of the other one,
+    which is read.
     """
     shared = tuple(name for name in a.columns if name in b.columns)
     known = _Reasons(reasons, b if a.published else a) if a.published != b.published else None
@@ -131,13 +142,13 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
         cells=tuple(
             _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name), known)
             for configuration in shared
-            for name in _rows([*a.columns[configuration], *b.columns[configuration]])
+            for name in in_order([*a.columns[configuration], *b.columns[configuration]])
         ),
     )
 
 
 def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
-    """What kind of difference there is between two answers, at least one of which is there."""
+    """Return the kind of difference between two answers, at least one of which is there."""
     if a is None:
         return Kind.ONLY_B
     if b is None:
@@ -151,13 +162,12 @@ def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Reasons:
-    """Why cells of ``run`` differ from the published table, which is the other side."""
+    """The reasons why cells of ``run`` differ from the published table, which is the other side."""
 
     known: Sequence[Reason]
     run: Side
 
     def of(self, configuration: str, name: str, answer: SideAnswer) -> Reason | None:
-        """Why ``answer``, which is the run's, differs."""
         if answer.said is Said.FAILS:
             found = Difference(configuration, name, Direction.FOUND, self.run.shown(answer))
         else:
@@ -171,7 +181,7 @@ def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | N
     assert answer is not None
     kind = kind_of(a, b)
     reason = None
-    if reasons is not None and kind in (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS):
+    if reasons is not None and kind in CHANGES:
         # A reason speaks of the run as seen from the published table, whichever side that is.
         own = next(side for side in (a, b) if side is not None and side.cell is not None)
         reason = reasons.of(configuration, name, own)
@@ -181,9 +191,3 @@ def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | N
 
 def _notes(a: SideAnswer, b: SideAnswer) -> tuple[str, ...]:
     return differences(a.cell, b.cell) if a.cell is not None and b.cell is not None else ()
-
-
-def _rows(names: Sequence[str]) -> list[str]:
-    """``names`` once each: those of Table 1 in its order, then others as they come."""
-    order = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
-    return sorted(dict.fromkeys(names), key=lambda name: order.get(name, len(order)))

@@ -1,134 +1,123 @@
-"""A comparison as a page in Markdown, for people: what was measured, the grid, then each difference and its reason."""
+"""A comparison as a page, in Markdown or HTML: what was measured, the grid, then each difference and its reason.
+
+Commands on a page are for the directory that it was written from. The words are in ``comparison.md.j2`` and
+``comparison.html.j2``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from typing import Any
 
 from jinja2 import Template
 
-from bob.answer.result import Result
-from bob.report.comparison.compare import Cell, Comparison, Group, Kind
-from bob.report.comparison.sides import Said, Side, SideAnswer
-from bob.report.comparison.words import (
-    BLANK_MEANS,
-    HEADINGS,
-    NOT_EXPLAINED,
-    command,
-    counts,
-    evidence,
-    legend,
-    mark,
-    names,
-    says,
-    settings,
-)
-from bob.report.templating import environment
+from bob.report.comparison import words
+from bob.report.comparison.compare import CHANGES, Cell, Comparison, Kind
+from bob.report.comparison.sides import Said, Side
+from bob.report.escape import markdown, markdown_code
+from bob.report.templating import environment, html
 from bob.text import plural
+from bob.version import __version__
 
 _COLUMNS = 7
-"""So many configurations stand side by side: more would be wider than a page."""
+"""The most configurations side by side: more would be wider than a page."""
 
-_CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)
-
-# What a reader of the published table asks, where that table is A.
 _SINCE = {
     Kind.NEWLY_FAILS: "Fails today, and was not found then",
     Kind.NO_LONGER_FAILS: "Was found then, and not today",
     Kind.UNDECIDED: "No verdict today",
 }
+"""The headings where the published table is A."""
 
-
-@dataclass(frozen=True, slots=True)
-class _ComparedGrid:
-    """A table of marks: its heads, and each row's name and marks, all in Markdown."""
-
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """What one side says of a cell; ``label`` is empty where only one side has anything to tell."""
-
-    label: str
-    says: str
-    evidence: str | None
-    command: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    cell: Cell
-    mark: str
-    lines: tuple[_Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    """A kind of difference; each part has a title, a reason (both may be empty) and the cells that have it."""
-
-    heading: str
-    parts: tuple[tuple[str, str, tuple[_Entry, ...]], ...]
+_TONES = {
+    Kind.NEWLY_FAILS: "fails",
+    Kind.NO_LONGER_FAILS: "holds",
+    Kind.UNDECIDED: "unknown",
+    Kind.EXPLORED: "skipped",
+}
+"""The classes of page.css for cells of a kind; the others have no colour."""
 
 
 def page(comparison: Comparison) -> str:
-    """The page, as Markdown with GitHub's tables. Commands are to be run in the directory that it was written from."""
-    text = _template().render(
-        comparison=comparison,
-        title=escaped(title(comparison)),
+    """Return the page as Markdown with GitHub's tables."""
+    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
+    text = _markdown().render(
+        **_shared(comparison),
         again=_again(comparison),
-        counts=counts(comparison),
         explained=_explained(comparison),
         run=comparison.b if comparison.a.published else comparison.a,
         facts=facts,
         measured=tuple(_measured(comparison)),
-        grids=tuple(_grid(comparison, lot) for lot in _side_by_side(comparison.configurations)),
-        legend=tuple(legend(comparison)),
-        sections=tuple(_sections(comparison)),
-        not_compared=_not_compared(comparison),
-        blank_means=BLANK_MEANS if comparison.with_published else "",
+        cells=cells,
+        lots=list(_side_by_side(comparison.configurations)),
+        marked=_marked,
+        blank_means=words.BLANK_MEANS if comparison.with_published else "",
+        is_brief=lambda cell: cell.kind is Kind.EXPLORED,
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n"
 
 
-def escaped(text: str) -> str:
-    """``text`` on one line, with nothing in it that Markdown takes for its own."""
-    return re.sub(r"([\\`*_<>\[\]|~#&$])", r"\\\1", " ".join(text.split()))
+def html_page(comparison: Comparison, home: str = "") -> str:
+    """Return the page as HTML that stands alone. It links to ``home``, if any."""
+    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
+    return (
+        html()
+        .get_template("comparison.html.j2")
+        .render(
+            **_shared(comparison),
+            bob=__version__,
+            home=home,
+            cells=cells,
+            anchors={key: f"cell-{number}" for number, key in enumerate(cells, start=1)},
+            tones=_TONES,
+            mark_of=words.mark,
+            facts=[(side.name, facts(side) or {"published": side.source}) for side in (comparison.a, comparison.b)],
+        )
+    )
 
 
-def code(text: str) -> str:
-    """``text`` as code in a line; the fence has more backquotes than the text has in a row."""
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    blank = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{blank}{text}{blank}{fence}"
+def _shared(comparison: Comparison) -> dict[str, Any]:
+    """Return what both pages tell."""
+    families: dict[str, dict[str, None]] = {}
+    for cell in comparison.cells:
+        families.setdefault(cell.family, {})[cell.name] = None
+    since = _SINCE if comparison.with_published and comparison.a.published else {}
+    kinds = groupby(comparison.groups(), key=lambda group: group.kind)
+    sides = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
+    return {
+        "comparison": comparison,
+        "title": title(comparison),
+        "counts": words.counts(comparison),
+        "families": {family: tuple(names) for family, names in families.items()},
+        "legend": tuple(words.legend(comparison)),
+        "kinds": {since.get(kind) or words.HEADINGS[kind].capitalize(): list(groups) for kind, groups in kinds},
+        "alone": [(side.name, words.names(only)) for side, only in sides if only],
+        "reason_of": words.reason_of,
+        "says": words.says,
+        "evidence": words.evidence,
+        "command_of": words.command,
+    }
 
 
 @cache
-def _template() -> Template:
+def _markdown() -> Template:
     made = environment()  # it is no HTML: the filter md escapes
-    made.filters |= {"md": escaped, "code": code}
+    made.filters |= {"md": markdown, "code": markdown_code}
     return made.get_template("comparison.md.j2")
 
 
 def title(comparison: Comparison) -> str:
-    """What a page about ``comparison`` is called; plain text."""
+    """Return the title of a page about ``comparison``, as plain text."""
     if comparison.with_published:
         return "Table 1, then and now"
     return f"{comparison.a.name} and {comparison.b.name}, compared"
 
 
-def headings(comparison: Comparison) -> dict[Kind, str]:
-    """What the cells of each kind of difference stand under."""
-    then = comparison.with_published and comparison.a.published
-    return {kind: (_SINCE if then else {}).get(kind) or words.capitalize() for kind, words in HEADINGS.items()}
-
-
 def _again(comparison: Comparison) -> str:
-    """How much of what was published was found again."""
+    """Return how much of what was published was found again."""
     if not comparison.with_published:
         return ""
     pairs = [
@@ -145,8 +134,8 @@ def _again(comparison: Comparison) -> str:
 
 
 def _explained(comparison: Comparison) -> str:
-    """For how many of the differences from the published table a reason is known."""
-    differing = comparison.of(*_CHANGES)
+    """Return for how many of the differences from the published table a reason is known."""
+    differing = comparison.of(*CHANGES)
     if not comparison.with_published or not differing:
         return ""
     known = sum(cell.reason is not None and not cell.reason.background for cell in differing)
@@ -154,28 +143,26 @@ def _explained(comparison: Comparison) -> str:
 
 
 def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """The rows of the table on what was measured where: a label, A's and B's."""
+    """Yield the rows of the table of both measurements: a label, A's and B's."""
     old, new = facts(comparison.a), facts(comparison.b)
     for label in dict.fromkeys([*old, *new]):
         yield label, old.get(label, ""), new.get(label, "")
-    for what, in_a, in_b in settings(comparison):
-        if what.startswith("mount options of "):
+    for what, in_a, in_b in words.settings(comparison):
+        if what.startswith(words.MOUNTED):
             yield what, in_a, in_b
 
 
 def facts(side: Side) -> dict[str, str]:
-    """On what a side was measured, by label; nothing of the published table."""
-    return {} if side.result is None else _environment(side.result)
-
-
-def _environment(result: Result) -> dict[str, str]:
-    on, run = result.environment, result.run
+    """Return the conditions of the measurement by label; nothing for the published table."""
+    if side.result is None:
+        return {}
+    on, run = side.result.environment, side.result.run
     return {
         "run": run.id,
         "kernel": on.kernel,
         "mkfs": on.mkfs_version,
         "guest": f"{on.image}, {on.accelerator.upper()}, {on.clock} clock",
-        "device": result.model.words,
+        "device": side.result.model.words,
         "explored": f"budget {plural(run.budget, 'mount')} per workload, seed {run.seed}",
         "when": run.started[:10],
         "bob": run.bob_version,
@@ -183,7 +170,7 @@ def _environment(result: Result) -> dict[str, str]:
 
 
 def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """``configurations`` in lots that fit a page; those of one file system stay together where they can."""
+    """Yield ``configurations`` in lots that fit a page; those of one file system stay together where they can."""
     lot: list[str] = []
     for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
         more = list(same)
@@ -198,60 +185,9 @@ def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
         yield lot
 
 
-def _grid(comparison: Comparison, configurations: Sequence[str]) -> _ComparedGrid:
-    """The marks of some configurations; a family's name stands alone in its row."""
-    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
-    families: dict[str, dict[str, None]] = {}
-    for cell in comparison.cells:
-        families.setdefault(cell.family, {})[cell.name] = None
-    rows: list[tuple[str, tuple[str, ...]]] = []
-    for family, found in families.items():
-        rows.append((f"**{escaped(family)}**", ("",) * len(configurations)))
-        rows += [(escaped(name), tuple(_marked(cells.get((one, name))) for one in configurations)) for name in found]
-    return _ComparedGrid(tuple(escaped(name).replace("-", "<br>", 1) for name in configurations), tuple(rows))
-
-
 def _marked(cell: Cell | None) -> str:
+    """Return the mark in the grid, in Markdown."""
     if cell is None:
         return ""
-    shown = mark(cell).replace("<", "&lt;").replace(">", "&gt;").replace("~", "\\~")
-    return f"**{shown}**" if cell.kind in _CHANGES else shown
-
-
-def _sections(comparison: Comparison) -> Iterator[_Section]:
-    words = headings(comparison)
-    by_kind: dict[Kind, list[Group]] = {}
-    for group in comparison.groups():
-        by_kind.setdefault(group.kind, []).append(group)
-    for kind, groups in by_kind.items():
-        yield _Section(words[kind], tuple(_part(comparison, group) for group in groups))
-
-
-def _part(comparison: Comparison, group: Group) -> tuple[str, str, tuple[_Entry, ...]]:
-    entries = tuple(_entry(comparison, cell) for cell in group.cells)
-    if group.reason is not None:
-        return group.reason.title, group.reason.sentences, entries
-    if comparison.with_published and group.kind in _CHANGES:
-        return NOT_EXPLAINED.rstrip("."), "", entries
-    return "", "", entries
-
-
-def _entry(comparison: Comparison, cell: Cell) -> _Entry:
-    sides = (("A", comparison.a, cell.a), ("B", comparison.b, cell.b))
-    told = [
-        _line("" if comparison.with_published else label, side, answer, brief=cell.kind is Kind.EXPLORED)
-        for label, side, answer in sides
-        if answer is not None and not (comparison.with_published and side.published)
-    ]
-    return _Entry(cell, _marked(cell), tuple(told))
-
-
-def _line(label: str, side: Side, answer: SideAnswer, *, brief: bool) -> _Line:
-    if brief:
-        return _Line(label, says(answer), None, None)
-    return _Line(label, says(answer), evidence(answer), command(side, answer))
-
-
-def _not_compared(comparison: Comparison) -> tuple[str, ...]:
-    pairs = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
-    return tuple(f"{escaped(side.name)} alone has {escaped(names(only))}." for side, only in pairs if only)
+    shown = words.mark(cell).replace("<", "&lt;").replace(">", "&gt;").replace("~", "\\~")
+    return f"**{shown}**" if cell.kind in CHANGES else shown

@@ -1,12 +1,12 @@
-"""The words and marks of a comparison, for the terminal and for the page alike."""
+"""The words and marks of a comparison, for the terminal and for the pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from bob.answer.answer import Answer
 from bob.answer.result import Result
-from bob.report.comparison.compare import Cell, Comparison, Kind
+from bob.report.comparison.compare import CHANGES, Cell, Comparison, Group, Kind
 from bob.report.comparison.sides import Said, Side, SideAnswer
 from bob.report.counts import explored
 from bob.report.nearby import witness_command
@@ -14,7 +14,7 @@ from bob.text import compact, plural
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
 WORSE, BETTER = "worse", "better"
-"""How a run differs from what was expected of it: what held fails now, or what failed holds now."""
+"""The ways in which a run differs from what was expected: what held fails now, or what failed holds now."""
 NOT_EXPLAINED = "Not yet explained."
 BLANK_MEANS = "A blank cell of the published table means that no violation was found, not that the property holds."
 HEADINGS = {
@@ -44,72 +44,78 @@ _FINISHES = 6
 _ONE_SIDED = {Kind.ONLY_A: "only in A", Kind.ONLY_B: "only in B"}
 
 
+_MARKS = {
+    Kind.NEWLY_FAILS: f"+{FAILS}",
+    Kind.NO_LONGER_FAILS: f"-{FAILS}",
+    Kind.UNDECIDED: UNKNOWN,
+    Kind.ONLY_A: "<",
+    Kind.ONLY_B: ">",
+}
+MOUNTED = "mount options of "
+"""The begin of a setting's name."""
+
+
 def mark(cell: Cell) -> str:
-    """What stands in the grid."""
-    match cell.kind:
-        case Kind.NEWLY_FAILS:
-            return f"+{FAILS}"
-        case Kind.NO_LONGER_FAILS:
-            return f"-{FAILS}"
-        case Kind.UNDECIDED:
-            return UNKNOWN
-        case Kind.ONLY_A:
-            return "<"
-        case Kind.ONLY_B:
-            return ">"
+    """Return the mark in the grid."""
+    if cell.kind in _MARKS:
+        return _MARKS[cell.kind]
     assert cell.b is not None
     same = {Said.FAILS: FAILS, Said.UNKNOWN: UNKNOWN, Said.SKIPPED: SKIPPED}.get(cell.b.said, FINE)
     return f"~{same}" if cell.kind is Kind.EXPLORED else same
 
 
 def legend(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """The marks that stand in this grid, and what they mean."""
+    """Yield the marks in this grid, each with its meaning."""
     used = {mark(cell) for cell in comparison.cells}
     yield from ((marks, meaning) for marks, meaning in LEGEND if used.intersection(marks.split()))
 
 
+def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
+    """Return the title and the sentences of the reason of ``group``; both may be empty."""
+    if group.reason is not None:
+        return group.reason.title, group.reason.sentences
+    is_open = comparison.with_published and group.kind in CHANGES
+    return NOT_EXPLAINED.rstrip(".") if is_open else "", ""
+
+
 def says(answer: SideAnswer) -> str:
-    """What one side says of a cell, in one line: how often it fails, or what was explored in vain."""
+    """Return what one side says of a cell, in one line: how often it fails, or what was explored in vain."""
     cell = answer.cell
+    if cell is None:
+        return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
     match answer.said:
-        case Said.NOT_FOUND:
-            return "blank: no case was found"
-        case Said.FAILS if cell is None:
-            return "×: a reproducible case was found"
         case Said.FAILS:
-            assert cell is not None
             return _fails(cell)
         case Said.HOLDS:
-            assert cell is not None
             return _in_vain(cell)
-    reason = cell.reason if cell is not None else None
-    return f"{answer.said.value}: {reason}" if reason else answer.said.value
+    return f"{answer.said.value}: {cell.reason}" if cell.reason else answer.said.value
 
 
 def evidence(answer: SideAnswer | None) -> str | None:
-    """What a violation shows, in one line."""
+    """Return the evidence of a violation, in one line."""
     return answer.cell.evidence if answer is not None and answer.cell is not None else None
 
 
 def command(side: Side, answer: SideAnswer | None) -> str | None:
-    """The command that shows that side's violation again, where it has a witness."""
+    """Return the command that shows that side's violation again, if it has a witness."""
     if answer is None or answer.cell is None or answer.cell.witness is None:
         return None
     return witness_command(side.folder, answer.cell.witness)
 
 
 def counts(comparison: Comparison) -> str:
-    """How many cells were compared, and how many of each kind there are."""
+    """Return how many cells were compared, and how many of each kind there are."""
     numbers = {kind: len(comparison.of(kind)) for kind in Kind}
-    told = [_number(kind, number) for kind, number in numbers.items() if number and kind not in _ONE_SIDED]
-    apart = [f"{number} {_ONE_SIDED[kind]}" for kind, number in numbers.items() if number and kind in _ONE_SIDED]
-    sentence = f"{plural(comparison.compared, 'cell')} compared: {', '.join(told)}"
-    return f"{sentence}; not compared: {', '.join(apart)}" if apart else sentence
+    told = {_numbered(kind, number): number for kind, number in numbers.items() if kind not in _ONE_SIDED}
+    apart = {said: numbers[kind] for kind, said in _ONE_SIDED.items()}
+    return _counted(f"{plural(comparison.compared, 'cell')} compared", told, apart)
 
 
 def as_expected(comparison: Comparison) -> str:
-    """How many cells are worse or better than A has them, or not known, and how many as expected; a cell that was
-    explored otherwise, with the same verdict, is as expected."""
+    """Return how many cells are worse or better than A has them, or not known, and how many as expected.
+
+    A cell that was explored otherwise, with the same verdict, is as expected.
+    """
     worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
     same = comparison.of(Kind.SAME, Kind.EXPLORED)
     unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
@@ -119,15 +125,28 @@ def as_expected(comparison: Comparison) -> str:
         "not known": unknown,
         "as expected": sum(not cell.unknown for cell in same),
     }
-    told = ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
     apart = {"not asked": len(comparison.of(Kind.ONLY_A)), "not in the table": len(comparison.of(Kind.ONLY_B))}
-    apart_told = ", ".join(f"{number} {what}" for what, number in apart.items() if number)
-    sentence = f"{plural(comparison.compared, 'cell')} expected by {comparison.a.name}: {told}"
-    return f"{sentence}; not compared: {apart_told}" if apart_told else sentence
+    return _counted(f"{plural(comparison.compared, 'cell')} expected by {comparison.a.name}", numbers, apart)
+
+
+def _counted(what: str, told: Mapping[str, int], apart: Mapping[str, int]) -> str:
+    some, others = (", ".join(f"{number} {said}" for said, number in one.items() if number) for one in (told, apart))
+    return f"{what}: {some}; not compared: {others}" if others else f"{what}: {some}"
+
+
+def _numbered(kind: Kind, number: int) -> str:
+    match kind:
+        case Kind.NEWLY_FAILS:
+            return f"newly fail{'s' if number == 1 else ''}"
+        case Kind.NO_LONGER_FAILS:
+            return f"no longer fail{'s' if number == 1 else ''}"
+        case Kind.SAME:
+            return "the same"
+    return kind.value
 
 
 def measured(result: Result) -> str:
-    """On what a run was measured and how, in one line."""
+    """Return the conditions of a run in one line."""
     on = result.environment
     return (
         f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {result.model.words}, "
@@ -136,29 +155,18 @@ def measured(result: Result) -> str:
 
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
-    """What was set otherwise in B than in A: what it is, A's and B's. Nothing is known of the published table."""
+    """Return the settings that differ: the name, A's and B's. The published table has none."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
     old, new = _settings(comparison.a), _settings(comparison.b)
-    shared = {f"mount options of {name}" for name in comparison.configurations}
-    told = [what for what in old if what in new and (not what.startswith("mount options of ") or what in shared)]
+    shared = {f"{MOUNTED}{name}" for name in comparison.configurations}
+    told = [what for what in old if what in new and (not what.startswith(MOUNTED) or what in shared)]
     return tuple((what, old[what], new[what]) for what in told if old[what] != new[what])
 
 
 def names(configurations: Sequence[str]) -> str:
-    """Configurations in a sentence."""
+    """Return configurations for a sentence."""
     return ", ".join(configurations)
-
-
-def _number(kind: Kind, number: int) -> str:
-    match kind:
-        case Kind.NEWLY_FAILS:
-            return f"{number} newly fail{'s' if number == 1 else ''}"
-        case Kind.NO_LONGER_FAILS:
-            return f"{number} no longer fail{'s' if number == 1 else ''}"
-        case Kind.SAME:
-            return f"{number} the same"
-    return f"{number} {kind.value}"
 
 
 def _fails(cell: Answer) -> str:
@@ -170,7 +178,7 @@ def _fails(cell: Answer) -> str:
 
 
 def _in_vain(cell: Answer) -> str:
-    """What was tried and gave no violation: how many states of how many, in how many workloads, finished how."""
+    """Return what was tried and gave no violation: the workloads, their finishes, and the states."""
     if not cell.recordings:
         return "holds"
     finishes = list(dict.fromkeys(workload.finish for workload in cell.recordings))
@@ -201,4 +209,4 @@ def _settings(side: Side) -> dict[str, str]:
     # A column that was skipped was mounted with nothing.
     mounted = {one.name: one.effective_mount_options for one in result.subjects if one.effective_mount_options}
     names = side.called or {name: name for name in mounted}
-    return found | {f"mount options of {name}": mounted[its] for name, its in names.items() if its in mounted}
+    return found | {f"{MOUNTED}{name}": mounted[its] for name, its in names.items() if its in mounted}

@@ -24,11 +24,11 @@ from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.report.comparison.compare import Comparison, Kind, compare
 from bob.report.comparison.document import to_document
-from bob.report.comparison.html_page import html_page
-from bob.report.comparison.page import code, escaped, page
+from bob.report.comparison.page import html_page, page
 from bob.report.comparison.sides import Side, published_side, run_side
 from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import LEGEND, mark, says
+from bob.report.escape import markdown
 from bob.report.published import osdi14, osdi14_reasons
 from bob.report.saved import load
 from bob.witness.traits import Trait
@@ -154,7 +154,7 @@ def test_whatever_differs_is_told(one: Side, other: Side) -> None:
         for answer in (found.a, found.b):
             assert answer is not None
             if answer.cell is not None:
-                assert escaped(says(answer)) in written
+                assert markdown(says(answer)) in written
                 assert says(answer) in text
 
 
@@ -220,16 +220,6 @@ def test_every_command_of_a_page_can_be_pasted(tmp_path: Path) -> None:
     assert said.endswith("it's `a` run/witnesses/append-any.json")
 
 
-def test_code_in_a_line() -> None:
-    assert code("bob") == "`bob`"
-    assert code("a`b") == "``a`b``"
-    assert code("``a`") == "``` ``a` ```"
-
-
-def test_nothing_is_markdown_by_accident() -> None:
-    assert escaped("a*b_c`d|e<f>\n[g](h)~i#j&k$\\") == r"a\*b\_c\`d\|e\<f\> \[g\](h)\~i\#j\&k\$" + "\\\\"
-
-
 def test_a_page_has_no_loose_ends() -> None:
     for comparison in (before_and_after(), with_published()):
         text = page(comparison)
@@ -246,7 +236,7 @@ def test_a_page_tells_each_reason_once() -> None:
     assert told
     for reason in told:
         assert text.count(reason.because) == 1
-        assert text.count(f"### {escaped(reason.title)}\n") == 1
+        assert text.count(f"### {markdown(reason.title)}\n") == 1
     assert [line for line in text.splitlines() if line.startswith("### ")][-1] == snapshot("### Not yet explained")
 
 
