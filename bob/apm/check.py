@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from bob.apm.allowed import Implications, forbidding, refuted, what_shows
 from bob.apm.evidence import ObservedCase, OutcomeConstraints
 from bob.apm.model import Model
 from bob.apm.tightness import TreeCounts, count
 from bob.crash.state import CrashState
-from bob.schema import Document, adapt
+from bob.schema import Document
 
 SCHEMA = "bob.apm-check/1"
 DEFAULT_LIMIT = 2000
@@ -37,35 +36,27 @@ class CheckedDocument(Document, frozen=True):
     unsound: tuple[UnsoundDocument, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCheck:
-    """All workloads of a run, held against a model that promises so many clauses. ``states`` counts what the model
-    allows and what of it was seen, of the workloads that could be counted."""
+class Outcomes(Document, frozen=True):
+    """How many outcomes were observed, and how many of them the model forbids."""
+
+    observed: int
+    unsound: int
+
+
+class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
+    """All workloads of a run, held against a model that promises so many clauses: ``bob apm check --json``.
+
+    ``tightness`` is the share of the allowed states that were observed, in the workloads that could be counted.
+    """
 
     model: str
     run: str
     promised: int
-    workloads: tuple[CheckedDocument, ...]
+    held_out: Outcomes
+    tightness: float | None
+    counted_workloads: int
     states: tuple[TreeCounts, ...]
-
-    def unsound(self, *, held_out: bool = False) -> int:
-        """Return how many observed outcomes the model forbids, of all workloads or the held-out ones."""
-        return sum(len(one.unsound) for one in self.workloads if one.held_out or not held_out)
-
-    def observed(self, *, held_out: bool = False) -> int:
-        """Return how many outcomes were held against it."""
-        return sum(one.observed for one in self.workloads if one.held_out or not held_out)
-
-    @property
-    def tightness(self) -> float | None:
-        """The share of the allowed states that were observed, in the counted workloads."""
-        allowed = sum(one.allowed for one in self.states)
-        return sum(one.seen for one in self.states) / allowed if allowed else None
-
-    @property
-    def counted(self) -> int:
-        """In how many workloads the allowed states were counted."""
-        return sum(len(one.folders) for one in self.states)
+    workloads: tuple[CheckedDocument, ...]
 
 
 def check(
@@ -75,7 +66,7 @@ def check(
     limit: int | None = DEFAULT_LIMIT,
     *,
     progress: Callable[[], None] = lambda: None,
-) -> ModelCheck:
+) -> CheckDocument:
     """Hold ``model`` against the workloads of ``run``. Without a ``limit``, do not count allowed states. ``progress``
     is called after each workload."""
     held_out = frozenset(model.source.get("held_out", ()))
@@ -84,7 +75,23 @@ def check(
         found.append(_check(model, workload, held_out=workload.workload.title in held_out))
         progress()
     states = () if limit is None else count(model.promised, workloads, limit)
-    return ModelCheck(model.name, run, len(model.promised), tuple(found), states)
+    allowed = sum(one.allowed for one in states)
+    return CheckDocument(
+        *_counts(found),
+        model=model.name,
+        run=run,
+        promised=len(model.promised),
+        held_out=Outcomes(*_counts([one for one in found if one.held_out])),
+        tightness=sum(one.seen for one in states) / allowed if allowed else None,
+        counted_workloads=sum(len(one.folders) for one in states),
+        states=states,
+        workloads=tuple(found),
+    )
+
+
+def _counts(workloads: Sequence[CheckedDocument]) -> tuple[int, int]:
+    """Return how many outcomes were observed, and how many of them the model forbids."""
+    return sum(one.observed for one in workloads), sum(len(one.unsound) for one in workloads)
 
 
 def _check(model: Model, workload: ObservedCase, *, held_out: bool) -> CheckedDocument:
@@ -103,35 +110,3 @@ def _unsound(model: Model, workload: ObservedCase, sight: OutcomeConstraints) ->
     clauses = sorted({clause.name for conflict in conflicts for clause in conflict.clauses})
     evidence = "; ".join(dict.fromkeys(what_shows(workload.graph, conflict) for conflict in conflicts[:2]))
     return UnsoundDocument(sight.state, sight.returned, tuple(clauses), evidence)
-
-
-class Outcomes(Document, frozen=True):
-    """How many outcomes were observed, and how many of them the model forbids."""
-
-    observed: int
-    unsound: int
-
-
-class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
-    """A check, as ``bob apm check --json`` writes it."""
-
-    model: str
-    run: str
-    promised: int
-    held_out: Outcomes
-    tightness: float | None
-    counted_workloads: int
-    states: tuple[TreeCounts, ...]
-    workloads: tuple[CheckedDocument, ...]
-
-    @classmethod
-    def of(cls, check: ModelCheck) -> CheckDocument:
-        """Return the document of ``check``."""
-        return adapt(
-            cls,
-            check,
-            observed=check.observed(),
-            unsound=check.unsound(),
-            held_out=Outcomes(check.observed(held_out=True), check.unsound(held_out=True)),
-            counted_workloads=check.counted,
-        )

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bob.apm.allowed import said
-from bob.apm.check import ModelCheck
+from bob.apm.check import CheckDocument, Outcomes
 from bob.apm.clauses import Clause, without_exception
 from bob.apm.compare import Apart
 from bob.apm.dependencies import Graph
@@ -240,14 +240,13 @@ def _entry(path: str, entry: ModelEntry) -> str:
     )
 
 
-def soundness(found: ModelCheck, *, held_out: bool) -> str:
-    """Return in words how much of what was observed a model forbids."""
-    observed, unsound = found.observed(held_out=held_out), found.unsound(held_out=held_out)
-    of = "held-out workloads" if held_out else f"{len(found.workloads)} workloads"
-    return f"{unsound:,} of {observed:,} observed outcomes of {of} are forbidden"
+def soundness(found: CheckDocument) -> str:
+    """Return in words how much of the held-out observations a model forbids."""
+    held_out = found.held_out
+    return f"{held_out.unsound:,} of {held_out.observed:,} observed outcomes of held-out workloads are forbidden"
 
 
-def print_checks(screen: Console, checks: Sequence[ModelCheck]) -> None:
+def print_checks(screen: Console, checks: Sequence[CheckDocument]) -> None:
     """A table of what was checked, and what the models forbid of it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
@@ -257,10 +256,10 @@ def print_checks(screen: Console, checks: Sequence[ModelCheck]) -> None:
             Text(found.model, "bold"),
             found.run,
             plural(found.promised, "clause"),
-            Text(_forbids(found, held_out=False), "bob.fails" if found.unsound() else ""),
-            _forbids(found, held_out=True) if any(one.held_out for one in found.workloads) else "",
+            Text(_forbids(found), "bob.fails" if found.unsound else ""),
+            _forbids(found.held_out) if any(one.held_out for one in found.workloads) else "",
             "" if found.tightness is None else f"{found.tightness:.0%}",
-            f"{found.counted} of {plural(len(found.workloads), 'workload')}",
+            f"{found.counted_workloads} of {plural(len(found.workloads), 'workload')}",
         )
     screen.print(Trimmed(table))
     for found in checks:
@@ -271,5 +270,5 @@ def print_checks(screen: Console, checks: Sequence[ModelCheck]) -> None:
                 screen.print(Text(f"    {counter.evidence}"))
 
 
-def _forbids(found: ModelCheck, *, held_out: bool) -> str:
-    return f"{found.unsound(held_out=held_out):,} of {plural(found.observed(held_out=held_out), 'outcome')}"
+def _forbids(found: Outcomes) -> str:
+    return f"{found.unsound:,} of {plural(found.observed, 'outcome')}"

@@ -10,7 +10,7 @@ import click
 from rich.text import Text
 
 from bob.apm import listing
-from bob.apm.check import CheckDocument, check
+from bob.apm.check import check
 from bob.apm.compare import differences
 from bob.apm.dependencies import graph
 from bob.apm.derive import Trust
@@ -124,8 +124,8 @@ def derive(
         line = Text.assemble((f"{path}", "bold"), f": {plural(len(model.promised), 'clause')} promised")
         if model.source.get("held_out"):
             found = check(model, "", workloads, limit=None)
-            unsound += found.unsound()
-            line.append(f"; {listing.soundness(found, held_out=True)}")
+            unsound += found.unsound
+            line.append(f"; {listing.soundness(found)}")
         if not is_stdout(json_file):
             console().print(line, soft_wrap=True)
     if json_file is not None:
@@ -203,9 +203,8 @@ def check_(
         workloads = read_workloads(folders, quiet)
         with watching_workloads(f"checking {held.name}", quiet, len(workloads)) as step:
             checks.append(check(held, name, workloads, limit, progress=step))
-    documents = [CheckDocument.of(found) for found in checks]
-    present(json_file, documents, lambda screen: listing.print_checks(screen, checks))
-    return Exit.DIFFERENT if any(found.unsound() for found in checks) else Exit.DONE
+    present(json_file, checks, lambda screen: listing.print_checks(screen, checks))
+    return Exit.DIFFERENT if any(found.unsound for found in checks) else Exit.DONE
 
 
 @apm.command("compare")
