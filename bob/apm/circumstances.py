@@ -119,7 +119,6 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
 
 
 def _pieces(taken: Workings, change: int) -> Iterator[clauses.AppendPart]:
-    """Yield the parts that an append has, of those that clauses name."""
     if change in taken.grown:
         growth = taken.grown[change]
         blocks = {operation.block for operation in taken.operations if operation.change == change}
@@ -133,7 +132,6 @@ def _pieces(taken: Workings, change: int) -> Iterator[clauses.AppendPart]:
 
 
 def _mapped(workload: Workload, graph: Graph) -> dict[Clause, frozenset[Circumstance]]:
-    """Return the durability clauses that a write through a mapping tests."""
     mapped = {
         number
         for number, operation in enumerate(workload.operations, start=1)

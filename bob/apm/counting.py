@@ -43,8 +43,6 @@ def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) ->
 
 
 class _Counter:
-    """Counts sets within the steps that are ``left``."""
-
     def __init__(self, lattice: Lattice, most: int) -> None:
         self._lattice, self.left = lattice, most
         self._known: dict[int, StateCount] = {}
@@ -74,7 +72,6 @@ class _Counter:
         return StateCount(prod(one.states for one in parts), all(one.is_exact for one in parts))
 
     def _parts(self, members: int) -> list[int]:
-        """Split members into independent parts."""
         found = []
         while members:
             part, new = 0, members & -members

@@ -185,7 +185,6 @@ class GraphBuilder:
         self._edges.append(Edge(node, needs, frozenset(clauses)))
 
     def _group(self, parts: Iterable[int]) -> tuple[int, int]:
-        """Return nodes for "some of" and "all of" these."""
         some, every = self._node(), self._node()
         for part in parts:
             self._edge(part, some)
@@ -335,7 +334,6 @@ class GraphBuilder:
         return self._else(operation)
 
     def _else(self, operation: MicroOperation) -> What:
-        """Return what a micro-operation is to a call that is not about it."""
         kind = self._taken.changes[operation.change].kind
         if kind is ChangeKind.SETXATTR:
             return What.OTHER_ATTRIBUTES

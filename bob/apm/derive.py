@@ -134,11 +134,9 @@ class _WeakeningClauses:
         self._asked: tuple[ObservedCase, frozenset[Clause], Implications] | None = None
 
     def add(self, workload: ObservedCase) -> None:
-        """Refute what a workload refutes for certain."""
         self._ambiguous += [(workload, sight) for sight in workload.sights if not self._weaken(workload, sight)]
 
     def settle(self) -> None:
-        """Refute what the rest forbids together."""
         self._knows_orders = True
         for workload, sight in self._ambiguous:
             self._settle(workload, sight)
@@ -229,10 +227,7 @@ class _ClauseCount:
 class _ClauseCounts:
     def __init__(self, workloads: Iterable[ObservedCase], refuting: Iterable[ObservedCase]) -> None:
         self._counts: dict[Clause, _ClauseCount] = {}
-        self._add(workloads)
         self._rare = _ClauseCounts(refuting, ()) if refuting else None
-
-    def _add(self, workloads: Iterable[ObservedCase]) -> None:
         for workload in workloads:
             orders, tested = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
             if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
@@ -264,7 +259,6 @@ class _ClauseCounts:
 
 
 def _often(met: Iterable[frozenset[MetCircumstance]]) -> frozenset[Circumstance]:
-    """Return the circumstances that were met often enough."""
     often = Counter(circumstance for circumstance, _operations in frozenset[MetCircumstance]().union(*met))
     return frozenset(circumstance for circumstance, times in often.items() if times >= OFTEN.get(circumstance, 1))
 

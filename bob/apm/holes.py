@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, combinations
 
 from bob.apm.clauses import AppendPart, Clause, Fill, Never
-from bob.apm.micro import DataCell, SizeCell, Workings
+from bob.apm.micro import DataCell, Workings
 from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
 
@@ -72,7 +72,7 @@ class Hole:
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
     """Return the hole in place of a piece. Pieces of one block mostly share it. ``since`` is the micro-operation that
     cut it off, if only later ones are missing (-1: all are)."""
-    sizes = _sizes(taken, cell.thing)
+    sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
     alike = tuple((taken.operations[at].change, taken.operations[at].block) for at in writers)
@@ -114,15 +114,6 @@ def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> H
         elif not growth.is_asked_in_part:
             tail.add(at)
     return Hole(kind, *map(frozenset, (own, last, later, tail)))
-
-
-def _sizes(taken: Workings, thing: int) -> Sequence[tuple[int, int]]:
-    key = (SizeCell, thing)
-    if key not in taken.memory:
-        writers = taken.writers.get(SizeCell(thing), ())
-        taken.memory[key] = sorted((int(taken.operations[at].value or 0), at) for at in writers)
-    found: Sequence[tuple[int, int]] = taken.memory[key]
-    return found
 
 
 def _kind(taken: Workings, at: int) -> ChangeKind:

@@ -107,10 +107,10 @@ class Growth:
 class Workings:
     """The changes and micro-operations of a workload in program order.
 
-    ``writers`` has, by cell, the indexes of micro-operations, ascending. ``pieces`` has, by file, the data cells that
-    operations change, by offset. ``grown`` has the appends, by index of change. ``freed`` has the files that are
-    removed, replaced or cut. ``asked`` has the changes (indexes) that a call asks for alone; ``logged`` those that its
-    log may take along. ``memory`` is a cache.
+    ``writers`` has the indexes of micro-operations by cell, ascending. ``pieces`` has the data cells that operations
+    change by file and offset. ``sizes`` has the sizes of each file, each with its micro-operation, ascending. ``grown``
+    has the appends, by index of change. ``freed`` has the files that are removed, replaced or cut. ``asked`` has the
+    changes (indexes) that a call asks for alone; ``logged`` those that its log may take along. ``memory`` is a cache.
     """
 
     history: History
@@ -119,6 +119,7 @@ class Workings:
     operations: tuple[MicroOperation, ...]
     writers: Mapping[TreeCell, tuple[int, ...]]
     pieces: Mapping[int, tuple[DataCell, ...]]
+    sizes: Mapping[int, Sequence[tuple[int, int]]]
     grown: Mapping[int, Growth]
     freed: frozenset[int]
     asked: frozenset[int]
@@ -164,7 +165,12 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
     freed = frozenset(_freed(history, made))
     asked, logged = sync_scope.alone(history, finish, made), sync_scope.logged(history, made)
     written = {cell: tuple(who) for cell, who in writers.items()}
-    return Workings(history, places, made, operations, written, pieces, grown, freed, asked, logged)
+    sizes = {
+        cell.thing: sorted((int(operations[at].value or 0), at) for at in who)
+        for cell, who in written.items()
+        if isinstance(cell, SizeCell)
+    }
+    return Workings(history, places, made, operations, written, pieces, sizes, grown, freed, asked, logged)
 
 
 def block_of(offset: int) -> int:
@@ -281,7 +287,6 @@ def _reach(history: History, change: OperationChange) -> _Reach:
 
 
 def _sizes(size: int, after: int) -> tuple[int, ...]:
-    """Return the sizes that a growing file passes: each end of a block, and the last one."""
     first = (size // BLOCK_BYTES + 1) * BLOCK_BYTES
     return (*range(first, after, BLOCK_BYTES), after)
 

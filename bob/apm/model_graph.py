@@ -112,8 +112,6 @@ class _By(Enum):
 
 
 class _ChangeChains:
-    """Chains of changes, as these sets of ``orders`` need them."""
-
     def __init__(self, unless_synced: Set[Clause], every: Iterable[Set[Clause]]) -> None:
         self._unless_synced = unless_synced
         self._nodes: dict[tuple[ChangeKind, _By, object], int] = {}
@@ -199,7 +197,6 @@ class _UnsyncedChanges:
         self._about: dict[int, dict[tuple[object, ...], None]] = {}
 
     def take(self, key: tuple[object, ...], operation: MicroOperation, about: frozenset[int], node: int) -> None:
-        """Take in a micro-operation of the class ``key``, ``about`` these files and directories."""
         self.last[key], self.like[key] = node, operation
         for thing in about:
             self._about.setdefault(thing, {})[key] = None
@@ -216,7 +213,6 @@ class _UnsyncedChanges:
             del self.last[key]
 
     def asked_by(self, sync: SyncCall, promised: Set[Clause]) -> list[tuple[object, ...]]:
-        """Return the classes that a sync may make durable."""
         of_call = [what for what in clauses.WHATS if clauses.Durable(sync.call, what) in promised]
         if sync.thing is None or set(of_call) & set(_OF_ALL):
             return list(self.last) if of_call else []

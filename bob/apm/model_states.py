@@ -179,7 +179,6 @@ def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
 
 
 def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    """Yield a prefix without one of its operations, the last one first."""
     free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
     for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
         lost = 0
@@ -227,7 +226,7 @@ def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval
 
 
 def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]:
-    """Yield every closed set, by how many micro-operations are lost by themselves."""
+    """Yield every closed set, by the number of micro-operations that are lost by themselves."""
     waiting, size = list(places(lattice, outputs)), 0
     while waiting:
         left = []

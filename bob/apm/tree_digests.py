@@ -169,8 +169,6 @@ class _FileContent:
 
 
 class _WrittenFile:
-    """A file that the operations in ``mask`` write to or cut."""
-
     def __init__(self, taken: Workings, promised: Set[Clause], thing: int, mask: int) -> None:
         self._taken, self._promised, self._mask = taken, promised, mask
         inode = taken.history.steps[0].inodes.get(thing)

@@ -147,7 +147,6 @@ def _is_like(name: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
 
 
 def _merged(boxes: list[tuple[frozenset[str], ...]], place: int) -> list[tuple[frozenset[str], ...]]:
-    """Merge boxes that differ at one ``place`` only."""
     together: dict[tuple[frozenset[str], ...], set[str]] = {}
     for box in boxes:
         together.setdefault((*box[:place], *box[place + 1 :]), set()).update(box[place])

@@ -10,7 +10,7 @@ refuses a plain prefix of the calls, no order of single calls would help.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -246,10 +246,7 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
     1]`` is the call of operation k. Calls that are not ``changing`` anything are in no group. Where a telling makes the
     checker refuse, or accept again, there is no group.
     """
-    return tuple(_groups(accepted, calls, changing))
-
-
-def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> Iterator[CallGroup]:
+    found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
         if is_accepted is None:
@@ -261,8 +258,9 @@ def _groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Col
             inside = calls[begun - 1 : count]
             members = tuple(call for call in inside if call in changing)
             if {inside[0], inside[-1]} <= set(members):
-                yield members
+                found.append(members)
             begun = None
+    return tuple(found)
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:

@@ -137,8 +137,6 @@ class Mappings:
 
 @dataclass(slots=True)
 class _Table:
-    """The open files of a process by descriptor, and the descriptors that execve(2) closes."""
-
     files: dict[int, OpenFile]
     closing: set[int]
 

@@ -243,10 +243,9 @@ class _UnsyncedSteps:
 
 
 def _step(number: int, deed: Deed, effects: Effects) -> DiagramStep:
-    """Return a call's step without what it covers."""
     match deed.operation:
         case ops.Write(path, int(offset), length, how):
-            is_append = number in effects.growing(deed.file)
+            is_append = (deed.file, number) in effects.growing
             sync = {ops.How.SYNC: ", O_SYNC", ops.How.DSYNC: ", O_DSYNC"}.get(how, "")
             verb = "append" if is_append else "overwrite"
             return DiagramStep(number, StepKind.CHANGE, verb, path, f"{length:,} bytes at {offset:,}{sync}")
@@ -274,7 +273,6 @@ def _step(number: int, deed: Deed, effects: Effects) -> DiagramStep:
 
 
 def _names(operation: ops.Operation) -> tuple[str, ...]:
-    """Return the names that an operation changes."""
     match operation:
         case ops.Rename(old, new):
             return old, new

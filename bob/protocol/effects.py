@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bob.observe.observation import Node
-from bob.workload.operations import Fallocate, Operation
+from bob.workload import operations as ops
 
 AT_FIRST = -1
 """In place of the number of a call: before the first one."""
@@ -46,7 +47,7 @@ class Deed(NamedTuple):
     permission bits of a file that it makes."""
 
     call: int
-    operation: Operation
+    operation: ops.Operation
     file: int
     data: bytes = b""
     mode: int = 0o644
@@ -107,7 +108,7 @@ class TracedFile:
         return overlaid(self.content, (change.value for change in reversed(self.stored)), start, end)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effects:
     """The histories of all units. ``files`` are numbered; number 0 is the root. An entry leads to the number of a file,
     or to None. ``words`` describe each call that changes something, or makes it durable.
@@ -155,7 +156,6 @@ class Effects:
         return made
 
     def new(self, kind: str, inode: int = 0) -> int:
-        """Add a file; return its number."""
         self.files.append(TracedFile(kind, inode))
         return len(self.files) - 1
 
@@ -203,7 +203,7 @@ class Effects:
             versions = [size.value for size in file.sizes] + [stored.value.end for stored in file.stored]
             ends[number] = max([ends[number], *versions])
         for deed in self.deeds:
-            if isinstance(deed.operation, Fallocate):
+            if isinstance(deed.operation, ops.Fallocate):
                 ends[deed.file] = max(ends[deed.file], deed.operation.offset + deed.operation.length)
         return sum(ends.values())
 
@@ -214,25 +214,32 @@ class Effects:
         calls.update(*(file.calls for file in self.files if file.followed))
         return tuple(sorted(calls - {AT_FIRST}))
 
+    @cached_property
+    def _names_of(self) -> Mapping[int | None, list[tuple[DirectoryEntry, int, int]]]:
+        found: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = {}
+        for entry, history in self.entries.items():
+            for place, change in enumerate(history):
+                found.setdefault(change.value, []).append((entry, place, change.call))
+        return found
+
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
         """Return the names that a file has had, each with its place in the history, and the call. All calls must be
         known."""
-        if Effects.leading_to not in self.memory:
-            every: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = {}
-            for entry, history in self.entries.items():
-                for place, change in enumerate(history):
-                    every.setdefault(change.value, []).append((entry, place, change.call))
-            self.memory[Effects.leading_to] = every
-        found: dict[int | None, list[tuple[DirectoryEntry, int, int]]] = self.memory[Effects.leading_to]
-        return found.get(file, [])
+        return self._names_of.get(file, [])
 
-    def growing(self, file: int) -> frozenset[int]:
-        """Return the calls that give a file a size. All calls must be known."""
-        key = Effects.growing, file
-        if key not in self.memory:
-            self.memory[key] = frozenset(size.call for size in self.files[file].sizes)
-        found: frozenset[int] = self.memory[key]
-        return found
+    @cached_property
+    def growing(self) -> frozenset[tuple[int, int]]:
+        """Each file with each call that gives it a size. All calls must be known."""
+        return frozenset((number, size.call) for number, file in enumerate(self.files) for size in file.sizes)
+
+    @cached_property
+    def made_modes(self) -> Mapping[int, int]:
+        """The permission bits with which calls make files. All calls must be known."""
+        return {
+            deed.file: deed.mode
+            for deed in reversed(self.deeds)
+            if isinstance(deed.operation, ops.Create | ops.Mkdir | ops.Mknod | ops.Unnamed)
+        }
 
     def made_by(self, file: int) -> int | None:
         """Return the call that makes a file, by its first name; None if it is initial. All calls must be known."""

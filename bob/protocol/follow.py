@@ -34,8 +34,6 @@ def follow(calls: Sequence[SystemCall], root: str, tree: Mapping[str, Node]) -> 
 
 
 class _Follower:
-    """The tree as the calls so far have made it: the last value of each unit's history."""
-
     def __init__(self, calls: tuple[SystemCall, ...], root: str, tree: Mapping[str, Node]) -> None:
         self.effects = Effects.of_tree(tree)
         self._calls, self._root = calls, root
@@ -369,7 +367,6 @@ class _Follower:
             self.effects.untold.append(f"{call.name} of {path}")
 
     def _lose_sight(self, call: SystemCall) -> None:
-        """Take in a call that changes a file in an unknown way."""
         if call.name == "ioctl" and any(word in call.arguments[1] for word in HARMLESS):
             return
         if call.name == "mmap" and not ("PROT_WRITE" in call.arguments[2] and "MAP_SHARED" in call.arguments[3]):

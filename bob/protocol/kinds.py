@@ -74,8 +74,7 @@ _PATH = re.compile(r"/\S*")
 
 def _whole(deed: Deed, effects: Effects) -> str:
     if isinstance(deed.operation, ops.Write):
-        is_append = any(size.call == deed.call for size in effects.files[deed.file].sizes)
-        return "atomicity of an append" if is_append else "atomicity of an overwrite"
+        return "atomicity of an append" if (deed.file, deed.call) in effects.growing else "atomicity of an overwrite"
     if isinstance(deed.operation, ops.Fallocate) and deed.operation.mode.zeroes:
         return "atomicity of an overwrite"
     if isinstance(deed.operation, (ops.Truncate, ops.Fallocate)):
@@ -84,7 +83,6 @@ def _whole(deed: Deed, effects: Effects) -> str:
 
 
 def _is_safe_rename(missing: Iterable[Deed], there: Iterable[Deed], effects: Effects) -> bool:
-    """Return whether data is missing of a file whose later rename is there; in an exchange, of either file."""
     renamed: dict[int, int] = {}
     for deed in there:
         if isinstance(deed.operation, ops.Rename):

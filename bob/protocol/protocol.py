@@ -47,7 +47,6 @@ def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effec
 
 
 def _paths(effects: Effects, file: int) -> set[str]:
-    """Return all paths that a file ever had, or none for a directory."""
     if effects.files[file].kind == "directory":
         return set()
     folders = {entry for entry, history in effects.entries.items() if file in {version.value for version in history}}
@@ -64,7 +63,6 @@ def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset())
 
 
 def _learn_inodes(effects: Effects, after: Mapping[str, Node]) -> None:
-    """Learn the inodes of new files that are there in the end."""
     paths = {ROOT_FILE: ""}
     waiting = [ROOT_FILE]
     while waiting:

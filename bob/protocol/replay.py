@@ -158,8 +158,6 @@ def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 class _CallTree:
-    """The tree as the calls so far have left it."""
-
     def __init__(self, effects: Effects, before: Mapping[str, Node]) -> None:
         self.things = [Thing(number, FileKind(file.kind), -1) for number, file in enumerate(effects.files)]
         self._names = {"/": ROOT_FILE}
@@ -239,7 +237,6 @@ class _CallTree:
         self._inodes[deed.file] = Inode(links=0, mode=mode, owner=owner)
 
     def _store(self, file: int, size: int, *stored: StoredBytes) -> None:
-        """Give a file this ``size`` (bytes), and what was ``stored``."""
         was, log = self._inodes[file], self._stored.setdefault(file, [])
         initial = was.first if isinstance(was, LongInode) else was.content
         log += stored
@@ -261,12 +258,11 @@ class _CallTree:
         self.things[file].names.add(path)
         self._count(file, 1)
 
-    def _drop(self, path: str) -> int:
+    def _drop(self, path: str) -> None:
         file = self._known(path)
         del self._names[path]
         self._kept_names = None
         self._count(file, -1)
-        return file
 
     def _rename(self, old: str, new: str, *, exchange: bool) -> None:
         self._known(old)

@@ -31,7 +31,6 @@ class Signs:
                     self._strange.setdefault(call, []).append(shown)
 
     def say(self, call: int, says: Presence) -> None:
-        """Take in what a unit says of a call."""
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:

@@ -72,7 +72,6 @@ def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
 
 
 def _is_in(name: str, path: str) -> bool:
-    """Return whether a name is this path, or below it."""
     return bool(path) and f"{name}/".startswith(f"{path}/")
 
 

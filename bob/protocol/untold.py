@@ -13,8 +13,6 @@ from bob.observe.observation import Node, letters
 from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
 from bob.protocol.presence import path_in
-from bob.workload import operations as ops
-from bob.workload.operations import Operation
 
 
 class Aspect(StrEnum):
@@ -101,15 +99,8 @@ def untold(
 
 
 def _first_mode(effects: Effects, number: int) -> int | None:
-    if modes := effects.files[number].modes:
-        return modes[0].value
-    key = _first_mode, number
-    if key not in effects.memory:
-        makes: tuple[type[Operation], ...] = (ops.Create, ops.Mkdir, ops.Mknod, ops.Unnamed)
-        made = (deed.mode for deed in effects.deeds if deed.file == number and isinstance(deed.operation, makes))
-        effects.memory[key] = next(made, None)
-    found: int | None = effects.memory[key]
-    return found
+    modes = effects.files[number].modes
+    return modes[0].value if modes else effects.made_modes.get(number)
 
 
 def _range(one: bytes | None, other: bytes | None) -> str:

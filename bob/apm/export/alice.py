@@ -128,7 +128,6 @@ def not_sayable(model: Model) -> list[str]:
 
 
 def _is_lesser(clause: Clause) -> bool:
-    """Return whether a clause is about parts of changes, or about what no call asks for."""
     return clause in (*clauses.IN_TURN, clauses.JOURNALED, clauses.SYNCED) or (
         not isinstance(clause, clauses.Intact) and bool(clauses.saying_more(clause))
     )

@@ -33,8 +33,12 @@ class Idiom:
 
 def claims(reader: ClauseReader) -> tuple[Guarantee, ...]:
     """Return every claim that a model answers, as it stands there."""
-    idioms = (idiom for _title, _about, group in GROUPS for idiom in group)
-    return tuple(reader.claim(idiom.sentence, idiom.clauses) for idiom in idioms if idiom.clauses)
+    return tuple(
+        Guarantee(idiom.sentence, tuple(map(reader.finding, idiom.clauses)))
+        for _title, _about, group in GROUPS
+        for idiom in group
+        if idiom.clauses
+    )
 
 
 def _after(call: Call, *things: What) -> tuple[Clause, ...]:

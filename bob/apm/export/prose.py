@@ -48,7 +48,6 @@ def text(model: Model) -> str:
 
 
 def _told(model: Model) -> dict[str, Any]:
-    """Return what page and text both tell."""
     reader = ClauseReader(model)
     every = claims(reader)
     refuted = [ClauseCell(reader.finding(clause)) for clause in every_clause()]

@@ -106,10 +106,6 @@ class ClauseReader:
     def cells(self, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
         return tuple(ClauseCell(self.finding(clause)) for clause in clauses)
 
-    def claim(self, sentence: str, clauses: Iterable[Clause]) -> Guarantee:
-        """Return a guarantee that rests on these clauses."""
-        return Guarantee(sentence, tuple(self.finding(clause) for clause in clauses))
-
     def orders(self) -> Iterator[Matrix]:
         """Yield the orders, a matrix for each relation: earlier kinds down, later ones across."""
         for relation, (title, about) in _RELATIONS.items():
