@@ -1,9 +1,5 @@
-"""Whether a model allows an observation, and if not, which of its clauses forbid it.
-
-A model allows it if a set of micro-operations, closed under the promised dependencies, makes one reading of every
-constraint true. Dependencies are implications between two nodes: a reading forces what the edges lead to. What is left
-are the cells with several readings, which are tried.
-"""
+"""Whether a model allows an observation, and if not, which of its clauses forbid it. A model allows it if a set of
+micro-operations, closed under the promised dependencies, makes one reading of every constraint true."""
 
 from __future__ import annotations
 
@@ -26,11 +22,8 @@ NodePresence = dict[int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``clauses`` that together forbid an observation; a single one is refuted.
-
-    Node ``there`` needs node ``missing``. Both are None where a cell breaks the clause by itself; ``about`` names that
-    cell.
-    """
+    """``clauses`` that together forbid an observation; a single one is refuted. Node ``there`` needs node ``missing``.
+    Both are None where a cell breaks the clause by itself; ``about`` names that cell."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -185,11 +178,8 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
     """Return the clauses of ``promised`` that an observation refutes by themselves; :data:`OWN_FIRST` if the order that
-    it keeps is true.
-
-    These conflicts are facts: they rest only on cells that leave no choice, whatever a model promises. An observation
-    that is forbidden and refutes none is ambiguous (:func:`forbidding`).
-    """
+    it keeps is true. These conflicts are facts: they rest only on cells that leave no choice, whatever a model
+    promises. An observation that is forbidden and refutes none is ambiguous (:func:`forbidding`)."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised

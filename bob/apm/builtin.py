@@ -1,9 +1,5 @@
-"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses.
-
-All of OSDI'14's have atomic directory operations, and size changes atomic in units of 4 KiB. They do not speak of
-missing data, so no clause forbids any fill, except where contents are atomic. We read "sync operations" as "everything
-before the sync".
-"""
+"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses. All of OSDI'14's have
+atomic directory operations and size changes. We read "sync operations" as "everything before the sync"."""
 
 from __future__ import annotations
 

@@ -45,9 +45,7 @@ class Outcomes(Document, frozen=True):
 
 class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
     """All workloads of a run, held against a model that promises so many clauses: ``bob apm check --json``.
-
-    ``tightness`` is the share of the allowed states that were observed, in the workloads that could be counted.
-    """
+    ``tightness`` is the share of the allowed states that were observed, in the workloads that could be counted."""
 
     model: str
     run: str

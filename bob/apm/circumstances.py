@@ -1,9 +1,5 @@
-"""The circumstances in which a workload tries a clause.
-
-Most orders break where the kernel writes without a request, or where a call asks for one file (docs/design.md, section
-4). A sync may take overwrites of other files along since they are in its transaction; those through a mapping are in
-none.
-"""
+"""The circumstances in which a workload tries a clause. Most orders break where the kernel writes without a request, or
+where a call asks for one file (docs/design.md, section 4)."""
 
 from __future__ import annotations
 
@@ -49,12 +45,10 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances in which a clause must have been tried.
-
-    A sync of a file asks for all of it; one of another file may commit its names without its data; one of everything
-    writes data before sizes. A file that replaces another one is written at once, and nothing waits for that
-    (ext4_alloc_da_blocks). New writes wait longer than a transaction that is open already.
-    """
+    """Return the circumstances in which a clause must have been tried. A sync of a file asks for all of it; one of
+    another file may commit its names without its data; one of everything writes data before sizes. A file that replaces
+    another one is written at once, and nothing waits for that (ext4_alloc_da_blocks). New writes wait longer than a
+    transaction that is open already."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})

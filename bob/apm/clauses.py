@@ -1,7 +1,5 @@
-"""The clauses of models, each of which forbids some crash states.
-
-Without any, each micro-operation persists or not by itself, sector by sector, and garbage may be there.
-"""
+"""The clauses of models, each of which forbids some crash states. Without any, each sector persists or not by itself,
+and garbage may be there."""
 
 from __future__ import annotations
 

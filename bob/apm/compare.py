@@ -77,11 +77,9 @@ class Apart:
 
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
-    """Yield every clause that just one of two models promises, with the smallest workload that shows it.
-
-    Left out are those that no small workload shows and no crash state refutes: most follow from other clauses, or are
-    about what cannot be.
-    """
+    """Yield every clause that just one of two models promises, with the smallest workload that shows it. Left out are
+    those that no small workload shows and no crash state refutes: most follow from other clauses, or are about what
+    cannot be."""
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
         for finding in stronger.findings:

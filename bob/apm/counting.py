@@ -1,10 +1,6 @@
-"""How many crash states a model allows: exactly where that is quick, else a lower bound.
-
-A crash loses a set of micro-operations, at each of :func:`bob.apm.model_states.places`, with all that needs them: a
-down-set of a partial order. Independent parts multiply. A chain of n has n + 1 sets. Other parts are split by one
-member: sets that lose it, and sets that do not. Where that takes too long, a part counts as 2**n for n independent
-members, and as one more than its members at least. Sets are bit masks.
-"""
+"""How many crash states a model allows: exactly where that is quick, else a lower bound. They are down-sets of a
+partial order: independent parts multiply, a chain of n has n + 1, other parts are split by one member. Sets are bit
+masks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""The implications between micro-operations, each with its clauses.
-
-They form a graph. Its nodes are the micro-operations, by index; then the returns of the operations; then helpers for
-"some of" and "all of" a group, so that an order of two changes is one edge.
-"""
+"""The implications between micro-operations, each with its clauses, as a graph. Its nodes are the micro-operations, by
+index; then the returns of operations; then helpers for "some of" and "all of" a group."""
 
 from __future__ import annotations
 
@@ -115,12 +112,9 @@ class GraphBuilder:
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
         """Return nodes for a change without what it puts in place of data in a block that stays: ``some`` of it, and
-        ``every`` part.
-
-        That is what an append puts where its file had data before a cut, and the zeros behind a cut. The kernel writes
-        these when it likes, and they show at once, since the file still has its old size. The zeros may also come after
-        all else: they show where the file grows again (ext4_block_truncate_page).
-        """
+        ``every`` part. That is what an append puts where its file had data before a cut, and the zeros behind a cut.
+        The kernel writes these when it likes, and they show at once, since the file still has its old size. The zeros
+        may also come after all else: they show where the file grows again (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:

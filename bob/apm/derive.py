@@ -1,11 +1,8 @@
 """Derive a model: the strongest that allows every observation, and of that what one can rely on.
 
-It begins with every clause. Each observation that the clauses forbid refutes some. Mostly that is a fact: something is
-there, and what it needs by a clause is not (:func:`bob.apm.allowed.refuted`). Where the conflict goes through something
-unseen, there is a choice, which waits until all facts are in. Then bob drops, of the clauses that forbid it *together*,
-first those that would not be promised anyway, then orderings, then all but those that forbid garbage.
-
-What is left held wherever it was tried. A clause is promised if that says something about untried workloads
+It begins with every clause. Observations refute some for certain (:func:`bob.apm.allowed.refuted`). Where only several
+clauses together forbid an observation, bob then drops those that would not be promised anyway, then orderings, then all
+but those that forbid garbage. A clause that held is promised if that says something about untried workloads
 (docs/models.md): a lucky clause is the worst that a model can have.
 """
 
@@ -71,10 +68,8 @@ def derive(
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
     """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds of them.
-
     Those that are ``refuting`` refute, and add :data:`bob.apm.circumstances.RARE` circumstances; they test only
-    :data:`bob.apm.circumstances.RARE_CLAUSES`. ``progress`` is called after each workload.
-    """
+    :data:`bob.apm.circumstances.RARE_CLAUSES`. ``progress`` is called after each workload."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -290,12 +285,10 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the orderings that a file system gives by the same means as this one.
-
-    It orders changes of two files by how they are written (in place, in new blocks, as metadata), not by the
-    operation's name. Where one is refuted, another that held was lucky. Orders of one file (a rename after an append to
-    it) often have a rule of their own, so they stand alone.
-    """
+    """Return the orderings that a file system gives by the same means as this one. It orders changes of two files by
+    how they are written (in place, in new blocks, as metadata), not by the operation's name. Where one is refuted,
+    another that held was lucky. Orders of one file (a rename after an append to it) often have a rule of their own, so
+    they stand alone."""
     if isinstance(clause, clauses.Whole) and clause.kind in _RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in _RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:

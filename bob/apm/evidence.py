@@ -23,10 +23,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome as a crash after the return of operation ``returned`` (0: none) left it.
-
-    ``state`` is the first such crash state, ``outcome`` its number, ``states`` how many legal states it speaks for.
-    """
+    """An outcome as a crash after the return of operation ``returned`` (0: none) left it. ``state`` is the first such
+    crash state, ``outcome`` its number, ``states`` how many legal states it speaks for."""
 
     state: CrashState
     outcome: int

@@ -1,8 +1,5 @@
-"""Micro-operations: what operations change, one place at a time (OSDI'14, section 4.2; attributes are added here).
-
-A *cell* is a place that holds one value. A micro-operation puts a value into a cell. Those of a crash state take effect
-in program order, so the last one on a cell shows. Offsets, sizes and lengths are in bytes.
-"""
+"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, a place that holds one. Of those that are
+there, the last one on a cell shows. Offsets, sizes and lengths are in bytes."""
 
 from __future__ import annotations
 

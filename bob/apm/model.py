@@ -31,12 +31,9 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause.
-
-    Operation ``there`` is there, even in part, or has returned; of operation ``missing`` something is not there that it
-    needs. Both are None where a cell breaks the clause by itself. ``alone`` is False where several clauses together
-    forbid the state. ``witness`` is a path seen from the model's file.
-    """
+    """The crash state that refutes a clause. Operation ``there`` is there, even in part, or has returned; of operation
+    ``missing`` something is not there that it needs. Both are None where a cell breaks the clause by itself. ``alone``
+    is False where several clauses together forbid the state. ``witness`` is a path seen from the model's file."""
 
     run: str
     workload: str

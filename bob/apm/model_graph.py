@@ -1,9 +1,6 @@
-"""The implications of a workload under one model, with no more nodes and edges than that takes.
-
-:mod:`bob.apm.dependencies` has an edge for every pair of changes: a square of the workload. For one model, chains do: a
-node stands for "all of this class up to here", and needs the one before it. A class is what the model's clauses cannot
-tell apart. So a thousand appends make a thousand edges of each kind, not a million.
-"""
+"""The implications of a workload under one model. :mod:`bob.apm.dependencies` has an edge for every pair of changes.
+For one model a chain does: a node stands for "all of this class up to here". So the graph grows with the workload, not
+with its square."""
 
 from __future__ import annotations
 

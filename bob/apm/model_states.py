@@ -1,9 +1,5 @@
-"""The crash states that a model allows: those of ALICE first, then all others.
-
-A crash state is a dependency-closed set of micro-operations, and how many operations had returned. ALICE (OSDI'14,
-section 4.3) tries each prefix of the calls, each with the next call split, and each without one earlier call. All other
-sets follow, those that lack least first. Sets are bit masks: bit i is micro-operation i.
-"""
+"""The crash states that a model allows: those of ALICE first (OSDI'14, section 4.3: prefixes of the calls, each with
+the next call split, each without one call), then all others. Sets are bit masks: bit i is micro-operation i."""
 
 from __future__ import annotations
 
@@ -120,12 +116,9 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
     """Yield every crash state in the order of work. ``outputs[k]`` is the program's output when operation k had
-    returned.
-
-    Where prefixes would take more than three quarters of the ``budget``, half of it goes to evenly spread prefixes, and
-    the rest to places all over the workload, in turns with states that lose all they may. Some states come twice. When
-    the iteration ends, there is no other one.
-    """
+    returned. Where prefixes would take more than three quarters of the ``budget``, half of it goes to evenly spread
+    prefixes, and the rest to places all over the workload, in turns with states that lose all they may. Some states
+    come twice. When the iteration ends, there is no other one."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -271,11 +264,9 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model, made one after the other; only digests stay in memory.
-
-    ``tried`` counts the crash states so far (at most ``most``). ``is_all``: there is no other one. ``budget`` is as in
-    :func:`crashes`.
-    """
+    """The distinct states of a workload under a model, made one after the other; only digests stay in memory. ``tried``
+    counts the crash states so far (at most ``most``). ``is_all``: there is no other one. ``budget`` is as in
+    :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None

@@ -1,8 +1,5 @@
-"""Models from a published table: what it found no violation of is promised.
-
-A row of the table is several clauses. Blank there means "not found", so such a model is only as strong as the search.
-The calls that sync are assumed to do for their file what POSIX says.
-"""
+"""Models from a published table: what it found no violation of is promised. Blank there means "not found", so such a
+model is only as strong as the search. Syncs are assumed to do for their file what POSIX says."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""What an observation says of the micro-operations: for each cell, which of them may have left its value.
-
-The value is that of the last micro-operation that is there, or the initial one. So each cell gives a *constraint*, of
-which at least one *reading* is true. A reading may break a clause by itself (zeros in place of data). Cells that cannot
-be seen, and files that cannot be identified, say nothing (benefit of the doubt, as in
-:mod:`bob.claim.property.presence`).
-"""
+"""What an observation says of the micro-operations. Each cell shows the value of the last one that is there, or the
+initial one: a *constraint*, of which at least one *reading* is true. A reading may break a clause (zeros in place of
+data). A cell or file that cannot be seen says nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Which changes a program asks for alone: by calls that sync one file, one directory, or a part of a file.
-
-The kernel writes the rest in an order of its own, which such calls may overtake. Operations are numbered from 1, the
-finish included. Changes are given by their indexes in ``made``.
-"""
+"""Which changes a program asks for alone, by calls that sync one file, one directory, or a part of a file. Operations
+are numbered from 1, the finish included. Changes are given by their indexes in ``made``."""
 
 from __future__ import annotations
 

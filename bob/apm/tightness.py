@@ -1,9 +1,5 @@
-"""How much more a model allows than was ever observed.
-
-Blocks count whole, since a run tries a sample of torn states. Workloads that differ in their finish alone count as one,
-since a finish is only a way to look. And only workloads count of which every legal state of whole writes has a known
-outcome.
-"""
+"""How much more a model allows than was ever observed. Blocks count whole, since a run tries a sample of torn states. A
+finish is only a way to look. Only exhaustively explored workloads count."""
 
 from __future__ import annotations
 

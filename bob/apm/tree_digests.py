@@ -1,9 +1,5 @@
-"""The trees that sets of micro-operations leave, each made out of a similar one.
-
-A program of a thousand calls has thousands of crash states, each a few sectors from the one before. To build each tree
-whole would take too long. So a file is known by its size and a sum over its sectors: the hash of place and content of
-each that is not zeros, modulo 2**128. An observed tree has the same sum. Sets are bit masks.
-"""
+"""The trees that sets of micro-operations leave, each made out of a similar one. A file is known by its size and the
+sum of hashes of its sectors, modulo 2**128, so each tree takes as long as its difference. Sets are bit masks."""
 
 from __future__ import annotations
 

@@ -14,11 +14,9 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """The bearer of a name. ``content`` is all of a file; ``same`` the first name of the same file.
-
-    In a model's tree, ``thing`` is the identity in the history, ``mode`` the permission bits, ``owner`` user and group.
-    These do not count in comparisons: observations have others, or none.
-    """
+    """The bearer of a name. ``content`` is all of a file; ``same`` the first name of the same file. In a model's tree,
+    ``thing`` is the identity in the history, ``mode`` the permission bits, ``owner`` user and group. These do not count
+    in comparisons: observations have others, or none."""
 
     kind: str
     content: bytes = b""

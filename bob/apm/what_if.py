@@ -1,9 +1,6 @@
-"""A design that does not exist: a model with clauses added or taken away.
-
-A change is a clause (docs/models.md) with a sign: ``+ordered append any same-file``, ``-durable fsync-file other-*``. A
-word may be ``any``, have a ``*``, or be several with a ``|`` between them. Changes of the papers have names
-(:data:`NAMED`).
-"""
+"""A design that does not exist: a model with clauses added or taken away. A change is a clause (docs/models.md) with a
+sign; a word of it may be ``any``, have a ``*``, or be several with a ``|``. Changes of the papers have names
+(:data:`NAMED`)."""
 
 from __future__ import annotations
 

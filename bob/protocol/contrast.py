@@ -1,11 +1,8 @@
-"""What a program relies on: a crash state that its checker refuses, beside those that it accepts after the same output.
+"""What a program relies on: a refused crash state beside accepted ones after the same output.
 
 Of the accepted states that have all of the refused one, the nearest says what is missing. Of those that have nothing
-else, the nearest says what is there too early. Together they are the order that the program relies on: a
-*vulnerability* (OSDI'14, section 3).
-
-Groups of calls that must be there together come first (section 3.4: atomicity across system calls). Where the checker
-refuses a plain prefix of the calls, no order of single calls would help.
+else, the nearest says what is there too early: a *vulnerability* (OSDI'14, section 3). Groups of calls that must be
+there together come first (section 3.4).
 """
 
 from __future__ import annotations
@@ -127,11 +124,8 @@ class Presences:
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from a row that has all of it and nothing else; what it lacks of the nearest row
         that has all of it; and what it has beyond the nearest row that has nothing else. None where there is no such
-        row.
-
-        The nearest row differs in the fewest calls, undecided ones included, and in the fewest other things. Named are
-        the calls that surely differ; without any, those that may.
-        """
+        row. The nearest row differs in the fewest calls, undecided ones included, and in the fewest other things. Named
+        are the calls that surely differ; without any, those that may."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
         few = Presences((), self._untold)
@@ -240,11 +234,9 @@ _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
-    """Return the groups of calls that must be there together.
-
-    ``accepted[k]`` says whether the checker accepts what the first k operations leave (None: not known); ``calls[k -
-    1]`` is the call of operation k. Calls that are not ``changing`` anything are in no group. Where a telling makes the
-    checker refuse, or accept again, there is no group.
+    """Return the groups of calls that must be there together. ``accepted[k]`` says whether the checker accepts what the
+    first k operations leave (None: not known); ``calls[k - 1]`` is the call of operation k. Calls that are not
+    ``changing`` anything are in no group. Where a telling makes the checker refuse, or accept again, there is no group.
     """
     found: list[CallGroup] = []
     begun: int | None = None

@@ -36,10 +36,8 @@ class OpenFile:
 
     def start_of(self, write: SystemCall, size: int) -> int:
         """Return where a ``write`` to a file of ``size`` bytes begins; advance the position if the call has no offset.
-
         Linux appends to a file that is open to append whatever the offset is (pwrite(2), BUGS). RWF_APPEND of
-        pwritev2(2) does so for one call, and there -1 means no offset.
-        """
+        pwritev2(2) does so for one call, and there -1 means no offset."""
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
         appends = self.appends

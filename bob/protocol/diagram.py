@@ -1,9 +1,5 @@
 """The update protocol of a program as a diagram (OSDI'14, Figure 4): its steps, the orders that its syncs give, and
-what it relies on.
-
-A :class:`DiagramRow` is one or more steps: runs of like steps, and rounds of a loop, are folded, so that thousands of
-calls still have a picture. Steps of a need are never folded.
-"""
+what it relies on. Like steps and rounds of a loop are folded, unless a need is about them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""What the calls of a program change, unit by unit: which file a name leads to, a file's size, its contents.
-
-Each unit has a *history* in program order. A crash state shows one value of each unit, and so how far down the history
-the disk has come (:mod:`bob.protocol.presence`).
-"""
+"""What the calls of a program change. A *unit* is a name, a file's size, or its contents; each has a *history* in
+program order. A crash state shows one value of each unit, and so how far down the history the disk has come."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""From the system calls of a program to what each of them changes.
-
-Calls are taken in the order of their returns. A call of unknown effect makes its file one that is not *followed*: bob
-then says nothing of its contents.
-"""
+"""From the system calls of a program, as they returned, to what each of them changes. A call of unknown effect makes
+its file one that is not *followed*: bob then says nothing of its contents."""
 
 from __future__ import annotations
 

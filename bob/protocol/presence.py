@@ -1,9 +1,5 @@
-"""Which calls' effects a crash state has: there, missing, or partly there (:mod:`bob.protocol.signs`).
-
-A file is located by its names. A missing name may not have been made yet, or be gone already. Another name often tells:
-a call that changes two names changes both or none. What a sync of its directory made durable was made. So was a file
-that is there by any name. A directory that was never made has no names.
-"""
+"""Which calls' effects a crash state has: there, missing, or partly there. A missing name may not have been made yet,
+or be gone already. Other names of the same call, syncs of its directory, and other names of the file often tell."""
 
 from __future__ import annotations
 

@@ -16,11 +16,9 @@ LARGEST = 256 * 1024 * 1024
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
-    """Return what the ``calls`` make of the tree ``before``, as far as that explains the tree ``after``.
-
-    Files and names whose end no call explains are not followed, or *strange*. Files that a call cuts or fills with
-    zeros by more than :data:`LARGEST` are not followed either.
-    """
+    """Return what the ``calls`` make of the tree ``before``, as far as that explains the tree ``after``. Files and
+    names whose end no call explains are not followed, or *strange*. Files that a call cuts or fills with zeros by more
+    than :data:`LARGEST` are not followed either."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:
@@ -33,9 +31,7 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
     """Return the effects without calls on files whose paths are all ``is_left_out``, and how many calls that are.
-
-    Raises ValueError for a file that has another path, too.
-    """
+    Raises ValueError for a file that has another path, too."""
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:

@@ -1,8 +1,5 @@
-"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`).
-
-Models know operations, and what each of them left when nothing crashed (a :class:`History`). Here that comes from the
-calls (:mod:`bob.protocol.follow`), with the program's own bytes. An output is an operation that changes nothing.
-"""
+"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`): operations, and what each of them
+left (a :class:`History`), with the program's own bytes. An output is an operation that changes nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""What the units of the effects say of the calls that change them.
-
-A unit shows one value. If that is one of its history, the calls up to it are there, and later ones are missing; where
-it occurs twice, the calls between are unclear. A call whose units disagree is partly there.
-"""
+"""What the units of the effects say of the calls that change them. If a unit shows a value of its history, the calls up
+to it are there, and later ones are missing; where the value occurs twice, the calls between are unclear."""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""A model as a file for ALICE's replayer (github.com/madthanu/alice, the tool of OSDI'14), and what it cannot say
-there.
-
-ALICE asks a class which disk operations each call is made of (``get_disk_ops``), and what each of those needs
-(``get_deps``). ``alice.py.j2`` has the promised clauses as tables, and the rules of :mod:`bob.apm.dependencies` over
-them.
-"""
+"""A model as a file for ALICE's replayer (github.com/madthanu/alice), and what it cannot say there. ALICE asks a class
+for the disk operations of a call, and for what each needs. ``alice.py.j2`` has the clauses as tables."""
 
 from __future__ import annotations
 

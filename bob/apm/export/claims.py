@@ -1,7 +1,5 @@
-"""What programs that keep data want to rely on: one list, for pages of models and the site's "Can I rely on ...?".
-
-These are the idioms of databases, mail servers and version control (OSDI'14, section 2 and Table 3).
-"""
+"""What programs that keep data want to rely on, for pages of models and the site: the idioms of databases, mail servers
+and version control (OSDI'14, section 2 and Table 3)."""
 
 from __future__ import annotations
 
@@ -17,11 +15,9 @@ _ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
 
 @dataclass(frozen=True, slots=True)
 class Idiom:
-    """A guarantee that a program may want.
-
-    A model answers by all of the ``clauses``. The site asks the ``row`` of Table 1, or the tests of the ``program``, or
-    the clauses. ``id`` is its place on the site; where it is empty, the site does not ask.
-    """
+    """A guarantee that a program may want. A model answers by all of the ``clauses``. The site asks the ``row`` of
+    Table 1, or the tests of the ``program``, or the clauses. ``id`` is its place on the site; where it is empty, the
+    site does not ask."""
 
     id: str
     sentence: str

@@ -1,8 +1,5 @@
-"""Which model is weaker than which, as a picture: SVG, laid out by Graphviz.
-
-A model is weaker than another if that one promises all that it promises, and more. A line goes up from each model to
-the next stronger ones. Models that promise the same share a box.
-"""
+"""Which model is weaker than which, as SVG laid out by Graphviz. A model is weaker than another if that one promises
+all that it promises, and more. A line goes up to each of the next stronger models."""
 
 from __future__ import annotations
 

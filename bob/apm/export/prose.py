@@ -32,11 +32,8 @@ class ClauseGroup:
 
 
 def page(model: Model, picture: str = "", folder: str = "") -> str:
-    """Return the page about a model.
-
-    ``picture`` is an ``<svg>`` element (:func:`bob.apm.export.lattice.lattice`), or empty. ``folder`` leads from the
-    page to the model's witnesses, with a slash at its end.
-    """
+    """Return the page about a model. ``picture`` is an ``<svg>`` element (:func:`bob.apm.export.lattice.lattice`), or
+    empty. ``folder`` leads from the page to the model's witnesses, with a slash at its end."""
     return html().get_template("model.html.j2").render(**_told(model), picture=Markup(picture), folder=folder)
 
 
