@@ -32,10 +32,9 @@ from bob.progress import Earlier
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
 from bob.run.parcels import Parcel, ParcelResult, unpack
-from bob.run.pipeline import Pipeline
+from bob.run.pipeline import Pipeline, Task
 from bob.run.program_parts import asked_of, is_program
 from bob.run.programs import go_on
-from bob.run.tasks import Task
 from bob.store.run_directory import FOLDERS, RunDirectory, request_of
 from bob.version import __version__
 

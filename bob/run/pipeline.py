@@ -14,31 +14,106 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
 from bob.crash.case import Case
+from bob.crash.device import DeviceModel
 from bob.errors import MalformedError, OperationRefusedError, RecordingError, UsageError
 from bob.guest.capacity import recorders
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.memory import give_back_now
+from bob.observe.effort import Effort
 from bob.observe.explore import explore
+from bob.observe.mount_cache import Sights
 from bob.observe.observations import Observations
 from bob.progress import Progress
 from bob.record.base import base_name, make_base, put_base
 from bob.record.recorder import record
 from bob.run.agents import GuestSource
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, Pool, StateSink
-from bob.run.tasks import ExploredCase, RecordedCase, Task, TaskUnderWay, left_of, may_wait, read_back
+from bob.store.run_directory import RunDirectory
 from bob.store.run_documents import RefusedWorkload
+from bob.subject import Subject
 from bob.trace.base import Base
+from bob.workload.operations import Operation, Workload
 
 FEW = 6
 """With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
+HELD_BYTES = 8 * 1024 * 1024
+"""Recordings with so much log wait in memory to be observed, at most, and as many to be judged; others are read back
+from the run directory, which takes 10 to 50 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A configuration's workloads, in the order of its run directory.
+
+    ``effort`` is that for each of them; ``only`` those with these numbers are to be done (None: all). ``sights`` are
+    the disks that were mounted for it."""
+
+    configuration: Subject
+    model: DeviceModel
+    effort: Effort
+    run: RunDirectory
+    workloads: tuple[Workload, ...]
+    only: frozenset[int] | None = None
+    sights: Sights = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCase:
+    """A recording that passed its check; ``number`` is its workload's in the run."""
+
+    task: Task
+    number: int
+    folder: Path
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class ExploredCase:
+    """A recording with what was seen of its crash states."""
+
+    recorded: RecordedCase
+    observed: Observations
+
+
+@dataclass(slots=True, eq=False)
+class TaskUnderWay:
+    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
+
+    task: Task
+    left: dict[int, Workload]
+    results: dict[int, ExploredCase | RefusedWorkload | None] = field(default_factory=dict)
+    bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
+    refusal: UsageError | None = None
+
+
+def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
+    """Whether a recording may wait in memory beside ``others``, which do."""
+    return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES
+
+
+def read_back(task: Task, number: int) -> RecordedCase:
+    """A recording that the run directory has."""
+    folder = task.run.folder(number, task.workloads[number])
+    return RecordedCase(task, number, folder, task.run.case(folder, task.configuration, task.model))
+
+
+def left_of(task: Task) -> dict[int, Workload]:
+    """What is to be done of a task, by its number in the run."""
+    return {
+        number: workload
+        for number, workload in enumerate(task.workloads)
+        if (task.only is None or number in task.only) and not task.run.is_done(task.run.folder(number, workload))
+    }
 
 
 class Pipeline(JobQueue):

@@ -55,8 +55,8 @@ from bob.run import cluster, matrix_parts, parcel_process, prober, programs, sch
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
+from bob.run.pipeline import ExploredCase, RecordedCase, Task
 from bob.run.program_parts import asked_of
-from bob.run.tasks import ExploredCase, RecordedCase, Task
 from bob.schema import decode
 from bob.search.space import Part
 from bob.search.spaces import Search, search

@@ -27,7 +27,7 @@ from bob.progress import Silent
 from bob.report.saved import load
 from bob.run import matrix as module
 from bob.run import prober
-from bob.run.tasks import ExploredCase, RecordedCase, Task
+from bob.run.pipeline import ExploredCase, RecordedCase, Task
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration, load_set

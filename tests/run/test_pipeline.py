@@ -36,9 +36,8 @@ from bob.observe.observations import ExploredState, Observations
 from bob.progress import Silent
 from bob.record.base import base_name
 from bob.run import pipeline as module
-from bob.run import pool, tasks
-from bob.run.pipeline import Pipeline
-from bob.run.tasks import ExploredCase, Task
+from bob.run import pool
+from bob.run.pipeline import ExploredCase, Pipeline, Task
 from bob.store.run_directory import RunDirectory
 from bob.store.run_documents import RefusedWorkload
 from bob.subject import Subject, configuration
@@ -330,7 +329,7 @@ def test_any_number_of_guests(world: World, tmp_path: Path, jobs: int) -> None:
 
 
 def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "HELD_BYTES", 0)
+    monkeypatch.setattr(module, "HELD_BYTES", 0)
     asked_for = threading.Semaphore(1)  # no result waits for another to be asked for
 
     def observing(_workload: Workload) -> Observations:
@@ -350,7 +349,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
 def test_what_waits_long_to_be_judged_is_left_to_the_run_directory(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
-    monkeypatch.setattr(tasks, "HELD_BYTES", held)
+    monkeypatch.setattr(module, "HELD_BYTES", held)
     run = RunDirectory.create(tmp_path / "run", {})
     with started(task(run), jobs=1) as made:
         deadline = time.monotonic() + 60

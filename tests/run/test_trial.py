@@ -32,7 +32,7 @@ from bob.program.folder import named
 from bob.progress import Silent
 from bob.report.answer_pages import to_html
 from bob.report.points import Outcome, suites_of
-from bob.run import pool, programs, recoveries
+from bob.run import pool, prober, programs, recoveries
 from bob.run.recoveries import crash_recoveries
 from bob.schema import encode
 from bob.store.new_folder import check_new_folder
@@ -194,7 +194,8 @@ def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
     for name in ("check_image", "image_called", "check_kernel", "check_file_system"):
         monkeypatch.setattr(bob.run.trial, name, lambda *_asked: SimpleNamespace(name="debian-bookworm"))
     monkeypatch.setattr(programs, "_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
-    monkeypatch.setattr(bob.run.trial, "guests_of", refusing)
+    monkeypatch.setattr(prober, "check_kernel", lambda _image: None)
+    monkeypatch.setattr(prober, "guests_of", refusing)
     monkeypatch.setattr(programs.Hypervisor, "open", refusing)
     if was_there:
         path.mkdir()
