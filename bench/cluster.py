@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster, get_worker
 from bob.catalogue.request import Host
 from bob.judge.again import judge_again
 from bob.progress import Silent
-from bob.run import cluster, matrix_parts
+from bob.run import cluster, matrix
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.parts import RunPart
 from bob.store.matrix_directory import MatrixDirectory
@@ -119,7 +119,7 @@ def measured(runs: Sequence[Path], number: int, scratch: Path) -> tuple[float, f
     ) as made:
         directory = matrix_of(runs, scratch / f"run-{number}")
         began, before = time.monotonic(), time.process_time()
-        matrix_parts.spread(directory, Host(scheduler=made.scheduler_address), Silent())
+        matrix.spread(directory, Host(scheduler=made.scheduler_address), Silent())
         return time.monotonic() - began, time.process_time() - before, list(Counting.came)
 
 
@@ -168,7 +168,7 @@ def main() -> None:
         count = sum(len(run.workloads()) for run in runs)
         slept = sum(seconds_of(run) * len(run.workloads()) for run in runs)
         print(f"{count} workloads in {len(runs)} columns, {slept:.0f} s of guests, {asked.faster:g} times as fast")
-        matrix_parts.workers.__wrapped__.__globals__["Workers"] = Counting  # type: ignore[attr-defined]
+        matrix.workers.__wrapped__.__globals__["Workers"] = Counting  # type: ignore[attr-defined]
         cluster.work = recorded
         print("workers  seconds  times as fast  processor s here  parcels  MB back  KB a workload")
         first = None

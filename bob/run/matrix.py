@@ -1,8 +1,15 @@
-"""A set of configurations, probed one after the other, or side by side on a cluster: the table."""
+"""A set of configurations, probed one after the other, or side by side on a cluster: the table.
+
+On a cluster, a column is one part if there are no more workers than columns. Otherwise bob cuts it into parts of some
+workloads. A run makes a base image once, as the kernel draws at random in it. So the first part of a column that is cut
+has one workload for each initial tree, and later parts get its base images. The last part has the whole column: its
+worker crashes recoveries, if the user asked for that, and judges.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bob.answer.result import Result
@@ -10,67 +17,190 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs
 from bob.progress import Progress
-from bob.run.matrix_parts import spread
-from bob.run.prober import Prober, prober, skipped, start, unfinished
+from bob.record.base import base_name
+from bob.run.cluster import workers
+from bob.run.parts import Doer, PartEnd, RunPart, give_up, judged
+from bob.run.prober import begin, prober, skipped, start, unfinished
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
-from bob.store.run_directory import RUNS, RunDirectory, new_identity, now, request_of
+from bob.store.run_directory import RunDirectory, request_of
 from bob.subject import ConfigurationSet
-from bob.version import __version__
+from bob.text import plural
+from bob.workload.operations import Workload
+
+PARTS_PER_PLACE = 4
+"""Parts for each place: if some parts take longer than others, the workers still end together."""
+FEWEST = 8
+"""Fewest workloads of a part: each part needs a guest that records and one that observes first."""
 
 
 def matrix(
     chosen: ConfigurationSet, request: ProbeRequest, out: Path | None, progress: Progress
 ) -> tuple[Result, Path]:
-    """Probe all of ``chosen``, each as ``request`` asks; the result, and the run directory with everything behind it.
+    """Probe each configuration of ``chosen`` as ``request`` asks. Return the result, and the run directory with
+    everything behind it.
 
-    A configuration that mkfs or the kernel refuse is skipped, with their words as the reason. Raises UsageError before
-    anything is started for what cannot be asked.
+    If mkfs or the kernel refuses a configuration, bob skips it, with their words as the reason. Raises UsageError
+    before a guest starts if bob cannot ask this.
     """
     request.check()
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
-    identity = new_identity()
-    about = {"id": identity, "started": now(), "bob": __version__, "set": chosen.name, "about": chosen.about}
-    part = {} if chosen.shard == (1, 1) else {"shard": list(chosen.shard)}
-    names = [configuration.name for configuration in chosen.configurations]
-    directory = MatrixDirectory.create(out if out is not None else RUNS / identity, {**about, **part}, names)
+    path, about = begin(out)
+    about |= {"set": chosen.name, "about": chosen.about}
+    about |= {} if chosen.shard == (1, 1) else {"shard": list(chosen.shard)}
+    directory = MatrixDirectory.create(path, about, [configuration.name for configuration in chosen.configurations])
     for folder, configuration in zip(directory.folders, chosen.configurations, strict=True):
-        start(replace(request, configuration=configuration), folder, identity)
+        start(replace(request, configuration=configuration), folder, about["id"])
     return resume(directory.path, request.host, progress)
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the matrix in the run directory ``path``; what is finished is not done again.
+    """Go on with the matrix in the run directory ``path``. Finished work stays.
 
-    Raises StoreError for what is no run of a matrix, or is being written.
+    Raises StoreError if ``path`` is not the run of a matrix, or another process writes it.
     """
     directory = MatrixDirectory(path)
-    if host.scheduler is not None:
-        with writing(directory.written):
-            return spread(directory, host, progress), path
-    check_jobs(host.jobs)
+    if host.scheduler is None:
+        check_jobs(host.jobs)
     with writing(directory.written):
-        return _go_on(directory, host, progress), path
+        go_on = _on_this_machine if host.scheduler is None else spread
+        return go_on(directory, host, progress), path
 
 
-def _go_on(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
+def _on_this_machine(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
     columns = [(run, request_of(run, host)) for run in directory.columns()]
     done: list[tuple[Path, Result]] = []
     with prober(columns, progress) as machine:
         for place, (run, request) in enumerate(columns):
             if unfinished(run):
                 progress.step(f"{request.configuration.name}: configuration {place + 1} of {len(columns)}")
-            done.append((run.path, _result(machine, place, run, request, progress)))
-            result = directory.save_columns(done)
-    return result
+            try:
+                result = machine.result(place)
+            except UsageError as refusal:
+                result = _skip(run, request, str(refusal), progress)
+            done.append((run.path, result))
+            together = directory.save_columns(done)
+    return together
 
 
-def _result(machine: Prober, place: int, run: RunDirectory, request: ProbeRequest, progress: Progress) -> Result:
-    try:
-        return machine.result(place)
-    except UsageError as refusal:
-        progress.step(f"{request.configuration.name} is skipped: {refusal}")
-        left = unfinished(run)
-        progress.skipped(left, left * request.budget)
-        return skipped(run, request, str(refusal))
+def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progress) -> Result:
+    progress.step(f"{request.configuration.name} is skipped: {reason}")
+    left = unfinished(run)
+    progress.skipped(left, left * request.budget)
+    return skipped(run, request, reason)
+
+
+def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
+    """Go on with a matrix on the cluster of ``host``. However it ends, ``directory`` keeps all finished workloads.
+
+    Raises as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do.
+    """
+    columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
+    left = [unfinished(column.run) for column in columns]
+    progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
+    assert host.scheduler is not None
+    with workers(host.scheduler, directory.about()["id"], directory.columns(), progress) as them:
+        them.do(_MatrixParts(directory, columns, progress))
+    return _kept(directory, columns)
+
+
+@dataclass(slots=True, eq=False)
+class _MatrixColumn:
+    """A column of the table. ``waiting`` has the numbers of the workloads that are still to be handed out, ``in_hand``
+    counts the parts under way. ``is_given_up`` is set if no worker could do a part."""
+
+    run: RunDirectory
+    request: ProbeRequest
+    result: Result | None = None
+    in_hand: int = 0
+    is_given_up: bool = False
+    workloads: tuple[Workload, ...] = field(init=False)
+    waiting: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.workloads = tuple(self.run.planned())
+        if self.run.is_finished():
+            self.result = self.run.result()
+        else:
+            self.run.reopen()
+        every = enumerate(self.workloads)
+        self.waiting = [number for number, one in every if not self.run.is_done(self.run.folder(number, one))]
+
+    def cut(self, parts: int) -> Iterator[RunPart]:
+        """Yield the next parts, if the whole column makes so many ``parts``."""
+        waiting, size = self.waiting, max(FEWEST, -(-len(self.workloads) // parts))
+        if not waiting or parts == 1 or len(self.workloads) <= size:
+            title = self.run.path.name + ("" if waiting else " (to be judged)")
+            self.waiting = []
+            yield RunPart(self.run, title, self.request.host)
+            return
+        chosen = [waiting[place : place + size] for place in range(0, len(waiting), size)]
+        if first := self._without_base(waiting):
+            others = [number for number in waiting if number not in first]
+            chosen = [sorted([*first, *others[: max(0, size - len(first))]])]
+        self.waiting = [number for number in waiting if not any(number in numbers for numbers in chosen)]
+        for numbers in chosen:
+            title = f"{self.run.path.name} ({plural(len(numbers), 'workload')})"
+            yield RunPart(self.run, title, self.request.host, tuple(numbers))
+
+    def _without_base(self, numbers: Sequence[int]) -> list[int]:
+        """Return the numbers of the first workloads with each initial tree that lacks a base image."""
+        first: dict[str, int] = {}
+        for number in numbers:
+            workload = self.workloads[number]
+            first.setdefault(base_name(self.request.configuration, workload.setup, workload.pattern), number)
+        return [number for name, number in first.items() if not self.run.has_base(name)]
+
+
+class _MatrixParts:
+    """The columns of a matrix, to be done by workers."""
+
+    def __init__(self, directory: MatrixDirectory, columns: Sequence[_MatrixColumn], progress: Progress) -> None:
+        self._directory, self._columns, self._progress = directory, columns, progress
+
+    def ready(self, doer: Doer) -> Iterator[RunPart]:
+        """Yield the next parts of each column that has none in hand."""
+        unfinished_columns = sum(one.result is None for one in self._columns)
+        parts = max(1, PARTS_PER_PLACE * doer.places // max(1, unfinished_columns))
+        for column in self._columns:
+            if column.result is not None or column.in_hand:
+                continue
+            if column.is_given_up and not column.waiting:  # a worker would try it again
+                self._end(column, judged(column.run))
+                continue
+            for part in column.cut(parts):
+                column.in_hand += 1
+                yield part
+
+    def take(self, part: RunPart, ended: PartEnd) -> None:
+        """Note that a part has ended. If no worker could do it, its workloads are lost; ``--resume`` tries again."""
+        [column] = [one for one in self._columns if one.run.path == part.run.path]
+        column.in_hand -= 1
+        if column.result is not None:  # another part of it was refused
+            return
+        if ended.refusal is not None:
+            column.waiting.clear()
+            self._end(column, _skip(column.run, column.request, ended.refusal[0], self._progress))
+        elif ended.failure is not None:
+            self._progress.step(f"unknown: {part.title}: {ended.failure}")
+            column.is_given_up = True
+            numbers = range(len(column.workloads)) if part.numbers is None else part.numbers
+            give_up(column.run, numbers, ended.failure)
+        elif part.numbers is None:
+            self._end(column, column.run.result())
+
+    def _end(self, column: _MatrixColumn, result: Result) -> None:
+        column.result = result
+        if self._columns[0].result is not None:
+            _kept(self._directory, self._columns)
+
+
+def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Result:
+    """Keep the first columns that are done as one result, and return it. A column after a gap has to wait."""
+    done = []
+    for column in columns:
+        if column.result is None:
+            break
+        done.append((column.run.path, column.result))
+    return directory.save_columns(done)

@@ -1,15 +1,19 @@
-"""A search from end to end: lot by lot, each a probe, until there are no more workloads, or no more time."""
+"""A search from end to end: lot by lot, each a probe, until there are no more workloads, or no more time.
+
+On one machine, bob chooses the workloads of a lot when all earlier lots are done. On a cluster, it chooses them when
+the first ones are done without a gap. The search's directory says how many, so ``--resume`` chooses the same ones.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from pathlib import Path
+from shutil import rmtree
 
 from bob.answer.answer import Answer
-from bob.answer.document import from_json
 from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.claim.verdict import Verdict
@@ -20,9 +24,9 @@ from bob.judge.again import told
 from bob.progress import Progress
 from bob.run.agents import jobs_for
 from bob.run.cluster import workers
-from bob.run.parts import Here
+from bob.run.parts import Doer, Here, PartEnd, RunPart, give_up, judged
 from bob.run.planned_search import PlannedSearch, filled
-from bob.run.search_parts import FinishedLot, Lots
+from bob.run.prober import begin, start, unfinished
 from bob.run.shrink import shrink
 from bob.run.timings import TimedWork, in_words
 from bob.schema import encode
@@ -30,45 +34,41 @@ from bob.search.space import probes, still_asking
 from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
-from bob.store.run_directory import RUNS, new_identity, now
+from bob.store.run_directory import RunDirectory, now
 from bob.store.search_directory import SearchDirectory
 from bob.text import duration, plural
-from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.results import tell_results
 from bob.workload.operations import Workload
 
 LOT = 400
-"""Workloads of a lot: some minutes of work, so that little is done again, and what was found is told soon."""
+"""Workloads of a lot: some minutes of work, so that bob does little again, and shows soon what it found."""
 FIRST_LOT, LOT_SECONDS = 16, 60.0
-"""Of a search that is given its time, the first lot has so few workloads, and later ones take so long (seconds)."""
+"""If the search has a time: workloads of its first lot, and seconds of later ones."""
 KEPT_FOR = 20
-"""What was found so far is told as one again after so many times as long as that took."""
+"""bob keeps what it found so far as one result again after so many times the seconds that this took."""
 LOTS_PER_PLACE = 4
-"""On a cluster, so many lots for each that is done at a time, so that the workers end together."""
+"""Lots for each place of a cluster, so that the workers end together."""
+AHEAD = 2
+"""Lots in hand for each place of a cluster: no worker waits for the next one."""
 FEWEST = 2
-"""A lot of fewer workloads is not begun for the time that is left."""
+"""Fewest workloads of a lot that bob begins in the time that is left."""
+
+FinishedLot = tuple[Path, Result]
 
 
 def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Search as ``asked``, with the configuration, the image and the effort of ``request``; the result, and the run
-    directory that holds everything behind it.
+    """Search as ``asked``, with the configuration, the image and the effort of ``request``. Return the result, and the
+    run directory with everything behind it.
 
-    Raises UsageError before anything is started for what cannot be asked, and where nothing would be tried.
+    Raises UsageError before a lot starts if bob cannot ask this, or would try nothing.
     """
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     asked = filled(asked, request, progress)
-    identity = new_identity()
     planned = PlannedSearch.of(asked, request, progress)
-    path = out if out is not None else RUNS / identity
-    about = {
-        "id": identity,
-        "started": now(),
-        "bob": __version__,
-        "search": encode(asked),
-        "request": request_to_json(request),
-    }
+    path, about = begin(out)
+    about |= {"search": encode(asked), "request": request_to_json(request)}
     if planned.together and asked.seconds is None and request.host.scheduler is None:
         guests = jobs_for(request.image, request.host.jobs)
         work = TimedWork.of("search", request, guests, planned.together)
@@ -84,9 +84,9 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the search in the run directory ``path``; what is finished is not done again.
+    """Go on with the search in the run directory ``path``. Finished work stays.
 
-    Raises StoreError for what is no run of a search, or is being written.
+    Raises StoreError if ``path`` is not the run of a search, or another process writes it.
     """
     directory = SearchDirectory(path)
     if host.scheduler is None:
@@ -104,7 +104,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 class _SearchRun:
-    """Goes on with a search until it is done."""
+    """Goes on with a search until it is done. Its lots are the parts of the run (:class:`bob.run.parts.PartedRun`)."""
 
     def __init__(
         self,
@@ -113,105 +113,136 @@ class _SearchRun:
         request: ProbeRequest,
         planned: PlannedSearch,
         progress: Progress,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._directory, self._asked, self._request, self._planned = directory, asked, request, planned
-        self._progress, self._clock = progress, clock
-        self._began = clock()
-        self._spent = directory.about().get("seconds", 0.0)
+        self._progress = progress
+        self._results = dict(directory.results())
+        self._begun = list(zip(directory.lots(), directory.known(), strict=True))
+        self._left: dict[Path, int] = {}
+        """The number of workloads that a lot had left when it was handed out."""
+        self._is_over = False
+        self._began = self._keep_again = time.monotonic()
+        self._spent: float = directory.about().get("seconds", 0.0)
         """Seconds that earlier sessions took."""
         self._tried, self._busy = 0, 1e-9
-        """Workloads of whole lots that this session tried, and seconds that it took for them."""
-        self._keep_again = self._began
+        """Workloads that this session tried, and the seconds of their lots together."""
         self._places = 1
-        """So many lots are done at a time."""
 
     def result(self) -> Result:
-        """What was found when all is done."""
-        done = self._lots()
-        self._directory.note(finished=now(), skipped=self._skipped())
-        result = told(self._directory, done)
-        if self._asked.is_drawn and is_machine(self._request.image):
-            self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
-        elif self._asked.is_drawn and self._request.host.scheduler is None:
+        """Do all lots, here or on a cluster, and return the result."""
+        directory, scheduler = self._directory, self._request.host.scheduler
+        if scheduler is None:
+            Here(_OfALot(self._progress)).do(self)
+        else:
+            with workers(scheduler, directory.about()["id"], directory.runs(), self._progress) as them:
+                them.do(self)
+        directory.note(finished=now(), skipped=self._skipped())
+        result = told(directory, self._done())
+        if self._asked.is_drawn:
             result = self._shrunk(result)
-        elif self._asked.is_drawn:
-            told_how = f"`bob witness shrink --in-place {self._directory.path}` makes the witnesses smaller"
-            self._progress.step(told_how)
         for cell in result.subjects[0].answers:
             self._progress.judged(cell)
         return result
 
-    def _lots(self) -> list[FinishedLot]:
-        """All lots, done here or by the workers of a cluster."""
-        directory, scheduler = self._directory, self._request.host.scheduler
-        lots = Lots(directory, self, self._progress)
-        if scheduler is None:
-            Here(_OfALot(self._progress)).do(lots)
+    def ready(self, doer: Doer) -> Iterator[RunPart]:
+        """Yield the lots that were begun before, then new ones, a few more than ``doer`` does at a time.
+
+        Raises StoreError if a lot was begun with other workloads.
+        """
+        while self._begun:
+            (folder, count), known = self._begun.pop(0)
+            lot = self._next(count, self._known()[:known])
+            _check_kept(folder, lot)
+            if folder not in self._results:
+                yield self._part(folder, lot, doer)
+        while not self._is_over and doer.in_hand < max(1, AHEAD * doer.places):
+            known_now = self._known()
+            lot = () if known_now and self._is_broken(known_now) else self._next_lot(known_now, doer.places)
+            if lot:
+                yield self._part(self._directory.begin(len(lot), len(known_now)), lot, doer)
+            else:
+                self._is_over = True
+
+    def take(self, part: RunPart, ended: PartEnd) -> None:
+        """Note that a lot has ended. Raises UsageError if mkfs or the kernel refused the configuration."""
+        run = part.run
+        if ended.refusal is not None:
+            raise UsageError(ended.refusal[0], hint=ended.refusal[1])
+        if ended.failure is None:
+            self._results[run.path] = run.result()
         else:
-            with workers(scheduler, directory.about()["id"], directory.runs(), self._progress) as them:
-                them.do(lots)
-        return lots.done()
+            self._progress.step(f"unknown: {part.title}: {ended.failure}")
+            give_up(run, range(len(run.planned())), ended.failure)
+            self._results[run.path] = judged(run)
+        self._busy += ended.seconds
+        self._tried += self._left[run.path]
+        self._keep()
+        self._tell()
 
-    def asks(self, lot: Sequence[Workload]) -> ProbeRequest:
-        """What is asked of the workloads of a lot."""
-        return replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
+    def _done(self) -> list[FinishedLot]:
+        """Return the lots that are done, in their order."""
+        return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
-    def again(self, folder: Path, count: int, known: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """The workloads of the lot in ``folder``, which was begun before, when the lots ``known`` were. Raises
-        StoreError where it was begun with others."""
-        lot = self._next(count, known)
-        _check_kept(folder, lot)
-        return lot
+    def _known(self) -> list[FinishedLot]:
+        """Return the lots before the first one that is not done."""
+        folders = (folder for folder, _count in self._directory.lots())
+        return [(folder, self._results[folder]) for folder in takewhile(self._results.__contains__, folders)]
 
-    def more(self, known: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
-        """The next lot, for one of so many ``places`` at which lots are done side by side (0: here), when the lots
-        ``known`` are done, the first ones without a gap; none where there is no more to do."""
-        if known and self._is_broken(known):
-            return ()
-        self._places = max(1, places)
-        return self._next_lot(known, places)
+    def _part(self, folder: Path, lot: Sequence[Workload], doer: Doer) -> RunPart:
+        request = replace(self._request, probes=probes(self._planned.space, lot), by_cause=True)
+        if not (folder / "run.json").is_file():
+            rmtree(folder, ignore_errors=True)  # bob was killed while the folder was made
+            start(request, folder, self._directory.about()["id"])
+        run = RunDirectory(folder)
+        run.reopen()
+        left = self._left[folder] = unfinished(run)
+        if doer.places:  # here, the lot itself reports it
+            self._progress.planned(left, left * request.budget)
+        return RunPart(run, folder.name, request.host)
 
-    def count(self, workloads: int, seconds: float, done: Sequence[FinishedLot]) -> None:
-        """Note that so many ``workloads`` of a lot were done in so many ``seconds``; now these lots are ``done``."""
-        self._busy += seconds
-        self._tried += workloads
-        self._keep(done)
-        self._tell(done)
-
-    def _keep(self, done: Sequence[FinishedLot]) -> None:
-        """Keep what was found so far, unless that took long and was done a short time ago: of all lots as one, it takes
-        longer and longer."""
-        began = self._clock()
+    def _keep(self) -> None:
+        """Keep what all lots found so far as one result, unless that took long and was a short time ago: it takes
+        longer with each lot."""
+        began = time.monotonic()
         if began >= self._keep_again:
-            told(self._directory, done)
-            self._keep_again = self._clock() + KEPT_FOR * (self._clock() - began)
+            told(self._directory, self._done())
+            self._keep_again = time.monotonic() + KEPT_FOR * (time.monotonic() - began)
 
     def _is_broken(self, done: Sequence[FinishedLot]) -> bool:
-        """Whether every property is broken that is to be."""
+        """Return whether the search is over because ``done`` break each property that it is to break."""
         wanted = set(self._asked.props)
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """``result`` with smaller witnesses: workloads that are drawn have more operations than a violation needs.
+        """Return ``result`` with smaller witnesses, if guests of this machine can make them: drawn workloads have more
+        operations than a violation needs.
 
-        Where properties are to be broken, only their witnesses are: all findings would take as long as the search."""
+        If the search is to break some properties, only their witnesses: all findings would take as long as the search.
+        """
+        directory, host = self._directory, self._request.host
+        if is_machine(self._request.image):
+            self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
+            return result
+        if host.scheduler is not None:
+            words = f"`bob witness shrink --in-place {directory.path}` makes the witnesses smaller"
+            self._progress.step(words)
+            return result
         [column] = result.subjects
         named = [cell.witness for cell in column.answers]
         if not self._asked.props:
             named += [finding.witness for finding in column.findings]
-        alike = _alike([self._directory.path / path for path in named if path])
-        budget, connect = self._request.budget, self._request.host.connect
-        for one in shrink([*alike], image=None, connect=connect, budget=budget, progress=self._progress):
+        alike = _alike([directory.path / path for path in named if path])
+        budget = self._request.budget
+        for one in shrink([*alike], image=None, connect=host.connect, budget=budget, progress=self._progress):
             if one.document is not None:
                 for path in alike[one.path]:
                     write_document(path, one.document)
-        tell_results(self._directory.path)
-        return from_json(read_document(self._directory.path / "result.json"))
+        tell_results(directory.path)
+        return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """The next ``count`` workloads, or fewer. Where properties are to be broken, only those that ask for one that
-        the lots ``done`` have not broken: so it is the same ones when the search is resumed."""
+        """Return the next ``count`` workloads, or fewer. If the search is to break some properties, only workloads that
+        ask for one that the lots ``done`` have not broken, so a resumed search makes the same ones."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
             broken = _broken(done)
@@ -219,7 +250,7 @@ class _SearchRun:
         return tuple(islice(workloads, count))
 
     def _skipped(self) -> list[str]:
-        """One line on each answer of the kernel to operations that the file system lacks."""
+        """Return a line for each answer of the kernel to operations that the file system lacks."""
         skipped, fs = self._planned.skipped, self._request.configuration.fs
         answers: dict[str, list[str]] = {}
         for word, said in fs.refusals:
@@ -227,15 +258,16 @@ class _SearchRun:
                 answers.setdefault(said, []).append(f"{word} ({plural(skipped[word], 'workload')})")
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
-    def _next_lot(self, done: Sequence[FinishedLot], places: int = 0) -> tuple[Workload, ...]:
-        """The next workloads to be tried after the lots ``done``; none when it is over. On a cluster so many lots
-        as ``places`` are done at a time; 0 is no cluster."""
+    def _next_lot(self, done: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
+        """Return the workloads of the lot after ``done``; none when the search is over. A cluster does so many lots as
+        ``places`` at a time; 0 is this machine."""
+        self._places = max(1, places)
         if self._asked.seconds is None:
             if not places:
                 return self._next(LOT, done)
             share = -(-(self._planned.together or LOT) // (LOTS_PER_PLACE * places))
             return self._next(max(FIRST_LOT, min(LOT, share)), done)
-        spent = self._spent + self._clock() - self._began
+        spent = self._seconds_spent()
         self._directory.note(seconds=spent)
         left = self._asked.seconds - spent
         if left <= 0:
@@ -246,8 +278,12 @@ class _SearchRun:
         size = max(FEWEST, min(LOT, int(rate * min(left, LOT_SECONDS))))
         return self._next(size, done) if rate * left >= FEWEST else ()
 
-    def _tell(self, done: Sequence[FinishedLot]) -> None:
-        """One line on how far it is, how fast it goes, and how long it will take."""
+    def _seconds_spent(self) -> float:
+        return self._spent + time.monotonic() - self._began
+
+    def _tell(self) -> None:
+        """Report how far the search is, how fast it goes, and how long it will take."""
+        done = self._done()
         folders = {folder for folder, _result in done}
         tried = sum(count for folder, count in self._directory.lots() if folder in folders)
         rate = self._places * self._tried / self._busy
@@ -260,19 +296,18 @@ class _SearchRun:
                 return
             words.append(f"{duration((self._planned.together - tried) / rate)} left")
         elif self._asked.seconds is not None:
-            left = self._asked.seconds - self._spent - (self._clock() - self._began)
-            words.append(f"{duration(max(0.0, left))} left")
+            words.append(f"{duration(max(0.0, self._asked.seconds - self._seconds_spent()))} left")
         self._progress.step(", ".join(words))
 
 
 def _broken(done: Sequence[FinishedLot]) -> set[str]:
-    """The names of the rows that are broken so far."""
+    """Return the names of the rows that are broken so far."""
     cells = chain.from_iterable(result.subjects[0].answers for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}
 
 
 class _OfALot:
-    """The progress of one lot: its cells are told when all lots are done."""
+    """The progress of one lot: the cells follow when all lots are done."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -281,12 +316,12 @@ class _OfALot:
         self.observed, self.finished, self.skipped = progress.observed, progress.finished, progress.skipped
 
     def judged(self, cell: Answer) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Of the witnesses in ``paths`` that are not shrunk yet, one of each claim and workload, with all that are of the
-    same: these become the same smaller one."""
+    """Return, of the witnesses in ``paths`` that are not shrunk yet, one of each claim and workload, with all that have
+    the same: these become the same smaller one."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:
@@ -298,8 +333,8 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError where the lot in ``folder`` was begun with other workloads than ``lot``: later lots would
-    differ, too."""
+    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``: later lots would differ,
+    too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}

@@ -51,7 +51,7 @@ from bob.program.program import Program, ProgramDocument, ProgramFile
 from bob.progress import Earlier, Silent
 from bob.record.base import base_name
 from bob.report.saved import load
-from bob.run import cluster, matrix_parts, parcel_process, prober, programs, scheduler, timings
+from bob.run import cluster, parcel_process, prober, programs, scheduler, timings
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
@@ -363,8 +363,8 @@ def cells(result: Result) -> list[tuple[str, list[tuple[str, Verdict, int]]]]:
 def test_a_matrix_is_the_same_as_on_one_machine_though_a_worker_is_killed(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parcels: int
 ) -> None:
-    monkeypatch.setattr(matrix_parts, "PARTS_PER_PLACE", parcels)
-    monkeypatch.setattr(matrix_parts, "FEWEST", 3)
+    monkeypatch.setattr(module, "PARTS_PER_PLACE", parcels)
+    monkeypatch.setattr(module, "FEWEST", 3)
     order("kill-xfs-4")
     watching = Watching()
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", watching)
@@ -398,8 +398,8 @@ def test_what_is_refused_is_skipped(host: Host, tmp_path: Path) -> None:
 def test_what_is_finished_is_kept_when_it_is_stopped(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parcels: int
 ) -> None:
-    monkeypatch.setattr(matrix_parts, "PARTS_PER_PLACE", parcels)
-    monkeypatch.setattr(matrix_parts, "FEWEST", 3)
+    monkeypatch.setattr(module, "PARTS_PER_PLACE", parcels)
+    monkeypatch.setattr(module, "FEWEST", 3)
     order("wait-xfs-2")
     interrupted_when_it_waits()
     request = replace(REQUEST, host=host)
@@ -635,8 +635,8 @@ def test_what_is_left_of_a_merged_matrix_is_done_by_workers(host: Host, tmp_path
 def test_what_no_worker_can_do_is_unknown_and_tried_again_some_day(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matrix_parts, "PARTS_PER_PLACE", 100)
-    monkeypatch.setattr(matrix_parts, "FEWEST", 3)
+    monkeypatch.setattr(module, "PARTS_PER_PLACE", 100)
+    monkeypatch.setattr(module, "FEWEST", 3)
     order("break-xfs-4")
     result, run = module.matrix(CHOSEN, replace(REQUEST, host=host), tmp_path / "run", watching := Watching())
     by_name = {column.name: column.answers[0] for column in result.subjects}
