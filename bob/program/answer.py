@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from bob.text import printable
+
+K = TypeVar("K")
 
 
 class Consequence(StrEnum):
@@ -78,3 +81,25 @@ class CheckerAnswer:
             return "it was ended when its time was over"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
         return printable(lines[-1])[:300] if lines else f"it prints nothing and ends with {self.code}"
+
+
+@dataclass(slots=True)
+class CheckerAnswers(Generic[K]):
+    """The ``answers`` of a checker so far, by tree, in so many (``count``) runs. ``disagreed`` says how the checker
+    contradicted itself; None: it did not."""
+
+    answers: dict[K, CheckerAnswer] = field(default_factory=dict)
+    count: int = 0
+    disagreed: str | None = None
+
+    def take(self, tree: K, answer: CheckerAnswer) -> bool:
+        """Note an answer, and return whether it is the first one for its tree. A check that did not end in time gives
+        no answer if the same tree has another one."""
+        self.count += 1
+        known = self.answers.get(tree)
+        if known is None or known.code is None:
+            self.answers[tree] = answer
+        elif answer.code is not None and answer.code != known.code:
+            codes = f"{known.code} and with {answer.code}"
+            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
+        return known is None

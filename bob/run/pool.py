@@ -304,6 +304,20 @@ def each_in_a_guest(
         yield job.result
 
 
+def in_a_guest(
+    guests: AnyGuests,
+    image: Image,
+    clock: Clock,
+    title: str,
+    do: Callable[[Agent], R],
+    progress: Progress,
+    world: Path | None = None,
+) -> R:
+    """Return the result of ``do`` in a guest. Raises as :func:`each_in_a_guest`."""
+    [result] = each_in_a_guest(guests, image, clock, [(title, None)], lambda agent, _item: do(agent), progress, world)
+    return result
+
+
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 

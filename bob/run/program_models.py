@@ -31,15 +31,16 @@ from bob.observe.observation import Node, Observation
 from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
-from bob.program.program import EMPTIED, Program
+from bob.program.program import Program
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replay import ReplayedProgram
 from bob.record.recorder import put_program
 from bob.run.agents import AnyGuests, unshared
-from bob.run.pool import Pool, each_in_a_guest
+from bob.run.pool import Pool, in_a_guest
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
+from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
 from bob.run.state_queue import BuiltTrees, StateQueue
 
 MOST_TRIED = 50
@@ -185,26 +186,22 @@ def _validate_checker(
 ) -> None:
     """Try the checker on trees that are built, too: it must say what it says of the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
-    root, program, said = _root(ends[0]), case.work, case.transcript.output
+    program, said = case.work, case.transcript.output
     world = ensure_world(image, program.packages, progress.step)
 
-    def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
+    def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
-        spoilt = [BuiltTree(after, said, spoiler) for spoiler in program.must_fail]
-        asked = [BuiltTree(before, b""), BuiltTree(after, said), *spoilt]
-        return TreeBuilder(agent, root).check(asked, program.seconds)
+        asked = [BuiltTree(*one) for one in trust_trials(program, before, after, said)]
+        return TreeBuilder(agent, _root(ends[0])).check(asked, program.seconds)
 
     try:
-        items = [("trust", None)]
-        [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, world)
+        answers = in_a_guest(unshared(guests), image, Clock.REAL, "trust", ask, progress, world)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
-    for answer, what in zip(answers, ("what setup leaves", "what a clean end leaves"), strict=False):
-        if answer.consequence is not None:
+    match first_mistrust(program, answers):
+        case Mistrust(what, answer, must_refuse=False):
             raise CannotBeModelled(f"the checker refuses {what}, built in memory: {answer.evidence}")
-    for answer, spoiler in zip(answers[2:], program.must_fail, strict=True):
-        what = "an emptied directory" if spoiler == EMPTIED else f"what {spoiler} leaves"
-        if answer.consequence is None or not answer.is_judgement:
+        case Mistrust(what):
             raise CannotBeModelled(f"the checker does not refuse {what}, built in memory")
 
 
@@ -281,7 +278,7 @@ class _ModelledProgram:
             calls=calls,
             tellings=self.case.transcript.tellings,
             lost=queue.lost,
-            disagreed=queue.disagreed,
+            disagreed=queue.checked.disagreed,
             allowed=allowed.states,
             is_counted=allowed.is_exact,
         )

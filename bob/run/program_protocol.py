@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
@@ -17,7 +18,7 @@ from bob.protocol.outside_files import files_outside
 from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replay import ReplayedProgram, other_modes, replayed, unlike
 from bob.run.agents import AnyGuests
-from bob.run.pool import each_in_a_guest
+from bob.run.pool import in_a_guest
 from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
@@ -84,8 +85,8 @@ def both_ends(
 ) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
     """The trees that the setup left, and a clean end."""
     world = ensure_world(image, case.work.packages, progress.step)
-    items = [("both ends", case)]
-    [ends] = each_in_a_guest(guests, image, Clock.REAL, items, look_at_ends, progress, world)
+    look = partial(look_at_ends, case=case)
+    ends = in_a_guest(guests, image, Clock.REAL, "both ends", look, progress, world)
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
     if unseen or len(trees) != len(ends):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from bob import documents
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -32,7 +34,7 @@ from bob.protocol.arguments import MAPPED
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
 from bob.run.agents import AnyGuests, unshared
-from bob.run.pool import each_in_a_guest
+from bob.run.pool import in_a_guest
 from bob.schema import Document, encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
@@ -42,8 +44,9 @@ from bob.subject.subject import ConfigurationDocument
 from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 
+T = TypeVar("T")
 SCRIPTS = "setup ", "workload "
-"""What a refusal begins with that is a script's."""
+"""The beginnings of a script's refusal."""
 ABOUT_SCRIPTS = (
     "it runs as root in a guest, in the file system under test, with the packages that app.toml names; "
     "what it prints to stderr stands here"
@@ -52,9 +55,9 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What is known of a program before its crash states are explored: how much it told, in how many outputs, and how
-    many system calls of it were traced; how many windows there are between outputs, with how many legal states of whole
-    writes together."""
+    """What is known of a program before its crash states are explored: the bytes that it ``told`` in so many
+    ``outputs``, its traced system ``calls``, the ``windows`` between outputs, and their legal ``states`` of whole
+    writes."""
 
     configuration: str
     outputs: int
@@ -65,14 +68,14 @@ class Preflight:
 
 
 class AppCheckDocument(Document, frozen=True, tag_field="schema", tag="bob.app-check/1"):
-    """A program that can be explored: `bob app check`."""
+    """A program that bob can explore: `bob app check`."""
 
     program: str
     configurations: tuple[Preflight, ...]
 
 
 def preflight_of(case: ProgramCase) -> Preflight:
-    """What is known of a program that was recorded."""
+    """Return what is known of a recorded program."""
     parts, transcript = case.windows, case.transcript
     states = sum(count_writes(growth_points(window.trace, case.plan.model)) for window in parts)
     calls = sum(call.name not in PASSING for call in transcript.calls)
@@ -91,36 +94,34 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload, and keep that in ``run``. Where ``stores`` through mappings matter, and there are
-    any, it is recorded once more, with these: that takes longer for each call. Where another recording, which it is
-    ``like``, had any, it is recorded with these at once. Its calls have no frames: :func:`frames_of`.
+    """Record the program's workload, and keep that in ``run``. The calls have no frames: see :func:`frames_of`.
 
-    Raises UsageError where a script of it fails or does not end, RecordingError where the recording is not to be
-    believed.
+    If ``stores`` through mappings matter, and there are any, bob records it once more, with these: that takes longer
+    for each call. If another recording, ``like``, had any, bob records it with these at once. Raises UsageError if a
+    script fails or does not end, RecordingError if the recording is inconsistent.
     """
     made, program = request.configuration, replace(program, pace=request.pace)
     world = ensure_world(image, program.packages, progress.step)
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
 
-    def recording(agent: Agent, watches: bool) -> tuple[Base, RecordedProgram]:
-        put_program(agent, program)
-        base = make_program_base(agent, made, program)
-        return base, record_program(agent, made, base, program, completion=request.model.completion, stores=watches)
+    def record_in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
+        def recording(agent: Agent) -> tuple[Base, RecordedProgram]:
+            put_program(agent, program)
+            base = make_program_base(agent, made, program)
+            completion = request.model.completion
+            return base, record_program(agent, made, base, program, completion=completion, stores=watches)
 
-    def in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
-        items = [(program.name, watches)]
         try:
-            [found] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, recording, progress, world)
+            return in_a_guest(guests, image, Clock.VIRTUAL, program.name, recording, progress, world)
         except GuestLost as lost:
             raise _fallen(lost, program, run) from None
-        return found
 
     watches = stores and like is not None and any(call.name == MAPPED for call in like.transcript.calls)
     try:
-        base, recorded = in_a_guest(watches)
+        base, recorded = record_in_a_guest(watches)
         if stores and not watches and mapped(parse(recorded.calls), ROOT):
             progress.step(f"recording what {program.name} stores through mappings")
-            base, recorded = in_a_guest(True)
+            base, recorded = record_in_a_guest(True)
     except UsageError as refused:
         if refused.message.startswith(SCRIPTS):
             raise UsageError(refused.message, hint=ABOUT_SCRIPTS) from None
@@ -133,7 +134,7 @@ def record_program_run(
 
 
 def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> GuestLost | KernelFell:
-    """A finding where the kernel says that it panicked or hangs, with the console in ``run``; else the loss itself."""
+    """Return a finding, with the console in ``run``, if the kernel says that it panicked or hangs; else the loss."""
     if not lost.loss.is_by_kernel:
         return lost
     verb = "panicked" if lost.loss.cause is LossCause.PANICKED else "hung"
@@ -146,26 +147,23 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> tuple[SystemCall, ...]:
-    """:func:`framed` of a run in a guest of its own. Those of one such run are for all recordings of a program."""
+    """Return the calls with frames (:func:`framed`) of a run in a guest of its own. They serve for all recordings of
+    the program."""
     program, made = case.work, case.subject
     world = ensure_world(image, program.packages, progress.step)
     progress.step(f"looking at the frames of the calls of {program.name}")
 
-    def tracing(agent: Agent, _item: None) -> tuple[SystemCall, ...]:
+    def tracing(agent: Agent) -> tuple[SystemCall, ...]:
         put_program(agent, program)
         return framed(agent, made, make_program_base(agent, made, program), program)
 
-    def look() -> tuple[SystemCall, ...]:
-        items = [(program.name, None)]
-        [calls] = each_in_a_guest(guests, image, Clock.VIRTUAL, items, tracing, progress, world)
-        return calls
-
+    look = partial(in_a_guest, guests, image, Clock.VIRTUAL, program.name, tracing, progress, world)
     return framed_if_any(look, progress)
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
-    """The calls with frames that ``look`` gets; none, and why, where it fails: without frames only the names of
-    functions are missing."""
+    """Return the calls with frames that ``look`` gets. If it fails, report why, and return none: without frames, only
+    the names of functions are missing."""
     try:
         return look()
     except MalformedError as error:
@@ -176,29 +174,29 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
-    """The calls of another run of the ``program``, which the agent's guest must have, with their frames: with source
+    """Run the ``program``, which the agent's guest must have, once more. Return its calls with frames: with source
     lines, and from the frame on that the program chose."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """The program's calls in what strace wrote: all but the one by which bob itself goes into the program's world.
-    There that directory is a link to the root, so the program's own chroot to it would change nothing."""
+    """Return the program's calls in what strace wrote: all but bob's own chroot into the program's world. There that
+    directory is a link to the root, so a chroot of the program to it would change nothing."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
 def case_of(
     subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
-    """The case of what was recorded on ``base``. Raises RecordingError where that is not to be believed."""
+    """Return the case of what was recorded on ``base``. Raises RecordingError if the recording is inconsistent."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
 def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
-    """What a program told, and when, on a clock that was 0 at ``start`` (seconds)."""
+    """Return what a program told, and when, on a clock that was 0 at ``start`` (seconds)."""
     return [
         ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs
@@ -219,42 +217,72 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
     write_document(folder / "told.json", more)
 
 
+class Mistrust(NamedTuple):
+    """An ``answer`` of a checker, about ``what``, for which bob does not trust it."""
+
+    what: str
+    answer: CheckerAnswer
+    must_refuse: bool
+
+
+def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[tuple[T, bytes, str]]:
+    """Return on what bob tries a checker before it trusts it: what the setup leaves (``first``), what a clean end
+    leaves (``last``), and that spoilt. Each has the output before it, and the spoiler."""
+    return [(first, b"", ""), (last, output, ""), *((last, output, spoiler) for spoiler in program.must_fail)]
+
+
+def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
+    """Return the first of the ``answers`` to :func:`trust_trials` for which bob does not trust the checker: it must
+    accept what is whole, and refuse, by itself, what is spoilt."""
+    spoilt = ["an emptied directory" if one == EMPTIED else f"what {one} leaves" for one in program.must_fail]
+    for place, (what, answer) in enumerate(
+        zip(("what setup leaves", "what a clean end leaves", *spoilt), answers, strict=True)
+    ):
+        must_refuse, refuses = place > 1, answer.consequence is not None
+        if refuses != must_refuse or (must_refuse and not answer.is_judgement):
+            return Mistrust(what, answer, must_refuse)
+    return None
+
+
+_AFTER = {
+    ("what setup leaves", False): ", with no output",
+    ("an emptied directory", True): ", after all of the output",
+}
+
+
 def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
-    """Try the checker before it is trusted: raises UsageError, with what it printed, where it refuses what the setup or
-    a clean end leaves, or accepts what the program says that it must refuse."""
-    program, plan, output = case.work, case.plan, case.transcript.output
+    """Try the checker before bob trusts it.
+
+    Raises UsageError, with what it printed, if it refuses what the setup or a clean end leaves, or accepts what the
+    program says that it must refuse.
+    """
+    program, plan = case.work, case.plan
     world = ensure_world(image, program.packages, progress.step)
     progress.step(f"trying the checker of {program.name} on {case.name}")
-    pristine, complete = plan.controls[0], plan.controls[-1]
 
-    def ask(agent: Agent, _item: None) -> list[CheckerAnswer]:
+    def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
-        session = session_of(agent, case)
-        asked = [
-            CheckerRun(plan.composer.delta(pristine), b""),
-            CheckerRun(plan.composer.delta(complete), output),
-            *(CheckerRun(plan.composer.delta(complete), output, spoiler) for spoiler in program.must_fail),
-        ]
-        return session.check_program(asked, plan.composer.payload_since(0), program.seconds)
+        pristine, complete = (plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1]))
+        runs = [CheckerRun(*one) for one in trust_trials(program, pristine, complete, case.transcript.output)]
+        return session_of(agent, case).check_program(runs, plan.composer.payload_since(0), program.seconds)
 
-    items = [(program.name, None)]
-    [answers] = each_in_a_guest(unshared(guests), image, Clock.REAL, items, ask, progress, world)
-    hint = "bob app check tries the checker, and explores nothing"
-    for answer, what in zip(answers, ("what setup leaves, with no output", "what a clean end leaves"), strict=False):
-        if answer.consequence is not None:
-            raise UsageError(f"the checker refuses {what}: {answer.evidence} (exit code {answer.code})", hint=hint)
-    for answer, spoiler in zip(answers[2:], program.must_fail, strict=True):
-        what = "an emptied directory, after all of the output" if spoiler == EMPTIED else f"what {spoiler} leaves"
-        if answer.consequence is not None and not answer.is_judgement:
-            raise UsageError(
-                f"the checker does not judge {what}: {answer.evidence} (exit code {answer.code})",
-                hint="it must refuse what is lost by itself: in time, without a signal, and not since it cannot be run",
-            )
-        if answer.consequence is None:
-            raise UsageError(
-                f"the checker accepts {what}: it cannot tell a loss",
-                hint="must_fail in app.toml says what it must refuse; must_fail = [] says that there is no such thing",
-            )
+    answers = in_a_guest(unshared(guests), image, Clock.REAL, program.name, ask, progress, world)
+    if (wrong := first_mistrust(program, answers)) is None:
+        return
+    what, answer = wrong.what + _AFTER.get((wrong.what, wrong.must_refuse), ""), wrong.answer
+    said = f"{answer.evidence} (exit code {answer.code})"
+    if not wrong.must_refuse:
+        hint = "bob app check tries the checker, and explores nothing"
+        raise UsageError(f"the checker refuses {what}: {said}", hint=hint)
+    if answer.consequence is not None:
+        raise UsageError(
+            f"the checker does not judge {what}: {said}",
+            hint="it must refuse what is lost by itself: in time, without a signal, and not since it cannot be run",
+        )
+    raise UsageError(
+        f"the checker accepts {what}: it cannot tell a loss",
+        hint="must_fail in app.toml says what it must refuse; must_fail = [] says that there is no such thing",
+    )
 
 
 def look_at_ends(agent: Agent, case: ProgramCase) -> list[Observation]:

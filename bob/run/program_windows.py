@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
@@ -22,7 +22,7 @@ from bob.observe.explore import explore
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import CheckerRun, session_of
-from bob.program.answer import Batches, CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswers
 from bob.program.case import ProgramCase
 from bob.program.transcript import Window
 from bob.progress import Progress
@@ -72,7 +72,7 @@ class _WindowJob(Job):
     def do(self, agent: Agent, tell: StateSink) -> bool:
         window, case = self._window, self._case.within(self._window)
         observed = explore(agent, case.subject, case.plan, _effort(self._request), tell, self._sights)
-        checked = _CheckerRuns()
+        checked = CheckerAnswers[int]()
         if agent.is_sound:
             try:
                 _check(agent, case, window, self._request, observed, checked, tell)
@@ -93,32 +93,13 @@ class _WindowJob(Job):
         self._progress.finished(self.title, self._request.budget - self.states)
 
 
-@dataclass(slots=True)
-class _CheckerRuns:
-    """The checker's answers so far, by outcome; in how many runs; and how it contradicted itself, if it did."""
-
-    answers: dict[int, CheckerAnswer] = field(default_factory=dict)
-    count: int = 0
-    disagreed: str | None = None
-
-    def take(self, outcome: int, answer: CheckerAnswer) -> None:
-        """Note an answer. A check that did not end in time gives none if the same tree has another one."""
-        self.count += 1
-        known = self.answers.setdefault(outcome, answer)
-        if known.code is None:
-            self.answers[outcome] = answer
-        elif answer.code is not None and known.code != answer.code:
-            codes = f"{known.code} and with {answer.code}"
-            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
-
-
 def _check(
     agent: Agent,
     case: ProgramCase,
     window: Window,
     request: ProbeRequest,
     observed: Observations,
-    checked: _CheckerRuns,
+    checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
     """Run the checker on each outcome that mounts, in the state that is easiest to explain. Then run it on a sample of

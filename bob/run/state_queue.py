@@ -13,7 +13,7 @@ from bob.apm.model_states import ModelState, ModelStates
 from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Node
-from bob.program.answer import Batches, CheckerAnswer
+from bob.program.answer import Batches, CheckerAnswer, CheckerAnswers
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, StateSink
 
 BATCH = 20
@@ -29,12 +29,11 @@ TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
 
 
 class StateQueue(JobQueue):
-    """Hands out the states of ``tries`` without an answer, ``most`` at the most, in batches.
+    """Hands out the states of ``tries`` without an answer, ``most`` at the most, in batches. It fills ``answers``.
 
     Afterwards it hands out some of them once more, as a checker may contradict itself: ``again`` of them, drawn by
-    ``seed``, and those whose check did not end in time. Guests that are there do this; none is started for it. It fills
-    ``answers``. ``states`` are all states of the model so far. ``lost`` says why some lack an answer, ``disagreed`` how
-    the checker contradicted itself.
+    ``seed``, and those whose check did not end in time. Guests that are there do this; none is started for it.
+    ``states`` are all states of the model so far. ``lost`` says why some lack an answer.
     """
 
     def __init__(
@@ -55,10 +54,10 @@ class StateQueue(JobQueue):
         self.handed_out = self.rechecks = self.under_way = 0
         self.states: list[ModelState] = []
         self.lost: str | None = None
-        self.disagreed: str | None = None
+        self.checked = CheckerAnswers(answers)
         self.lock = threading.Lock()
         """Guards the answers, and all of this but :meth:`next`."""
-        self._made, self._most, self._answers, self._tries = iter(tries), most, answers, tries
+        self._made, self._most, self._tries = iter(tries), most, tries
         self._again, self._random = again, Random(seed)
         self._asked: list[ModelState] = []
         self._is_over = False
@@ -91,7 +90,7 @@ class StateQueue(JobQueue):
                 self._is_over = True
                 break
             self.states.append(made)
-            if made.digest not in self._answers:
+            if made.digest not in self.checked.answers:
                 new += self._built([made])
                 size += sum(node.size for node in new[-1][1].values())
         self._asked += [state for state, _tree in new]
@@ -99,26 +98,12 @@ class StateQueue(JobQueue):
         return new
 
     def _to_recheck(self) -> list[ModelState]:
-        hung = [one for one in self._asked if (answer := self.answer(one)) is not None and answer.code is None]
+        answers = self.checked.answers
+        hung = [one for one in self._asked if (answer := answers.get(one.digest)) and answer.code is None]
         return [*hung[:MOST_HUNG], *self._random.sample(self._asked, min(self._again, len(self._asked)))]
 
     def _built(self, states: Iterable[ModelState]) -> list[tuple[ModelState, Mapping[str, Node]]]:
         return [(state, self._tries.nodes(state)) for state in states]
-
-    def take(self, state: ModelState, answer: CheckerAnswer) -> bool:
-        """Note an answer, and return whether it is the first one for its tree. A check that did not end in time gives
-        no answer if the same tree has another one."""
-        known = self._answers.get(state.digest)
-        if known is None or known.code is None:
-            self._answers[state.digest] = answer
-        elif answer.code is not None and answer.code != known.code:
-            codes = f"{known.code} and with {answer.code}"
-            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
-        return known is None
-
-    def answer(self, state: ModelState) -> CheckerAnswer | None:
-        """Return the checker's answer so far."""
-        return self._answers.get(state.digest)
 
 
 class _BatchJob(Job):
@@ -138,7 +123,8 @@ class _BatchJob(Job):
             raise LostGuest(what_happened(refusal)) from None
         with queue.lock:
             queue.batches.took(len(answers), time.monotonic() - began)
-            new = sum(queue.take(state, answer) for (state, _tree), answer in zip(self._built, answers, strict=True))
+            checked = zip(self._built, answers, strict=True)
+            new = sum(queue.checked.take(state.digest, answer) for (state, _tree), answer in checked)
             queue.rechecks += 0 if self._is_first else len(answers)
             self._end()
         tell(new)

@@ -41,7 +41,7 @@ def test_a_kernel_that_falls_while_a_program_is_recorded_is_a_finding(
     def lost(*_: object) -> None:
         raise GuestLost(loss, "no answer")
 
-    monkeypatch.setattr(module, "each_in_a_guest", lost)
+    monkeypatch.setattr(module, "in_a_guest", lost)
     monkeypatch.setattr(module, "ensure_world", lambda *_: None)
     run = RunDirectory.create(tmp_path / "run", {})
     program, request = named("replace-rename"), ProbeRequest(configuration("ext4"))

@@ -97,7 +97,7 @@ def test_each_state_of_a_model_is_checked_and_those_of_a_lost_guest_in_another_o
     guests.saying = saying
     queue, tries, watching = worked(guests, jobs=jobs)
     assert len(queue.states) == 2**8 == watching.states and tries.is_all
-    assert all(queue.answer(state) == FINE for state in queue.states)
+    assert all(queue.checked.answers[state.digest] == FINE for state in queue.states)
     assert queue.lost is None and queue.handed_out == 2**8
     assert guests.started <= jobs + bool(lost)
 
@@ -112,7 +112,7 @@ def test_states_that_are_lost_twice_have_no_answer_and_the_others_have(guests: G
     unlucky = worked(guests)[0].states[100].digest
     guests.saying = saying
     queue, _tries, _watching = worked(guests)
-    without = [state.digest for state in queue.states if queue.answer(state) is None]
+    without = [state.digest for state in queue.states if queue.checked.answers[state.digest] is None]
     assert unlucky in without and len(without) <= 20
     assert str(error) in (queue.lost or "")
 
@@ -147,11 +147,11 @@ def test_a_budget_of_trees_ends_the_work_on_a_model_and_is_no_proof(guests: Gues
 def test_some_trees_are_checked_once_more_and_a_checker_that_says_two_things_is_told(guests: Guests, jobs: int) -> None:
     queue, _tries, watching = worked(guests, jobs=jobs, again=6)
     assert queue.rechecks == 6 and sorted(guests.asked.values())[-6:] == [2] * 6
-    assert queue.disagreed is None and watching.states == 2**8
+    assert queue.checked.disagreed is None and watching.states == 2**8
     guests.asked.clear()
     guests.saying = lambda _state, times: CheckerAnswer(10 * times, "")
     queue, _tries, _watching = worked(guests, jobs=jobs, again=6)
-    assert "contradicts itself" in (queue.disagreed or "")
+    assert "contradicts itself" in (queue.checked.disagreed or "")
 
 
 def test_a_check_that_did_not_end_is_made_once_more_and_is_no_answer_beside_another(guests: Guests) -> None:
@@ -159,10 +159,12 @@ def test_a_check_that_did_not_end_is_made_once_more_and_is_no_answer_beside_anot
     queue, _tries, _watching = worked(guests)
     hung = [state for state in queue.states if state.digest[0] < 16]
     assert queue.rechecks == len(hung) > 0
-    assert all(queue.answer(state) == FINE for state in queue.states) and queue.disagreed is None
+    assert (
+        all(queue.checked.answers[state.digest] == FINE for state in queue.states) and queue.checked.disagreed is None
+    )
     for answer in (CheckerAnswer(None, ""), FINE):
-        queue.take(hung[0], answer)
-    assert queue.answer(hung[0]) == FINE and queue.disagreed is None
+        queue.checked.take(hung[0].digest, answer)
+    assert queue.checked.answers[hung[0].digest] == FINE and queue.checked.disagreed is None
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 300), st.booleans()), max_size=20), st.integers(1, 20))
