@@ -43,6 +43,7 @@ from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.report.counts import of_model
 from bob.run.agents import agent_in
+from bob.run.pool import ProgramGuests
 from bob.run.program_models import hold_against
 from bob.run.program_protocol import both_ends, protocol_of
 from bob.run.program_recording import record_program_run, validate_checker
@@ -130,15 +131,14 @@ def _models(program: Program, request: ProbeRequest) -> None:
     model = min(named_models([EVERY]), key=lambda one: len(one.promised))
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        case = record_program_run(hypervisor, image, program, request, watch, stores=True)
-        validate_checker(hypervisor, image, case, watch)
+        guests = ProgramGuests(hypervisor, image, watch)
+        case = record_program_run(guests, program, request, stores=True)
+        validate_checker(guests, case)
         recorded = time.monotonic() - began
         jobs = request.host.jobs or 1
-        [found], _steps = hold_against(
-            hypervisor, image, case, request, [model], jobs, watch, lambda _name: Explaining()
-        )
+        [found], _steps = hold_against(guests, case, request, [model], jobs, lambda _name: Explaining())
         seconds, peak = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        before, after = both_ends(hypervisor, image, case, watch)
+        before, after = both_ends(guests, case)
         by_hand = _by_hand(hypervisor, image, case, after)
     again, _notes = protocol_of(case, before, after)
     asked = graph_under(again.workload, workings(again.history), model.promised)

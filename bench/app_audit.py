@@ -26,6 +26,7 @@ from bob.program.program import Program
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.run.agents import agent_in
+from bob.run.pool import ProgramGuests
 from bob.run.program_recording import record_program_run, validate_checker
 from bob.run.program_windows import explore_windows
 from bob.subject import configuration
@@ -56,9 +57,10 @@ def _try(name: str, most: int) -> tuple[int, int, int]:
     program, request = load(shipped_programs()[name]), ProbeRequest(configuration("ext4"), budget=BUDGET)
     image = ensure(request.image, print)
     with Hypervisor.open() as hypervisor:
-        case = record_program_run(hypervisor, image, program, request, Silent())
-        validate_checker(hypervisor, image, case, Silent())
-        windows = explore_windows(hypervisor, image, case, request, Host().jobs or 2, Silent())
+        guests = ProgramGuests(hypervisor, image, Silent())
+        case = record_program_run(guests, program, request)
+        validate_checker(guests, case)
+        windows = explore_windows(guests, case, request, Host().jobs or 2)
         predicted = [(window, one) for window in windows for one in _predicted(window)]
         sample = Random(1).sample(predicted, min(most, len(predicted)))
         trees = answers = 0

@@ -18,6 +18,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -26,9 +27,10 @@ from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
 from bob.errors import BobError, MalformedError, RecordingError
 from bob.guest.spec import Clock
-from bob.image import Image
+from bob.image import Image, ensure_world
+from bob.program.program import Program
 from bob.progress import Progress
-from bob.run.agents import AnyGuests, agent_in
+from bob.run.agents import AnyGuests, agent_in, unshared
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -304,18 +306,31 @@ def each_in_a_guest(
         yield job.result
 
 
-def in_a_guest(
-    guests: AnyGuests,
-    image: Image,
-    clock: Clock,
-    title: str,
-    do: Callable[[Agent], R],
-    progress: Progress,
-    world: Path | None = None,
-) -> R:
-    """Return the result of ``do`` in a guest. Raises as :func:`each_in_a_guest`."""
-    [result] = each_in_a_guest(guests, image, clock, [(title, None)], lambda agent, _item: do(agent), progress, world)
-    return result
+@dataclass(frozen=True, slots=True)
+class ProgramGuests:
+    """Guests of an ``image`` for programs. Each has the packages of its program."""
+
+    source: AnyGuests
+    image: Image
+    progress: Progress
+
+    def world(self, program: Program) -> Path | None:
+        """Return the disk with the packages of ``program``, built first if need be; None if it needs none."""
+        return ensure_world(self.image, program.packages, self.progress.step)
+
+    def ask(
+        self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
+    ) -> R:
+        """Return the result of ``do`` in a guest. If it ``is_spoilt`` then, no other question gets this guest.
+
+        Raises as :func:`each_in_a_guest`. A message about a lost guest has the ``title``, by default the program's.
+        """
+        source = unshared(self.source) if is_spoilt else self.source
+        items, world = [(title or program.name, None)], self.world(program)
+        [result] = each_in_a_guest(
+            source, self.image, clock, items, lambda agent, _item: do(agent), self.progress, world
+        )
+        return result
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}

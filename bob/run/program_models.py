@@ -23,7 +23,6 @@ from bob.apm.trees import observed_tree
 from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
 from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
@@ -32,13 +31,11 @@ from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.answer import CheckerAnswer
 from bob.program.case import ProgramCase
 from bob.program.program import Program
-from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replay import ReplayedProgram
 from bob.record.recorder import put_program
-from bob.run.agents import AnyGuests, unshared
-from bob.run.pool import Pool, in_a_guest
+from bob.run.pool import Pool, ProgramGuests
 from bob.run.program_protocol import CannotBeModelled, both_ends, named, protocol_of, without_logs
 from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
 from bob.run.state_queue import BuiltTrees, StateQueue
@@ -96,13 +93,11 @@ class ModelAnswer:
 
 
 def hold_against(
-    guests: AnyGuests,
-    image: Image,
+    guests: ProgramGuests,
     case: ProgramCase,
     request: ProbeRequest,
     models: Sequence[Model],
     jobs: int,
-    progress: Progress,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
     """The answer of each of ``models`` for a program that was recorded, and what its calls turned out to do; at most
@@ -110,16 +105,16 @@ def hold_against(
     by its name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
-        before, after = both_ends(guests, image, case, progress)
+        before, after = both_ends(guests, case)
         again, notes = protocol_of(case, before, after)
         follow = partial(steps_of, case.transcript.calls, again.effects, case.transcript.tellings)
         steps = explaining("its calls").made(follow, ())
         apart = workings(again.history)
         if len(apart.operations) > MOST_MICRO_OPERATIONS:
             raise CannotBeModelled(f"too large for models: {len(apart.operations):,} micro-operations")
-        work = _ModelledProgram(guests, image, case, request, again, apart, before, jobs, progress)
-        _validate_checker(guests, image, case, (before, after), progress)
-        progress.planned(len(models), len(models) * request.budget)
+        work = _ModelledProgram(guests, case, request, again, apart, before, jobs)
+        _validate_checker(guests, case, (before, after))
+        guests.progress.planned(len(models), len(models) * request.budget)
     except Exception as broken:
         reason = _reason(broken, explaining("by models"))
         return [ModelAnswer(model, unknown(model.name, model.about, reason), UNKNOWN) for model in models], steps
@@ -148,12 +143,10 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
     return explaining.broke(broken)
 
 
-def allowed_by_models(
-    guests: AnyGuests, image: Image, case: ProgramCase, models: Sequence[Model], progress: Progress
-) -> list[Allows]:
+def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
     """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
     try:
-        before, after = both_ends(guests, image, case, progress)
+        before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
         if len(again.history.operations) <= MOST_IN_PAIRS:
             pairs = graph(again.workload, workings(again.history))
@@ -178,16 +171,11 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
 
 
 def _validate_checker(
-    guests: AnyGuests,
-    image: Image,
-    case: ProgramCase,
-    ends: tuple[Mapping[str, Node], Mapping[str, Node]],
-    progress: Progress,
+    guests: ProgramGuests, case: ProgramCase, ends: tuple[Mapping[str, Node], Mapping[str, Node]]
 ) -> None:
     """Try the checker on trees that are built, too: it must say what it says of the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
     program, said = case.work, case.transcript.output
-    world = ensure_world(image, program.packages, progress.step)
 
     def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
@@ -195,7 +183,7 @@ def _validate_checker(
         return TreeBuilder(agent, _root(ends[0])).check(asked, program.seconds)
 
     try:
-        answers = in_a_guest(unshared(guests), image, Clock.REAL, "trust", ask, progress, world)
+        answers = guests.ask(program, Clock.REAL, ask, title="trust", is_spoilt=True)
     except UsageError as error:
         raise CannotBeModelled(f"its tree cannot be built in memory: {error.message}") from None
     match first_mistrust(program, answers):
@@ -210,17 +198,15 @@ class _ModelledProgram:
 
     def __init__(
         self,
-        guests: AnyGuests,
-        image: Image,
+        guests: ProgramGuests,
         case: ProgramCase,
         request: ProbeRequest,
         again: ReplayedProgram,
         apart: Workings,
         before: Mapping[str, Node],
         jobs: int,
-        progress: Progress,
     ) -> None:
-        self.guests, self.image, self.case, self.progress = guests, image, case, progress
+        self.guests, self.case, self.progress = guests, case, guests.progress
         self._request = request
         self.root = _root(before)
         self._again, self._apart, self._before, self._jobs = again, apart, before, jobs
@@ -253,10 +239,10 @@ class _ModelledProgram:
             check,
             again=SAMPLED * self._jobs,
             seed=self._request.seed,
-            world=ensure_world(self.image, self.case.work.packages, self.progress.step),
+            world=self.guests.world(self.case.work),
             begin=begin,
         )
-        Pool(self.guests, self.image, self.progress).do_all(queue, self._jobs)
+        Pool(self.guests.source, self.guests.image, self.progress).do_all(queue, self._jobs)
         self.progress.finished(model.name, budget - queue.handed_out)
         answered = [state for state in queue.states if state.digest in self._answers]
         calls = self._again.calls

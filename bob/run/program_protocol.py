@@ -7,18 +7,15 @@ from functools import partial
 
 from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
 from bob.observe.observation import Node, letters
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.program.untraced import ASYNCHRONOUS
-from bob.progress import Progress
 from bob.protocol.arguments import STORE
 from bob.protocol.outside_files import files_outside
 from bob.protocol.protocol import LARGEST, protocol, without
 from bob.protocol.replay import ReplayedProgram, other_modes, replayed, unlike
-from bob.run.agents import AnyGuests
-from bob.run.pool import in_a_guest
+from bob.run.pool import ProgramGuests
 from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
@@ -80,13 +77,9 @@ def _are_left_out(calls: int, files: str) -> str:
     )
 
 
-def both_ends(
-    guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress
-) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
-    """The trees that the setup left, and a clean end."""
-    world = ensure_world(image, case.work.packages, progress.step)
-    look = partial(look_at_ends, case=case)
-    ends = in_a_guest(guests, image, Clock.REAL, "both ends", look, progress, world)
+def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
+    """Return the trees that the setup and a clean end leave. Raises CannotBeModelled if bob cannot see one."""
+    ends = guests.ask(case.work, Clock.REAL, partial(look_at_ends, case=case), title="both ends")
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)
     if unseen or len(trees) != len(ends):

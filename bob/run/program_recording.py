@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from bob import documents
@@ -17,7 +16,6 @@ from bob.crash.device import DeviceModel
 from bob.crash.legal import count_writes, growth_points
 from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
 from bob.observe.observation import Observation
 from bob.observe.session import CheckerRun, session_of
 from bob.program.answer import CheckerAnswer
@@ -33,8 +31,7 @@ from bob.progress import Progress
 from bob.protocol.arguments import MAPPED
 from bob.record.base import make_program_base
 from bob.record.recorder import RecordedProgram, put_program, record_program, trace_frames
-from bob.run.agents import AnyGuests, unshared
-from bob.run.pool import in_a_guest
+from bob.run.pool import ProgramGuests
 from bob.schema import Document, encode
 from bob.store.files import write_document, write_whole
 from bob.store.run_directory import RunDirectory
@@ -83,11 +80,9 @@ def preflight_of(case: ProgramCase) -> Preflight:
 
 
 def record_program_run(
-    guests: AnyGuests,
-    image: Image,
+    guests: ProgramGuests,
     program: Program,
     request: ProbeRequest,
-    progress: Progress,
     run: RunDirectory | None = None,
     number: int = 0,
     *,
@@ -100,8 +95,8 @@ def record_program_run(
     for each call. If another recording, ``like``, had any, bob records it with these at once. Raises UsageError if a
     script fails or does not end, RecordingError if the recording is inconsistent.
     """
-    made, program = request.configuration, replace(program, pace=request.pace)
-    world = ensure_world(image, program.packages, progress.step)
+    made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
+    guests.world(program)
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
 
     def record_in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:
@@ -112,7 +107,7 @@ def record_program_run(
             return base, record_program(agent, made, base, program, completion=completion, stores=watches)
 
         try:
-            return in_a_guest(guests, image, Clock.VIRTUAL, program.name, recording, progress, world)
+            return guests.ask(program, Clock.VIRTUAL, recording)
         except GuestLost as lost:
             raise _fallen(lost, program, run) from None
 
@@ -146,19 +141,17 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
     return KernelFell(f"the kernel {verb} while {program.name} was recorded: {lost.loss.said}", hint=hint)
 
 
-def frames_of(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> tuple[SystemCall, ...]:
+def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
     """Return the calls with frames (:func:`framed`) of a run in a guest of its own. They serve for all recordings of
     the program."""
     program, made = case.work, case.subject
-    world = ensure_world(image, program.packages, progress.step)
-    progress.step(f"looking at the frames of the calls of {program.name}")
+    guests.progress.step(f"looking at the frames of the calls of {program.name}")
 
     def tracing(agent: Agent) -> tuple[SystemCall, ...]:
         put_program(agent, program)
         return framed(agent, made, make_program_base(agent, made, program), program)
 
-    look = partial(in_a_guest, guests, image, Clock.VIRTUAL, program.name, tracing, progress, world)
-    return framed_if_any(look, progress)
+    return framed_if_any(lambda: guests.ask(program, Clock.VIRTUAL, tracing), guests.progress)
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
@@ -250,15 +243,14 @@ _AFTER = {
 }
 
 
-def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progress: Progress) -> None:
+def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
     """Try the checker before bob trusts it.
 
     Raises UsageError, with what it printed, if it refuses what the setup or a clean end leaves, or accepts what the
     program says that it must refuse.
     """
     program, plan = case.work, case.plan
-    world = ensure_world(image, program.packages, progress.step)
-    progress.step(f"trying the checker of {program.name} on {case.name}")
+    guests.progress.step(f"trying the checker of {program.name} on {case.name}")
 
     def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
@@ -266,7 +258,7 @@ def validate_checker(guests: AnyGuests, image: Image, case: ProgramCase, progres
         runs = [CheckerRun(*one) for one in trust_trials(program, pristine, complete, case.transcript.output)]
         return session_of(agent, case).check_program(runs, plan.composer.payload_since(0), program.seconds)
 
-    answers = in_a_guest(unshared(guests), image, Clock.REAL, program.name, ask, progress, world)
+    answers = guests.ask(program, Clock.REAL, ask, is_spoilt=True)
     if (wrong := first_mistrust(program, answers)) is None:
         return
     what, answer = wrong.what + _AFTER.get((wrong.what, wrong.must_refuse), ""), wrong.answer

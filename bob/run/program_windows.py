@@ -14,7 +14,6 @@ from bob.catalogue.request import ProbeRequest
 from bob.crash.state import CrashState
 from bob.errors import UsageError
 from bob.guest.spec import Clock
-from bob.image import Image, ensure_world
 from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
 from bob.observe.effort import Effort
@@ -27,8 +26,7 @@ from bob.program.case import ProgramCase
 from bob.program.transcript import Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
-from bob.run.agents import AnyGuests
-from bob.run.pool import Job, JobQueue, LostGuest, Pool, StateSink
+from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
 
 LEAST_SAMPLED = 3
 """Fewest states of a window that are checked although their tree was checked in another state."""
@@ -37,15 +35,14 @@ BATCH = 10
 one."""
 
 
-def explore_windows(
-    guests: AnyGuests, image: Image, case: ProgramCase, request: ProbeRequest, jobs: int, progress: Progress
-) -> list[Looked]:
-    """Explore all windows, in several guests side by side, and return what is there, in their order."""
+def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
+    """Explore all windows in so many guests (``jobs``) side by side. Return what is there, in their order."""
     sights: Sights = {}
-    windows = [_WindowJob(case, place, window, request, sights, progress) for place, window in enumerate(case.windows)]
-    world = ensure_world(image, case.work.packages, progress.step)
-    queue = JobQueue(Clock.REAL, windows, world, lambda agent: put_program(agent, case.work))
-    Pool(guests, image, progress).do_all(queue, min(jobs, len(windows)))
+    windows = [
+        _WindowJob(case, place, window, request, sights, guests.progress) for place, window in enumerate(case.windows)
+    ]
+    queue = JobQueue(Clock.REAL, windows, guests.world(case.work), lambda agent: put_program(agent, case.work))
+    Pool(guests.source, guests.image, guests.progress).do_all(queue, min(jobs, len(windows)))
     return [window.looked for window in windows]
 
 

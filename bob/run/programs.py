@@ -45,6 +45,7 @@ from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
+from bob.run.pool import ProgramGuests
 from bob.run.prober import environment_of
 from bob.run.program_models import UNKNOWN, Allows, allowed_by_models, hold_against, unasked, unpredicted
 from bob.run.program_parts import asked_of, spread
@@ -115,8 +116,9 @@ def _tried(
     with (
         writing([run.path]),
         Hypervisor.open(first.host.connect, progress.step) as hypervisor,
-        KeptGuests(hypervisor) as guests,
+        KeptGuests(hypervisor) as kept,
     ):
+        guests = ProgramGuests(kept, image, progress)
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
@@ -128,22 +130,20 @@ def _tried(
         for number, request in zip(numbers, requests, strict=True):
             try:
                 like = next(iter(every.values()), None)
-                case = record_program_run(
-                    guests, image, program, request, progress, run, number, stores=bool(models), like=like
-                )
-                validate_checker(guests, image, case, progress)
+                case = record_program_run(guests, program, request, run, number, stores=bool(models), like=like)
+                validate_checker(guests, case)
             except UsageError as refused:
                 if request.pace is Pace.UNDISTURBED or number == held:
                     raise
                 results[number] = _not_at_this_pace(request, refused)
             else:
                 if frames is None:
-                    frames = frames_of(guests, image, case, progress)
+                    frames = frames_of(guests, case)
                 every[number] = replace(case, transcript=case.transcript.with_frames(frames))
         modelled = [unasked(model) for model in models]
         if held is not None:
             by = partial(_explaining, run, program)
-            modelled, steps[held] = hold_against(guests, image, every[held], first, models, jobs, progress, by)
+            modelled, steps[held] = hold_against(guests, every[held], first, models, jobs, by)
         by_models = [one.result for one in modelled]
         for refused_at_pace in results.values() if explores else ():  # what is predicted is open there
             by_models = [crossed(answer, refused_at_pace, {}) for answer in by_models]
@@ -162,8 +162,9 @@ def _tried(
         if by_models:
             save()
         with timed(work, progress) as watcher:
+            watched = replace(guests, progress=watcher)
             for number, case in explored.items():
-                looked = explore_windows(guests, image, case, asked[number], jobs, watcher)
+                looked = explore_windows(watched, case, asked[number], jobs)
                 watcher.lap()
                 explaining = _explaining(run, program, case.name)
                 said = case.transcript
@@ -178,7 +179,7 @@ def _tried(
                 beside = _explaining(run, program, f"{case.name} by models")
                 allows = [one.allows for one in modelled]
                 if models and number != held and subject.answer.ways:
-                    foreseen = partial(allowed_by_models, guests, image, case, models, watcher)
+                    foreseen = partial(allowed_by_models, watched, case, models)
                     allows = beside.made(foreseen, [UNKNOWN] * len(models))
                 held_each = [
                     beside.made(partial(_held, answer, model, each, subject, looked, case, environment.kernel), answer)
@@ -262,9 +263,10 @@ def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Prog
     """
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
-        cases = [record_program_run(hypervisor, image, program, request, progress) for request in requests]
+        guests = ProgramGuests(hypervisor, image, progress)
+        cases = [record_program_run(guests, program, request) for request in requests]
         for case in cases:
-            validate_checker(hypervisor, image, case, progress)
+            validate_checker(guests, case)
     return list(map(preflight_of, cases))
 
 

@@ -25,7 +25,6 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.cli.ci import exit_of
 from bob.errors import Exit, UsageError
-from bob.image import Image
 from bob.judge.modelled import change
 from bob.observe import explore
 from bob.observe.observations import without_numbers
@@ -43,7 +42,7 @@ from bob.report.saved import load as load_result
 from bob.resources import shipped
 from bob.run import program_recording, programs
 from bob.run import shrink as shrinking
-from bob.run.agents import AnyGuests
+from bob.run.pool import ProgramGuests
 from bob.run.programs import preflight, try_program
 from bob.run.replay import replay
 from bob.run.shrink import shrink
@@ -566,10 +565,10 @@ def test_what_a_model_predicts_is_confirmed_where_the_disk_shows_it_too(
 ) -> None:
     """At a pace at which the program cannot be recorded it stays open."""
 
-    def refused(guests: AnyGuests, image: Image, of: Program, asked: ProbeRequest, *rest: Any, **how: Any) -> Any:
+    def refused(guests: ProgramGuests, of: Program, asked: ProbeRequest, *rest: Any, **how: Any) -> Any:
         if asked.pace is Pace.SLOW:
             raise UsageError("workload failed (1): it gave up")
-        return program_recording.record_program_run(guests, image, of, asked, *rest, **how)
+        return program_recording.record_program_run(guests, of, asked, *rest, **how)
 
     monkeypatch.setattr(programs, "record_program_run", refused)
     program = BY_NAME["acknowledged-before-fsync"].program(mended=False)

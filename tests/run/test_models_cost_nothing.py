@@ -22,6 +22,7 @@ from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.progress import Silent
 from bob.run import program_models
+from bob.run.pool import ProgramGuests
 from bob.run.program_models import UNKNOWN, ModelAnswer, hold_against
 from bob.run.program_protocol import MOST_BYTES, CannotBeModelled, protocol_of
 
@@ -52,7 +53,9 @@ def held(one: ProgramCase, tmp_path: Path) -> list[ModelAnswer]:
 
     nothing: Any = None
     request, said = ProbeRequest(one.subject), Silent()
-    answers, _steps = hold_against(nothing, nothing, one, request, MODELS, 1, said, lambda _name: Explaining(keep))
+    answers, _steps = hold_against(
+        ProgramGuests(nothing, nothing, said), one, request, MODELS, 1, lambda _name: Explaining(keep)
+    )
     return answers
 
 

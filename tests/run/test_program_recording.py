@@ -12,6 +12,7 @@ from bob.catalogue.request import ProbeRequest
 from bob.errors import Exit
 from bob.program.folder import named
 from bob.progress import Silent
+from bob.run import pool
 from bob.run import program_recording as module
 from bob.run.program_recording import calls_of
 from bob.store.run_directory import RunDirectory
@@ -41,12 +42,12 @@ def test_a_kernel_that_falls_while_a_program_is_recorded_is_a_finding(
     def lost(*_: object) -> None:
         raise GuestLost(loss, "no answer")
 
-    monkeypatch.setattr(module, "in_a_guest", lost)
-    monkeypatch.setattr(module, "ensure_world", lambda *_: None)
+    monkeypatch.setattr(pool, "each_in_a_guest", lost)
+    monkeypatch.setattr(pool, "ensure_world", lambda *_: None)
     run = RunDirectory.create(tmp_path / "run", {})
     program, request = named("replace-rename"), ProbeRequest(configuration("ext4"))
     with pytest.raises(GuestLost if code is Exit.GUEST else KernelFell) as raised:
-        module.record_program_run(None, None, program, request, Silent(), run)  # type: ignore[arg-type]
+        module.record_program_run(pool.ProgramGuests(None, None, Silent()), program, request, run)  # type: ignore[arg-type]
     assert raised.value.exit_code is code
     console = run.path / "console.txt"
     assert console.exists() is (code is Exit.DIFFERENT)

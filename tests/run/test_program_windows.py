@@ -113,7 +113,7 @@ def looked(watching: Watching, windows: int = 3) -> list[Looked]:
     told, request = b"abc"[: windows - 1], ProbeRequest(samples.CONFIGURATION, budget=BUDGET)
     program, transcript = Program("mine", "", ()), Transcript(told, (), 7, (), None)
     case = Alike(samples.CONFIGURATION, program, samples.BASE, samples.RECORDING, samples.plan(), transcript)
-    found = explore_windows(None, None, case, request, 1, watching)  # type: ignore[arg-type]
+    found = explore_windows(pool.ProgramGuests(None, None, watching), case, request, 1)  # type: ignore[arg-type]
     assert [one.told for one in found] == [told[:place] for place in range(windows)]
     return found
 
