@@ -1,4 +1,4 @@
-"""Smaller workloads that may well show what a large one shows."""
+"""Smaller workloads that may show what a large one shows."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from bob.workload.operations import Close, Open, Operation, Rename, Symlink, Unn
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """The smallest workloads that ask about operations ``asked`` (of all, if there are none): none but these, on the
-    least of the initial tree and on all of it; then all operations on the least of it. Nothing that is as large as
-    ``workload``."""
+    """Yield workloads smaller than ``workload`` that ask about the operations ``asked`` (all, if there are none).
+
+    The first two have only these operations, on the needed part of the initial tree and on all of it. The third has all
+    operations on the needed part.
+    """
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))
@@ -20,7 +22,7 @@ def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
 
 
 def needed(workload: Workload) -> Workload:
-    """``workload`` with that part of its initial tree which its operations, or those of its finish, have to do with."""
+    """Return ``workload`` with only that part of its initial tree which its operations, or its finish, use."""
     used: set[str] = set()
     for operation in reversed((*workload.operations, *workload.finish.operations)):
         used |= _before(operation, used) | _names(operation)
@@ -33,7 +35,7 @@ def needed(workload: Workload) -> Workload:
 
 
 def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list[Operation]:
-    """The operations of these ``numbers``, and those that open what they are done to."""
+    """Return the operations with these ``numbers``, and those that open their files."""
     kept: list[Operation] = []
     wanted: set[str] = set()
     for number in range(len(operations), 0, -1):
@@ -47,21 +49,21 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _handles(operation: Operation) -> list[str]:
-    """What an operation is done to: paths, and handles."""
+    """Return the paths and handles that an operation acts on."""
     if isinstance(operation, Close):
         return [operation.handle]
     return [getattr(operation, field) for field in ("path", "old", "source") if hasattr(operation, field)]
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """What paths of things in a directory were before it was renamed."""
+    """Return the paths that things in a directory had before it was renamed."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}
 
 
 def _names(operation: Operation) -> set[str]:
-    """The paths of an operation, and the directories that they are in."""
+    """Return the paths of an operation, and the directories above them."""
     return {
         "/".join(names[:count])
         for names in (path.split("/") for path in _paths(operation))

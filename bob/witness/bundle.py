@@ -1,10 +1,8 @@
-"""The witnesses of a run, or of a matrix, in one file.
+"""The witnesses of a run, or of a matrix, in one file: a bundle, ``bob.witnesses/1``.
 
-In the place of a folder ``witnesses/`` there may be a file ``witnesses.json.xz`` beside where it was: a bundle,
-``bob.witnesses/1``, compressed. It has the documents of all witnesses by their names, and what several of them share,
-base images above all, once. A path into the folder, ``witnesses/append-any.json``, names a witness in either. A matrix
-may have one bundle for the folders of all its configurations: the name of a witness in it begins with that of the
-configuration, and ``xfs/witnesses/append-any.json`` is its ``xfs/append-any``.
+The file ``witnesses.json.xz`` stands in place of the folder ``witnesses/``. A path such as
+``witnesses/append-any.json`` names a witness in either. A matrix may have one bundle for all its configurations: its
+``xfs/append-any`` is ``xfs/witnesses/append-any.json``.
 """
 
 from __future__ import annotations
@@ -29,20 +27,20 @@ SHARED = (
     *("base", "environment", "configuration", "device_model", "program"),
     *("inodes_before", "inodes_after", "status_before", "status_after"),
 )
-"""The parts of witnesses that a bundle has once each; not every witness has each of them."""
+"""Parts that several witnesses share, base images above all. Not every witness has each."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """Witnesses by their names. What is in ``shared`` stands there once, and a witness has its place in that list."""
+    """Witnesses by name. Each has, for a shared part, its place in the list of ``shared``."""
 
     shared: dict[str, list[Any]]
     witnesses: dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The JSON of the witness ``path``: that of the file, or that in a bundle.
+    """Return the JSON of the witness ``path``, from its file or a bundle.
 
-    Raises OSError where there is neither, ValueError where it is no document, MalformedError for a bundle that is none.
+    Raises OSError if there is neither, ValueError if it is not a document, MalformedError for a damaged bundle.
     """
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
@@ -50,7 +48,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether ``path`` names a witness, as a file or in a bundle."""
+    """Return whether ``path`` names a witness, as a file or in a bundle."""
     if path.is_file():
         return True
     bundled = _bundled(path)
@@ -58,7 +56,7 @@ def is_there(path: Path) -> bool:
 
 
 def within(folder: Path) -> list[Path]:
-    """The paths of all witnesses in ``folder``, and in the folders in it, by name."""
+    """Return the paths of all witnesses below ``folder``, sorted."""
     found = set(folder.glob(f"**/{FOLDER}/*.json"))
     for bundle in folder.glob(f"**/{FILE}"):
         for name in _read(bundle).witnesses:
@@ -68,10 +66,10 @@ def within(folder: Path) -> list[Path]:
 
 
 def pack(folder: Path) -> Path:
-    """Make one bundle of ``folder``, which is called ``witnesses``, or else of all folders of this name in those of
-    ``folder``; these are taken away. The bundle's path.
+    """Replace ``folder``, called ``witnesses``, by a bundle; or all folders of this name in its subfolders. Return the
+    bundle's path.
 
-    Raises StoreError where such a folder has anything but witnesses, or none.
+    Raises StoreError if such a folder has anything but witnesses, or none.
     """
     is_one = folder.name == FOLDER
     packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
@@ -89,7 +87,7 @@ def pack(folder: Path) -> Path:
 
 
 def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
-    """Write witnesses anew, each where :func:`load` found it: in its file, or in its bundle with those that stay."""
+    """Write changed witnesses where :func:`load` found them: in a file, or in a bundle with those that stay."""
     bundled: dict[Path, dict[str, Mapping[str, Any]]] = {}
     for path, document in changed.items():
         if path.is_file():
@@ -101,7 +99,6 @@ def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
 
 
 def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
-    """A bundle of these documents, by their names."""
     shared: dict[str, list[Any]] = {part: [] for part in SHARED}
     short: dict[str, Any] = {}
     for name, whole in witnesses.items():
@@ -117,7 +114,7 @@ def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _bundled(path: Path) -> tuple[Path, str] | None:
-    """The bundle that may have the witness ``path``, and what the witness would be called in it."""
+    """Return the bundle that may have the witness ``path``, and the name of the witness in it."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
     run = path.parent.parent
@@ -126,7 +123,6 @@ def _bundled(path: Path) -> tuple[Path, str] | None:
 
 
 def _whole(bundle: Path, name: str) -> dict[str, Any]:
-    """The document of the witness ``name`` in a bundle, with all of its parts."""
     document = _read(bundle)
     if name not in document.witnesses:
         raise FileNotFoundError(2, f"{bundle} has no witness of this name")

@@ -1,7 +1,7 @@
-"""Witnesses, ``bob.witness/1``: everything that is needed to show a violation again, in one small file.
+"""Witnesses, ``bob.witness/1``: all that bob needs to show a violation again, in one small file.
 
-A witness carries the base image, the sectors by which the crash state differs from it, the workload, and the claim that
-the state breaks. docs/formats.md describes each field.
+A witness has the base image, the sectors in which the crash state differs from it, the workload, and the claim that the
+state breaks. docs/formats.md describes each field.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SCHEMA = "bob.witness/1"
 
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
-    """How large a witness is: operations, operations of the initial tree (``setup``), and by how many writes the crash
+    """The size of a witness: operations, operations of the initial tree (``setup``), and the writes by which the crash
     state departs from a clean prefix (:mod:`bob.crash.departures`)."""
 
     operations: int
@@ -59,11 +59,13 @@ class WitnessSize:
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """A crash state of ``case`` that breaks ``claim``: ``evidence`` says by what, ``causes`` are the writes without any
-    one of which it would not (:func:`bob.crash.neighbours.causes`). ``all_lost`` says whether it is broken, too, where
-    the crash comes at the earliest, and all is lost that was pending then; None where that is not known. ``found`` is
-    what was there after the mount, where it is what the evidence is about; ``is_clear`` is as in
-    :class:`bob.claim.property.rules.Violation`."""
+    """A crash state of ``case`` that breaks ``claim``, with its ``evidence`` and ``causes``
+    (:func:`bob.crash.neighbours.causes`).
+
+    ``all_lost`` says whether the earliest crash, which loses all that was pending, breaks the claim, too (None: not
+    known). ``found`` is the tree after the mount, if the evidence is about it. ``is_clear`` is as in
+    :class:`bob.claim.property.rules.Violation`.
+    """
 
     case: Case
     state: CrashState
@@ -76,7 +78,7 @@ class ShownState:
 
     @property
     def size(self) -> WitnessSize:
-        """How large its witness is."""
+        """The size of its witness."""
         work, pending = self.case.work, self.case.plan.points[self.state.point].pending
         setup = work.setup if isinstance(work, Workload) else ()
         return WitnessSize(len(operations_of(work)), len(setup), distance(pending, self.state))
@@ -84,14 +86,12 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness as it is read again.
+    """A witness that was read.
 
-    ``claim`` is what it breaks, ``evidence`` by what. ``environment`` is what it was measured on.
     ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
-    operations, ``statuses`` what else stat said. ``state`` is the crash state in terms of the recording that it was
-    found in, ``timeline`` what happened there up to the crash. ``size`` is how large it is, ``shrunk_from`` how large
-    it was before it was shrunk, where it was. ``all_lost`` and ``found`` are as in :class:`ShownState`; older witnesses
-    do not have what was found.
+    operations, ``statuses`` the rest of stat. ``state`` and ``timeline`` are of the recording in which bob found it.
+    ``shrunk_from`` is its size before it was shrunk, if it was. ``all_lost`` and ``found`` are as in
+    :class:`ShownState`; older witnesses lack ``found``.
     """
 
     claim: Claim
@@ -114,32 +114,32 @@ class Witness:
 
     @property
     def title(self) -> str:
-        """What it is a witness of, for people."""
+        """The title of its claim, for people."""
         return self.claim.title
 
     @property
     def context(self) -> Context:
-        """What its claim is judged by."""
+        """The context in which bob judges its claim."""
         return Context(self.work, self.inodes, self.statuses)
 
     @property
     def workload(self) -> Workload:
-        """The operations that were done. Raises TypeError where a program did the work."""
+        """The workload. Raises TypeError if a program did the work."""
         return workload_in(self.work)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The operations that were done; none where a program did the work."""
+        """The operations; none if a program did the work."""
         return operations_of(self.work)
 
     @property
     def sentence(self) -> str:
-        """What happened up to the crash, in one sentence."""
+        """The events up to the crash, in one sentence."""
         return self.claim.sentence(self.timeline, self.context, self.found)
 
 
 class CrashDocument(Document, frozen=True):
-    """The crash, for people: its ``state`` as a recipe, and what happened up to it."""
+    """The crash, for people: its ``state`` as a recipe, and the time line up to it."""
 
     state: CrashState
     departure: int
@@ -176,8 +176,11 @@ def write(
     calls: Sequence[timeline.ProgramCallEvent] = (),
     writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
-    """The witness of a crash state as a plain document; ``shrunk_from`` is how large it was before it was shrunk,
-    ``calls`` are what a program did up to the crash, ``writes`` what each write is, where that is known already."""
+    """Return the witness of a crash state as a plain document.
+
+    ``shrunk_from`` is its size before it was shrunk, ``calls`` are a program's up to the crash, ``writes`` the names of
+    the writes, if known.
+    """
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     line = timeline.with_calls(timeline_of(case, state, showing.causes, writes), calls)
@@ -203,7 +206,7 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """What each write of ``case`` is, by the on-disk format of its file system."""
+    """Return the name of each write of ``case``, by the on-disk format of its file system."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
     # Of several names of a file, one that an operation goes by.
     paths = {
@@ -218,8 +221,7 @@ def named(case: Case) -> tuple[BlockName, ...]:
 def timeline_of(
     case: Case, state: CrashState, causes: Collection[int] = (), writes: Sequence[BlockName] | None = None
 ) -> CrashTimeline:
-    """The time line of ``state``, with the blocks by their names (``writes``, where they are known already), and the
-    ``causes``."""
+    """Return the time line of ``state``, with the names of blocks (``writes``, if known) and the ``causes``."""
     known = named(case) if writes is None else writes
     texts = [(name.kind.value, name.text) for name in known]
     return timeline.timeline(case.plan.trace, case.plan.points[state.point], state, texts, causes)
@@ -227,12 +229,12 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """The runs of a base image as witnesses have them: many witnesses of a run have one base."""
+    """Return a base image as witnesses have it. Many witnesses of a run share one base."""
     return lzma.compress(zlib.decompress(packed))
 
 
 def read(path: Path) -> Witness:
-    """The witness in the file ``path``; MalformedError where it is none, or of another schema."""
+    """Return the witness in the file ``path``. Raises MalformedError for another file, or another schema."""
     try:
         document = bundle.load(path)
     except OSError as error:
@@ -253,9 +255,8 @@ def read(path: Path) -> Witness:
 
 
 def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
-    """The document of the witness in ``path`` with what was ``found`` when it was mounted again on ``kernel``, and with
-    ``evidence`` in the place of its own; as it is where its evidence is not about a tree. Raises as :func:`read` does.
-    """
+    """Return the document of the witness in ``path``, with the tree that a new mount on ``kernel`` ``found``, and that
+    ``evidence``; unchanged if its evidence is not about a tree. Raises as :func:`read` does."""
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
@@ -263,7 +264,7 @@ def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[
 
 
 def _instead(schema: Any, path: Path) -> str:
-    """What to do with a document of another schema."""
+    """Return a hint for a document of another schema."""
     kind, _, version = str(schema).partition("/")
     if kind == SCHEMA.partition("/")[0] and version.isdecimal():
         return "replay it with the bob that wrote it"
@@ -273,7 +274,7 @@ def _instead(schema: Any, path: Path) -> str:
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """The witnesses' files: ``paths`` themselves, and of run directories all that are in them."""
+    """Return the paths of witnesses: ``paths`` themselves, and those in run directories."""
     files: list[Path] = []
     for path in paths:
         within = bundle.within(path) if path.is_dir() else [path]

@@ -1,4 +1,4 @@
-"""A crash state for people without bob: its image, and a script that mounts it and looks."""
+"""A crash state for people without bob: its image, and a script that mounts it and shows the tree."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from bob.workload.language import write_one
 
 
 def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
-    """Write the crash image of ``witness`` and its script into ``folder``, which is made; their paths.
+    """Make ``folder``, and write the crash image of ``witness`` and its script into it. Return their paths.
 
-    Raises StoreError where they cannot be written.
+    Raises StoreError if a file cannot be written.
     """
     image, script = folder / "crash.img", folder / "look.sh"
     try:
@@ -33,13 +33,13 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
 
 
 def mount_words(made: Subject) -> str:
-    """The mount command of a configuration for an image in a file, without the image and the directory."""
+    """Return the mount command of a configuration for an image file, without the image and the directory."""
     options = ",".join(word for word in ("loop", made.mount_options) if word)
     return f"mount -t {made.fs.driver} -o {shlex.quote(options)}"
 
 
 def text(witness: Witness) -> str:
-    """The script: mounts a copy of the image that is beside it, as root, and shows what is there."""
+    """Return the script: it mounts a copy of the image beside it, as root, and shows the tree."""
     made, operations = witness.configuration, witness.operations
     told = [
         f"{witness.title} on {made.name}, Linux {witness.kernel}",

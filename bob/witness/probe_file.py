@@ -20,14 +20,14 @@ from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN
 
 PREFIX = "found-"
-"""How the name of the property begins: no shipped one has such a name."""
+"""The prefix of the property's name; no shipped property has it."""
 
 
 def to_probe(witness: Witness) -> str:
-    """The TOML of a probe that asks for what ``witness`` breaks, of its workload alone.
+    """Return the TOML of a probe that asks what ``witness`` breaks, of its workload alone.
 
-    The data of the workload has the pattern of today, whatever that of the witness has. Raises UsageError for a witness
-    that is not of a property, of one that this bob does not know, and for what a probe file cannot say.
+    The workload's data has today's pattern, whatever the witness has. Raises UsageError if the witness is not of a
+    property, or of an unknown one, or if a probe file cannot say it.
     """
     claim = witness.claim
     if not isinstance(claim, OfProperty):
@@ -50,8 +50,8 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """The options of `bob probe` with which the probe is asked of what the witness was found on; a file system of the
-    user's own is taken from the current directory."""
+    """Return the options of `bob probe` for the configuration of the witness. A user's own file system comes from the
+    current directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]
@@ -106,7 +106,6 @@ def _finish(finish: Finish) -> str:
 
 
 def _value(value: str | bool | tuple[str, ...]) -> str:
-    """A value as TOML has it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
-"""Data as a recipe: most of what a workload writes is a function of its operations, and need not be kept as bytes.
+"""Data as a recipe: a witness need not keep most of what a workload writes, as it is a function of the operations.
 
-A recipe names, for runs of whole sectors, the operation whose pattern they are and where in its file; all other sectors
-are kept as they are, compressed. 2 MiB of an append are a line.
+A recipe names, for runs of whole sectors, the operation whose pattern they have, and the place in its file. It keeps
+all other sectors, compressed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from bob.workload.pattern import UNSHADED, contents, place
 
 
 class PatternRange(NamedTuple):
-    """From ``sector`` of the data on, ``sectors`` that ``operation`` wrote, from ``offset`` of its file on (bytes). One
-    without a ``shade`` is of before there were any."""
+    """So many ``sectors`` from ``sector`` on, which ``operation`` wrote from ``offset`` (bytes) of its file on. Older
+    recipes have no ``shade``."""
 
     sector: int
     sectors: int
@@ -53,7 +53,7 @@ def to_recipe(data: bytes) -> DataRecipe:
 
 
 def from_recipe(recipe: DataRecipe) -> bytes:
-    """Return the data of a recipe. Raises ValueError or LZMAError for what is none."""
+    """Return the data of a recipe. Raises ValueError or LZMAError if it is damaged."""
     rest = lzma.decompress(recipe.rest)
     data, used = bytearray(), 0
 

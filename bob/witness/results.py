@@ -1,4 +1,4 @@
-"""The results that tell of witnesses, told anew."""
+"""Brings the results of a run up to date after its witnesses have changed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RESULT = "result.json"
 
 
 def tell_results(run: Path) -> None:
-    """Have the results in ``run``, a run directory or a reference, say of each way, and of each finding, what its
-    witness says.
+    """Give each way and each finding in the results in ``run``, a run directory or a reference, the evidence of its
+    witness.
 
-    Raises StoreError for a result that cannot be read, MalformedError for a witness that is none.
+    Raises StoreError for an unreadable result, MalformedError for a damaged witness.
     """
     for file in result_files(run):
         document = _read(file)
@@ -44,7 +44,7 @@ def _tell_program(document: Any, folder: Path) -> None:
 
 
 def _told(result: Result, folder: Path) -> Result:
-    """Return ``result`` with the evidence of its witnesses, which are named from ``folder`` on."""
+    """Return ``result`` with the evidence of its witnesses, whose paths are relative to ``folder``."""
 
     def evident(answer: Answer) -> Answer:
         ways = (
@@ -73,7 +73,7 @@ def _told(result: Result, folder: Path) -> Result:
 
 
 def result_files(run: Path) -> list[Path]:
-    """The files of results in ``run``, and in the folders in it; a large one of a reference is compressed."""
+    """Return the files of results in ``run`` and its subfolders. A reference compresses large ones."""
     names = (RESULT, f"{RESULT}.xz")
     return sorted(file for name in names for file in (*run.glob(name), *run.glob(f"*/{name}")))
 

@@ -1,4 +1,4 @@
-"""Operations, and a look at what is there, as lines of a shell script, with what xfstests bring (``xfs_io``)."""
+"""Operations, and a look at the tree, as lines of a shell script, with the tools of xfstests (``xfs_io``)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from bob.workload.operations import Allocation, How, Operation, Replacing
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 _FILLS = 0x7F
-"""So many bytes are used to fill what operations write, and others for the initial tree."""
+"""Number of bytes that fill what operations write; the initial tree has others."""
 
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """An operation as it is performed: its number, and the ``offset`` of an append (bytes)."""
+    """An operation's number, and the ``offset`` of an append (bytes)."""
 
     number: int
     offset: int
 
     @property
     def fill(self) -> str:
-        """The byte that it fills its data with: of no other operation, as long as there are not too many."""
+        """The byte that fills its data; no other operation has it, as long as there are not too many."""
         if self.number >= FIRST_SETUP_NUMBER:
             return f"0x{0x80 + (self.number - FIRST_SETUP_NUMBER) % _FILLS:02x}"
         return f"0x{1 + (self.number - 1) % _FILLS:02x}"
 
     @property
     def letter(self) -> str:
-        """The letter that it fills the value of an attribute with."""
+        """The letter that fills the value of an attribute."""
         return chr(ord("a") + self.number % 26)
 
 
 def word_of(path: str) -> str:
-    """A path of the probed file system as a word of the script."""
+    """Return a path of the probed file system as a word of the script."""
     return "$SCRATCH_MNT" + ("" if path == "/" else shlex.quote(path))
 
 
@@ -106,12 +106,12 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
     ops.Sleep: lambda one, at: f"sleep {one.seconds:g}",
     ops.Acknowledge: lambda one, at: f": {shlex.quote(one.text)}",
 }
-"""How each operation is done in a shell, with what xfstests bring."""
+"""The shell command of each operation, with the tools of xfstests."""
 
 
 def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
-    """Operations as lines of a shell script. Raises UsageError, by its name, for one that has no words there, and for
-    one on a file that stays open."""
+    """Yield operations as lines of a shell script. Raises UsageError for an operation without a shell command, or on a
+    file that stays open."""
     for step in performed:
         words = _WORDS.get(type(step.operation))
         done_to = (getattr(step.operation, name, "/") for name in ("path", "old", "source"))
@@ -124,7 +124,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
-    """What a case requires for its operations; some come more than once."""
+    """Yield the requirements of a case for its operations, some more than once."""
     for operation in operations:
         match operation:
             case ops.Write(how=How.DIRECT):
@@ -152,8 +152,8 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """A function of the script that prints what is there of ``paths``: of the first of them, where a file has several
-    names, with the words ``more`` before them."""
+    """A call of the script's ``function`` that prints what is at ``paths``: the first that is there, if a file has
+    several names. The words ``more`` come before them."""
 
     function: str
     paths: tuple[str, ...]
@@ -161,7 +161,7 @@ class Printer:
 
     @property
     def line(self) -> str:
-        """The call of the function."""
+        """The call as a line of the script."""
         return " ".join([self.function, *map(shlex.quote, self.more), *map(word_of, self.paths)])
 
 
@@ -211,7 +211,7 @@ _FIRST = (
 
 
 def function(name: str, lines: Iterable[str]) -> Iterator[str]:
-    """A function of a script, with an empty line behind it."""
+    """Yield a function of the script, with an empty line behind it."""
     yield f"{name}()"
     yield "{"
     yield from (f"\t{line}" for line in [*lines] or [":"])
@@ -220,7 +220,7 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def looks(checks: Sequence[Printer]) -> Iterator[str]:
-    """The functions that print what is there, and that which prints all that is compared."""
+    """Yield the functions that print what is there, and the one that prints all that the case compares."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:
         yield from _FIRST

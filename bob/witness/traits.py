@@ -1,7 +1,7 @@
-"""What a witness shows, in a few words: a known reason for a violation is held against these.
+"""A witness in a few words, its traits: bob compares a known reason for a violation with these.
 
-They are read from what the witness has: its question, the tree that was found, its workload, and the fate of each write
-in its time line. Where it shows nothing of a sort, the word is ``nothing``.
+They come from the witness alone: its question, its tree, its workload, and the fate of each write in its time line. The
+word is ``nothing`` if it shows nothing of a sort.
 """
 
 from __future__ import annotations
@@ -25,38 +25,36 @@ from bob.workload.simulation import simulate
 
 
 class Trait(StrEnum):
-    """What is told of a witness; :data:`WORDS` has the words of each."""
+    """A trait of a witness; :data:`WORDS` has the words of each."""
 
     OPERATION = "operation"
-    """What sort of operation it is that is not there as it should be, and how it was done."""
+    """The sort of the operation that is not there as it should be, and how it was done."""
     BESIDE = "beside"
-    """The same of what must be there beside it, such as the rename of a file that was appended to."""
+    """The sort of what must be there beside it, such as the rename of a file after an append."""
     LATER = "later"
-    """The same of the later operation, of which something is there; nothing where no ordering is asked."""
+    """The sort of the later operation, of which something is there; nothing if no ordering is asked."""
     EXTENT = "extent"
-    """How much of the later operation is there; nothing where no ordering is asked."""
+    """How much of the later operation is there; nothing if no ordering is asked."""
     CALLS = "calls"
-    """Which calls, or flags of open(2), ask for durability somewhere in the workload or in its finish."""
+    """The calls, or flags of open(2), that ask for durability in the workload or its finish."""
     MISSING = "missing"
-    """What of the operation is not there as it should be."""
+    """The part of the operation that is not there as it should be."""
     LOST = "lost"
-    """What sort of block the crash lost: those that decide; where none of them does, the operation's own data; and
-    where none of that was lost, all that was."""
+    """The sorts of lost blocks: those that decide; if none does, the operation's own data; if none of that is lost,
+    all."""
     KEPT = "kept"
-    """What sort of block is on the medium though it was not flushed."""
+    """The sorts of blocks on the medium that were not flushed."""
     TORN = "torn"
-    """What sort of block is there in part."""
+    """The sorts of blocks that are there in part."""
     DURABLE = "durable"
-    """What sort of block was made durable after the first operation began."""
+    """The sorts of blocks that became durable after the first operation began."""
     SENT = "sent"
-    """When the data of the operation was sent to the disk: of that which was lost or torn, if some was."""
+    """When the kernel sent the operation's data to the disk: the lost or torn part, if any."""
 
 
 class SendTime(StrEnum):
-    """When data was sent to the disk."""
-
     IN_THE_CALL = "in-the-call"
-    """Before the operation returned, which closes its file."""
+    """Before the operation returned, and so closed its file."""
     AFTER_THE_CALL = "after-the-call"
     NEVER = "never"
     """Not before the crash."""
@@ -68,9 +66,9 @@ NOTHING = "nothing"
 REPLACE = "replace"
 """A rename whose new name was there; one to a free name is ``rename``."""
 MORE = "more"
-"""What is missing is nothing of the operation: it did more than it was to do."""
+"""The operation did more than it was to do; nothing is missing."""
 OTHER = "other"
-"""Something is missing that these words do not tell."""
+"""Something is missing for which there is no word."""
 _KINDS = frozenset(BlockKind)
 _SORTS = frozenset({*Effect, *(how for how in How if how is not How.PLAIN), *GRAMMAR})
 WORDS: Mapping[Trait, frozenset[str]] = {
@@ -100,12 +98,12 @@ _PARTS = {
     EffectPart.LINKS: What.NAMES,
     EffectPart.ATTRIBUTE: What.ATTRIBUTES,
 }
-"""What of an operation is not there, by the part of its effect that is lacking."""
+"""The missing part of an operation, by the part of its effect that is lacking."""
 
 
 def traits_of(witness: Witness) -> Traits | None:
-    """What ``witness`` shows; None where it is not one of a property's, or does not keep a tree that breaks that.
-    Raises UsageError where this bob does not know the property."""
+    """Return the traits of ``witness``; None if it is not of a property, or keeps no tree that breaks the property.
+    Raises UsageError if this bob does not know the property."""
     if not isinstance(witness.claim, OfProperty) or witness.found is None:
         return None
     violation = witness.claim.violation(witness.found, witness.context)
@@ -132,7 +130,6 @@ def traits_of(witness: Witness) -> Traits | None:
 
 
 def _missing(violation: Violation, number: int | None) -> set[str]:
-    """What of operation ``number`` is not there as it should be."""
     wrong = violation.wrong
     if isinstance(wrong, Account):
         return {_PARTS[finding.part] for finding in wrong.lacking}
@@ -142,7 +139,6 @@ def _missing(violation: Violation, number: int | None) -> set[str]:
 
 
 def _sort(history: History, number: int | None) -> set[str]:
-    """What sort of operation that is, and how it was done."""
     if number is None:
         return set()
     operation = history.operations[number - 1]
@@ -185,7 +181,7 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """``ends`` is when the operation returned; None, or nothing at all, where it had not before the crash."""
+    """Return when the write was sent. ``ends`` is when the operation returned: None, or empty, if it had not."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )

@@ -1,7 +1,7 @@
-"""What was found after the crash of a witness: with it, the witness can be judged without a guest.
+"""The tree after the crash of a witness: with it, bob judges the witness without a guest.
 
-The contents of all files are one recipe (:mod:`bob.witness.recipes`), each padded to whole sectors, in the order of the
-names; of several names of one file, each has its contents.
+The contents of all files are one recipe (:mod:`bob.witness.recipes`), each padded to whole sectors, in the order of
+their names. Each name of a file has the contents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NodeDocument(Document, frozen=True):
 
 
 class FoundDocument(Document, frozen=True):
-    """What was found on ``kernel``; ``data`` are the contents."""
+    """The observation on ``kernel``; ``data`` are the contents."""
 
     kernel: str
     mounted: bool
@@ -43,7 +43,7 @@ class FoundDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, found: Observation, kernel: str) -> FoundDocument:
-        """Return the document of what was ``found`` on ``kernel``."""
+        """Return the document of an observation on ``kernel``."""
         tree, data = None, b""
         if found.tree is not None:
             ordered = sorted(found.tree.items())
@@ -53,7 +53,7 @@ class FoundDocument(Document, frozen=True):
 
     @property
     def observation(self) -> Observation:
-        """What was found. Raises ValueError or LZMAError where the data is not that of the tree."""
+        """The observation. Raises ValueError or LZMAError if the data is not that of the tree."""
         data, position = from_recipe(self.data), 0
         tree: dict[str, Node] = {}
         for path, entry in (self.tree or {}).items():

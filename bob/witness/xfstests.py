@@ -1,9 +1,8 @@
 """A witness as a case for xfstests: a script that does what its workload does, crashes, and compares what is there.
 
-xfstests have two ways to crash. dm-flakey lets all pass that was sent before a moment, and drops what is sent after it:
-nothing is lost then that the disk had been sent. A log of dm-log-writes, replayed up to a mark, has what was flushed
-before the mark: all is lost that was not. A crash state between these two, in which the disk kept some of what was not
-flushed and lost some, is made by neither (:func:`loss`).
+xfstests have two ways to crash. dm-flakey drops writes from a moment on: nothing is lost that the disk got before. A
+log of dm-log-writes, replayed up to a mark, loses all that was not flushed before the mark. Neither makes a crash state
+in which the disk kept some of what was not flushed (:func:`loss`).
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from bob.workload.simulation import simulate
 
 SILENCE = "Silence is golden"
 _MIB = 512
-"""As large is the file system that is copied before the crash (MiB): xfs takes no less than 300."""
+"""Size of the file system that the case copies before the crash (MiB). xfs takes no less than 300."""
 
 
 class CacheLoss(Enum):
-    """What a crash state has lost of that which the disk had been sent and not flushed."""
+    """The part of the sent and unflushed writes that a crash state has lost."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -46,8 +45,8 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case: its script, and what it prints where nothing is wrong (``golden``). ``remarks`` say for people whether it
-    can be expected to show the violation."""
+    """A case: its script, and its output if nothing is wrong (``golden``). ``remarks`` tell people whether it is likely
+    to show the violation."""
 
     script: str
     golden: str
@@ -55,10 +54,10 @@ class XfstestsScript:
 
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
-    """The case ``name`` (the last part of its path, such as ``900``) for ``witness``.
+    """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``.
 
-    Raises UsageError where it cannot be one: the crash may come before the last operation has returned, an operation
-    has no words in xfstests, or bob cannot say for sure what is to be there.
+    Raises UsageError if the crash may come before the last operation has returned, an operation has no command in
+    xfstests, or bob cannot say for sure what is to be there.
     """
     workload = _asked(witness)
     lost, checks = loss(witness), tuple(_checks(witness, workload))
@@ -68,7 +67,7 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
 
 
 def loss(witness: Witness) -> CacheLoss:
-    """What the crash state of ``witness`` has lost; ``ALL`` where losing all is known to break its claim, too."""
+    """Return the loss of ``witness``: ``ALL``, too, if losing all is known to break its claim."""
     lost = _lost(witness.timeline)
     if not lost:
         return CacheLoss.NOTHING
@@ -77,8 +76,8 @@ def loss(witness: Witness) -> CacheLoss:
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
-    """The writes that are lost, whole or in part. What was sent after the last call had returned, and after the last
-    write that is there, is no loss: the crash may have come before it was sent."""
+    """Return the writes that are lost, whole or in part. One that was sent after the last call had returned, and after
+    the last write that is there, does not count: the crash may have come before it."""
     returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
@@ -86,7 +85,7 @@ def _lost(line: CrashTimeline) -> list[WriteEvent]:
 
 
 def _asked(witness: Witness) -> Workload:
-    """The workload of ``witness``, whose crashes come after its last operation has returned."""
+    """Return the workload of ``witness``. Raises UsageError unless it crashes after its last operation has returned."""
     claim, workload = witness.claim, witness.workload
     if isinstance(claim, OfProperty):
         workload = claim.asking(workload)
@@ -143,11 +142,11 @@ _OF_DATA = frozenset(
     }
 )
 _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
-"""The calls after which all data of a file is to be there that they are about."""
+"""The calls after which all data of their file is to be there."""
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """What the case compares. Raises UsageError where bob cannot say for sure what is to be there."""
+    """Yield what the case compares. Raises UsageError if bob cannot say for sure what is to be there."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
         return  # that it mounts
@@ -167,7 +166,7 @@ def _unsure(why: str) -> UsageError:
 
 
 def _there(history: History, number: int) -> Iterator[Printer]:
-    """What is to be there of operation ``number``, which a call has made durable."""
+    """Yield what is to be there of operation ``number``, which a call has made durable."""
     operation, before = history.operations[number - 1], history.steps[number - 1]
     kinds = {change.kind for change in changes(history) if change.number == number}
     for path in _places(history, number):
@@ -192,19 +191,19 @@ def _there(history: History, number: int) -> Iterator[Printer]:
 
 
 def _places(history: History, number: int) -> tuple[str, ...]:
-    """The names that operation ``number`` gives or takes away."""
+    """Return the names that operation ``number`` gives or takes away."""
     before, after = history.steps[number - 1].names, history.steps[number].names
     return tuple(sorted(path for path in {**before, **after} if before.get(path) != after.get(path)))
 
 
 def _has_data(history: History, number: int, thing: int) -> bool:
-    """Whether operation ``number`` changes the contents of ``thing``."""
+    """Return whether operation ``number`` changes the contents of ``thing``."""
     before, after = (history.steps[at].inodes.get(thing) for at in (number - 1, number))
     return after is not None and (before is None or before.content != after.content)
 
 
 def _names_of(history: History, thing: int) -> tuple[str, ...]:
-    """The names of ``thing`` at the end, then those that it had before."""
+    """Return the names of ``thing`` at the end, then its earlier ones."""
     last = [path for path, identity in history.steps[-1].names.items() if identity == thing]
     if not last:
         raise _unsure("what it is about is removed later")
@@ -212,7 +211,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
 
 
 def _untouched(history: History) -> Iterator[Printer]:
-    """All that no operation has to do with, and all of what the call at the end was given."""
+    """Yield all that no operation touches, and what the last call made durable."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
     synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()
@@ -313,8 +312,7 @@ def _options(witness: Witness) -> Iterator[str]:
 
 
 def _features(fs: FileSystem) -> Iterator[str]:
-    """The options of bob's own mkfs command without which it would be another file system: xfstests know it by its
-    driver alone."""
+    """Yield the options of bob's mkfs command that make it this file system: xfstests know only its driver."""
     for option, value in pairwise(fs.mkfs):
         if option == "-O":
             yield from (option, value)

@@ -97,7 +97,7 @@ def test_each_state_of_a_model_is_checked_and_those_of_a_lost_guest_in_another_o
     guests.saying = saying
     queue, tries, watching = worked(guests, jobs=jobs)
     assert len(queue.states) == 2**8 == watching.states and tries.is_all
-    assert all(queue.checked.answers[state.digest] == FINE for state in queue.states)
+    assert all(queue.checked.answers.get(state.digest) == FINE for state in queue.states)
     assert queue.lost is None and queue.handed_out == 2**8
     assert guests.started <= jobs + bool(lost)
 
@@ -112,7 +112,7 @@ def test_states_that_are_lost_twice_have_no_answer_and_the_others_have(guests: G
     unlucky = worked(guests)[0].states[100].digest
     guests.saying = saying
     queue, _tries, _watching = worked(guests)
-    without = [state.digest for state in queue.states if queue.checked.answers[state.digest] is None]
+    without = [state.digest for state in queue.states if queue.checked.answers.get(state.digest) is None]
     assert unlucky in without and len(without) <= 20
     assert str(error) in (queue.lost or "")
 
@@ -160,7 +160,8 @@ def test_a_check_that_did_not_end_is_made_once_more_and_is_no_answer_beside_anot
     hung = [state for state in queue.states if state.digest[0] < 16]
     assert queue.rechecks == len(hung) > 0
     assert (
-        all(queue.checked.answers[state.digest] == FINE for state in queue.states) and queue.checked.disagreed is None
+        all(queue.checked.answers.get(state.digest) == FINE for state in queue.states)
+        and queue.checked.disagreed is None
     )
     for answer in (CheckerAnswer(None, ""), FINE):
         queue.checked.take(hung[0].digest, answer)
