@@ -44,7 +44,7 @@ def catch_signals() -> None:
     """Let SIGTERM and a closed terminal do what Ctrl-C does: what is finished stays, what was started ends.
 
     The first signal begins that. Those of the second after it say the same again: a terminal and `timeout` may both
-    send one, and an impatient hand several. A later one ends bob at once, and the reaper (bob/guest/reaper.py) ends
+    send one, and an impatient hand several. A later one ends bob at once, and the reaper (bob/guest/root.py) ends
     what bob started. For the main thread of the program, once. A signal that is ignored (nohup) stays so.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -262,11 +263,7 @@ class GivenMachine:
         if self._shell is None:
             deadline = _COME_BACK_SECONDS if self._was_lost else _CONNECT_SECONDS
             self._connection = mine = object()
-            self._shell = Shell(
-                self._attempt,
-                deadline=deadline,
-                on_loss=lambda disconnected, message: self._lost(mine, disconnected, message),
-            )
+            self._shell = Shell(self._attempt, deadline=deadline, on_loss=partial(self._lost, mine))
         return self._shell
 
     def _attempt(self, end: float) -> paramiko.Transport:
@@ -275,10 +272,9 @@ class GivenMachine:
             return _log_in(self.where, end)
         failure: Exception = OSError()
         for host, port in self._domain.addresses():
+            its_end = min(end, time.monotonic() + _ATTEMPT_SECONDS)
             try:
-                transport = _log_in(
-                    MachineAddress(host, self.where.user, port), min(end, time.monotonic() + _ATTEMPT_SECONDS)
-                )
+                transport = _log_in(MachineAddress(host, self.where.user, port), its_end)
             except (OSError, EOFError, paramiko.SSHException) as error:
                 failure = error
             else:
@@ -335,15 +331,8 @@ def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
     with suppress(OSError):
         client.load_system_host_keys("/etc/ssh/ssh_known_hosts")
     try:
-        client.connect(
-            host,
-            port,
-            user,
-            key_filename=next((path for path in said.get("identityfile", ()) if Path(path).exists()), None),
-            timeout=left,
-            banner_timeout=left,
-            auth_timeout=left,
-        )
+        key = next((path for path in said.get("identityfile", ()) if Path(path).exists()), None)
+        client.connect(host, port, user, key_filename=key, timeout=left, banner_timeout=left, auth_timeout=left)
     except paramiko.BadHostKeyException as error:
         raise GuestError(f"{where.name} is not the machine that ~/.ssh/known_hosts knows", hint=str(error)) from error
     except (paramiko.AuthenticationException, paramiko.PasswordRequiredException) as error:

@@ -11,13 +11,11 @@ from typing import Any, Self
 
 from bob.errors import BobError, GuestError
 from bob.guest.accelerator import KVM_DEADLINE, Acceleration, choose, host
-from bob.guest.console import Console
 from bob.guest.domain_xml import Identity, domain_xml
 from bob.guest.driver import RESTORE_RUNNING, LibvirtError, Versions, connect, disconnect
-from bob.guest.machine import Guest
+from bob.guest.machine import Console, Guest
 from bob.guest.network import choose_network, network
-from bob.guest.reaper import Reaper
-from bob.guest.root import Root
+from bob.guest.root import Reaper, Root
 from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 

@@ -21,10 +21,10 @@ from inline_snapshot import snapshot
 
 from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.errors import GuestError
-from bob.guest import console, reap, root
-from bob.guest.console import Console, diagnose
+from bob.guest import machine, reap, root
 from bob.guest.domain_xml import Identity
-from bob.guest.reaper import Reaper
+from bob.guest.machine import Console, diagnose
+from bob.guest.root import Reaper
 from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.shell import CommandStream, ConnectionLost, Shell, connection_lost
 from bob.schema import decode, encode
@@ -47,7 +47,7 @@ from wording import text_with
 def test_causes(
     printed: str, running: bool, disconnected: bool, cause: LossCause, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
+    monkeypatch.setattr(machine, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text(f"[    1.0] hello\n[    2.0] {printed}\n")
     found = diagnose(Console(tmp_path / "console"), lambda: running, disconnected=disconnected)
     assert found.cause is cause
@@ -92,7 +92,7 @@ def test_the_kernel_says_at_which_step_it_fell(words: str, cause: LossCause | No
 
 
 def test_one_that_was_ended_fell_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_LAST_BREATH", 0.0)
+    monkeypatch.setattr(machine, "_LAST_BREATH", 0.0)
     (tmp_path / "console").write_text("[    3.0] INFO: task python3:117 blocked for more than 362 seconds.\n")
     assert not diagnose(Console(tmp_path / "console"), lambda: False).is_by_kernel
     assert not diagnose(Console(tmp_path / "console"), lambda: True, disconnected=True).is_by_kernel
@@ -301,7 +301,7 @@ def test_whatever_ends_bob_its_children_end(
     code = f"""
         import os, subprocess, sys, time
         from pathlib import Path
-        from bob.guest.reaper import Reaper
+        from bob.guest.root import Reaper
         Reaper.shared().remove_root(Path({str(folder)!r}))
         print("there", flush=True)
         {"time.sleep(600)" if end.startswith("SIG") else end}
@@ -329,7 +329,7 @@ def test_what_libvirt_makes_anew_while_bob_ends_goes_too(end: str, tmp_path: Pat
     code = f"""
         import os, sys, threading, time
         from pathlib import Path
-        from bob.guest.reaper import Reaper
+        from bob.guest.root import Reaper
         Reaper.shared().remove_root(Path({str(folder)!r}))
         def libvirt():
             while True:

@@ -76,7 +76,8 @@ class Loop:
     attached: ClassVar[list[Loop]] = []  # all there are, to be cleared after a failure
 
     def __init__(self, path: str, *, volatile: bool = True, start: int = 0, length: int = 0) -> None:
-        self.name = f"loop{_free_loop()}"
+        with opened("/dev/loop-control") as control:
+            self.name = f"loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}"
         self.path = f"/dev/{self.name}"
         self.fd = os.open(self.path, os.O_RDWR)
         self.attached.append(self)
@@ -109,11 +110,6 @@ class Loop:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _free_loop() -> int:
-    with opened("/dev/loop-control") as control:
-        return fcntl.ioctl(control, LOOP_CTL_GET_FREE)
 
 
 def forget_file_systems() -> None:

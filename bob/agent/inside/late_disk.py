@@ -186,10 +186,9 @@ def _serve(path: str, work: str, start: int, length: int, control: int, *, young
 
 def _drive(device: int) -> None:
     """Have the driver send requests, until it is disconnected."""
-    with suppress(OSError):
-        fcntl.ioctl(device, NBD_DO_IT)
-    with suppress(OSError):
-        fcntl.ioctl(device, NBD_CLEAR_SOCK)
+    for request in (NBD_DO_IT, NBD_CLEAR_SOCK):
+        with suppress(OSError):
+            fcntl.ioctl(device, request)
 
 
 def _keep_open_only(control: int) -> None:
