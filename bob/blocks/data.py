@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bob.blocks.parts import BlockKind, DataRun, WritePart
+from bob.blocks.owners import BlockOwner
+from bob.blocks.parts import BlockKind, BlockPiece, DataRun, WritePart, owned, unknown
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operations_in
 
@@ -43,8 +44,15 @@ def operation_words(operations: Sequence[int]) -> str:
 
 
 def rest_part(written: bytes, place: int) -> WritePart:
-    """A block of a file without a workload's data: zeros, or something else."""
+    """Return a block of a file without a workload's data: zeros, or something else."""
     return WritePart(BlockKind.DATA, "data block" if any(written) else "zeros", place=place, role="data")
+
+
+def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
+    """Return a block without recognisable content, by the file that it belongs to."""
+    if owner is not None and owner.role == "data":
+        return rest_part(piece.written, piece.block)
+    return owned(unknown(piece.block), owner)
 
 
 def _operations(sector: bytes) -> frozenset[int]:

@@ -7,24 +7,13 @@ from typing import Any
 import numpy as np
 
 from bob.blocks import ext_format as form
-from bob.blocks.data import data_part, rest_part
+from bob.blocks.data import data_part, owned_part
 from bob.blocks.ext_directories import changes, entries, is_index
-from bob.blocks.ext_geometry import (
-    BLOCK_BITMAP,
-    INODE_BITMAP,
-    INODE_TABLE,
-    SUPER,
-    ExtGeometry,
-    FixedBlock,
-    read_superblock,
-)
+from bob.blocks.ext_geometry import INODE_BITMAP, INODE_TABLE, SUPER, ExtGeometry, FixedBlock, read_superblock
 from bob.blocks.owners import BlockOwner
-from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned, unknown
-from bob.blocks.summary import numbers
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, metadata
+from bob.blocks.summary import bitmap_changes
 from bob.workload.pattern import STALE_CELL
-
-_XATTR = form.XATTR_MAGIC.to_bytes(4, "little")
-_EXTENTS = form.EXTENT_MAGIC.to_bytes(2, "little")
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
@@ -32,25 +21,24 @@ def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | Non
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)
-    return (
-        data_part(piece.written, piece.sector, piece.block)
-        or _recognised(geometry, piece, owner)
-        or _owned(piece, owner)
-        or _boot(geometry, piece)
-        or unknown(piece.block)
-    )
+    data = data_part(piece.written, piece.sector, piece.block)
+    if found := data or _recognised(geometry, piece, owner):
+        return found
+    if owner is None and piece.block < geometry.first_block:
+        return metadata("boot block")
+    return owned_part(piece, owner)
 
 
-def changed_inodes(geometry: ExtGeometry, block: int, group: int, before: bytes, after: bytes) -> list[int]:
-    """The inodes of a block of the inode table that differ; those that are only cleared do not count."""
-    count = len(after) // geometry.inode_bytes
+def changed_inodes(geometry: ExtGeometry, piece: BlockPiece, group: int) -> list[int]:
+    """Return the inodes that differ in a block of the inode table, without those that are only cleared."""
+    count = len(piece.after) // geometry.inode_bytes
     if not count:
         return []
     old, new = (
         np.frombuffer(data[: count * geometry.inode_bytes], dtype=np.uint8).reshape(count, -1)
-        for data in (before, after)
+        for data in (piece.before, piece.after)
     )
-    first = geometry.first_inode(block, group)
+    first = geometry.first_inode(piece.block, group)
     return [first + int(number) for number in np.flatnonzero((old != new).any(axis=1) & new.any(axis=1))]
 
 
@@ -59,9 +47,9 @@ def _fixed_part(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> 
         return _superblock(geometry, piece, fixed.group)
     if fixed.what == INODE_TABLE:
         return _inode_table(geometry, piece, fixed.group)
-    if fixed.what in (BLOCK_BITMAP, INODE_BITMAP):
+    if fixed.what.endswith(" bitmap"):
         return _bitmap(geometry, piece, fixed)
-    return WritePart(BlockKind.METADATA, fixed.what if fixed.group == 0 else f"{fixed.what} of group {fixed.group}")
+    return metadata(fixed.what if fixed.group == 0 else f"{fixed.what} of group {fixed.group}")
 
 
 def _superblock(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WritePart:
@@ -84,10 +72,9 @@ def _superblock(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WritePa
 
 
 def _inode_table(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WritePart:
-    changed = changed_inodes(geometry, piece.block, group, piece.before, piece.after)
+    changed = changed_inodes(geometry, piece, group)
     if not changed:
-        same = piece.before == piece.after
-        return WritePart(BlockKind.METADATA, "inode table", notes=("nothing changed" if same else "inodes cleared",))
+        return metadata("inode table", "nothing changed" if piece.before == piece.after else "inodes cleared")
     notes: tuple[str, ...] = ()
     if len(changed) == 1:
         at = (changed[0] - geometry.first_inode(piece.block, group)) * geometry.inode_bytes
@@ -114,51 +101,28 @@ def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
 def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> WritePart:
     what = f"{fixed.what} of group {fixed.group}"
     if piece.before.startswith(STALE_CELL):
-        return WritePart(BlockKind.METADATA, what, notes=("first written",))
-    inodes = fixed.what == INODE_BITMAP
-    most = geometry.inodes_per_group if inodes else geometry.blocks_per_group
-    first = fixed.group * most + (1 if inodes else geometry.first_block)
-    old, new = (
-        np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
-        for data in (piece.before, piece.after)
-    )
-    notes = []
-    for verb, changed in (("allocates", new & ~old), ("frees", old & ~new)):
-        found = (np.flatnonzero(changed) + first).tolist()
-        if found:
-            told = numbers(found)
-            many = len(told) > 24
-            notes.append(f"{verb} {len(found)}" if many else f"{verb} {'inode' if inodes else 'block'} {told}")
-    return WritePart(BlockKind.METADATA, what, notes=tuple(notes))
+        return metadata(what, "first written")
+    if fixed.what == INODE_BITMAP:
+        most, first, word = geometry.inodes_per_group, 1, "inode"
+    else:
+        most, first, word = geometry.blocks_per_group, geometry.first_block, "block"
+    return metadata(what, *bitmap_changes(piece, fixed.group * most + first, most, word))
 
 
 def _recognised(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart | None:
     """A block with a magic number or a chain of directory entries."""
     block = piece.block
-    if piece.after[:4] == _XATTR:
-        return WritePart(BlockKind.METADATA, "extended attributes", place=block, role="attributes")
+    if piece.after[:4] == form.XATTR_MAGIC:
+        return metadata("extended attributes", place=block, role="attributes")
     role = None if owner is None else owner.role
-    if piece.after[:2] == _EXTENTS and role in (None, "map"):
+    if piece.after[:2] == form.EXTENT_MAGIC and role in (None, "map"):
         header = form.EXTENT_HEADER.parse(piece.after)
         if header.entries <= header.max <= geometry.block_bytes // form.EXTENT_BYTES and header.depth <= 5:
-            return WritePart(BlockKind.METADATA, "extent tree block", place=block, role="map")
+            return metadata("extent tree block", place=block, role="map")
     names = entries(piece.after, geometry.inodes)
     if names is None or (role not in (None, "directory") and not names):
         return None
     if is_index(piece.after):
-        return WritePart(BlockKind.METADATA, "directory index", place=block, role="directory")
+        return metadata("directory index", place=block, role="directory")
     notes = changes(entries(piece.before, geometry.inodes), names)
-    return WritePart(BlockKind.METADATA, "directory block", place=block, role="directory", notes=notes)
-
-
-def _owned(piece: BlockPiece, owner: BlockOwner | None) -> WritePart | None:
-    """A block without recognisable content, by the file that it belongs to."""
-    if owner is None:
-        return None
-    if owner.role == "data":
-        return rest_part(piece.written, piece.block)
-    return owned(unknown(piece.block), owner)
-
-
-def _boot(geometry: ExtGeometry, piece: BlockPiece) -> WritePart | None:
-    return WritePart(BlockKind.METADATA, "boot block") if piece.block < geometry.first_block else None
+    return metadata("directory block", *notes, place=block, role="directory")

@@ -10,7 +10,7 @@ from construct import Array, Bytes, Int8ul, Int16ul, Int32ul, Padding, Struct
 
 SUPERBLOCK_AT = 1024
 SUPERBLOCK_BYTES = 1024
-MAGIC = 0xEF53
+MAGIC = b"\x53\xef"
 
 COMPAT_SPARSE_SUPER2 = 0x200
 INCOMPAT_RECOVER = 0x4
@@ -32,7 +32,7 @@ SUPERBLOCK = Struct(
     Padding(4),
     "inodes_per_group" / Int32ul,
     Padding(12),
-    "magic" / Int16ul,
+    "magic" / Bytes(2),
     "state" / Int16ul,
     Padding(16),
     "rev_level" / Int32ul,
@@ -114,8 +114,8 @@ DX_ROOT_INFO = Struct("reserved" / Int32ul, "hash_version" / Int8ul, "info_lengt
 DX_NODE_AT = 8
 DX_COUNT_LIMIT = Struct("limit" / Int16ul, "count" / Int16ul)
 
-EXTENT_MAGIC = 0xF30A
-EXTENT_HEADER = Struct("magic" / Int16ul, "entries" / Int16ul, "max" / Int16ul, "depth" / Int16ul, Padding(4))
+EXTENT_MAGIC = b"\x0a\xf3"
+EXTENT_HEADER = Struct("magic" / Bytes(2), "entries" / Int16ul, "max" / Int16ul, "depth" / Int16ul, Padding(4))
 EXTENT_HEADER_BYTES = 12
 EXTENT_BYTES = 12
 EXTENT = Struct("block" / Int32ul, "len" / Int16ul, "start_hi" / Int16ul, "start_lo" / Int32ul)
@@ -123,5 +123,5 @@ EXTENT_INDEX = Struct("block" / Int32ul, "leaf_lo" / Int32ul, "leaf_hi" / Int16u
 LONGEST_WRITTEN_EXTENT = 32768
 """A ``len`` above this is that of an extent without data (EXT_INIT_MAX_LEN)."""
 
-XATTR_MAGIC = 0xEA020000
+XATTR_MAGIC = b"\x00\x00\x02\xea"
 """First four bytes of a block of extended attributes (EXT4_XATTR_MAGIC)."""

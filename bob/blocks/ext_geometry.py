@@ -42,7 +42,7 @@ class BlockGroup:
 
 def read_superblock(data: bytes) -> Any:
     """The superblock in its 1,024 bytes; None if they are none."""
-    if len(data) < form.SUPERBLOCK_BYTES or data[56:58] != form.MAGIC.to_bytes(2, "little"):
+    if len(data) < form.SUPERBLOCK_BYTES or data[56:58] != form.MAGIC:
         return None
     return form.SUPERBLOCK.parse(data)
 

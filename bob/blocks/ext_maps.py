@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bob.blocks import ext_format as form
-from bob.blocks.owners import MOST_BLOCKS
-
-BlockReader = Callable[[int], bytes]
-"""The content of a block by its number."""
+from bob.blocks.owners import MOST_BLOCKS, role_of
 
 _DEEPEST = 5
 """Levels that a tree of extents may have (EXT4_MAX_EXTENT_DEPTH)."""
@@ -21,7 +17,7 @@ _DEEPEST = 5
 class MapReader:
     """Reads the block maps of one file system of ``blocks`` blocks."""
 
-    def __init__(self, read: BlockReader, blocks: int) -> None:
+    def __init__(self, read: Callable[[int], bytes], blocks: int) -> None:
         self._read = read
         self._blocks = blocks
 
@@ -71,17 +67,6 @@ class MapReader:
                 continue
             extent = form.EXTENT.parse(entry)
             first = extent.start_lo | extent.start_hi << 32
-            count = (
-                extent.len if extent.len <= form.LONGEST_WRITTEN_EXTENT else extent.len - form.LONGEST_WRITTEN_EXTENT
-            )
-            count = min(count, MOST_BLOCKS - len(found), self._blocks - first)
+            unwritten = form.LONGEST_WRITTEN_EXTENT if extent.len > form.LONGEST_WRITTEN_EXTENT else 0
+            count = min(extent.len - unwritten, MOST_BLOCKS - len(found), self._blocks - first)
             found.update(dict.fromkeys(range(first, first + count), role))
-
-
-def role_of(mode: int) -> str | None:
-    """The role of the blocks of a file of this mode; None if it has none (device nodes, inodes never used)."""
-    if stat.S_ISDIR(mode):
-        return "directory"
-    if stat.S_ISLNK(mode):
-        return "symlink"
-    return "data" if stat.S_ISREG(mode) else None

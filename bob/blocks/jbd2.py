@@ -1,14 +1,61 @@
-"""The blocks of a jbd2 journal (ext3, ext4): which transaction they are of, and what they are copies of."""
+"""The journal of ext3 and ext4: its transactions, and which blocks it holds copies of.
+
+The source of the structures is Linux ``include/linux/jbd2.h``. All integers are big-endian.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from bob.blocks import jbd2_format as form
-from bob.blocks.parts import BlockKind, WritePart
+from construct import Int16ub, Int32ub, Struct
 
-_MAGIC = form.MAGIC.to_bytes(4, "big")
+from bob.blocks.journaled import JournaledBlock
+from bob.blocks.parts import WritePart, journal
+
+MAGIC = b"\xc0\x3b\x39\x98"
+DESCRIPTOR, COMMIT, SUPERBLOCK_V1, SUPERBLOCK_V2, REVOKE = 1, 2, 3, 4, 5
+
+INCOMPAT_64BIT = 0x2
+INCOMPAT_CSUM_V2 = 0x8
+INCOMPAT_CSUM_V3 = 0x10
+
+TAG_ESCAPE = 0x1
+"""The copy has zeros where the block has the journal's magic number (its first four bytes)."""
+TAG_SAME_UUID = 0x2
+"""No UUID of 16 bytes follows the tag."""
+TAG_LAST = 0x8
+
+UUID_BYTES = 16
+TAIL_BYTES = 4
+"""struct jbd2_journal_block_tail: the checksum that ends descriptor and revoke blocks."""
+
+HEADER = Struct("magic" / Int32ub, "blocktype" / Int32ub, "sequence" / Int32ub)
+"""struct journal_header_s."""
+HEADER_BYTES = HEADER.sizeof()
+
+SUPERBLOCK = Struct(
+    "header" / HEADER,
+    "blocksize" / Int32ub,
+    "maxlen" / Int32ub,
+    "first" / Int32ub,
+    "sequence" / Int32ub,
+    "start" / Int32ub,
+    "errno" / Int32ub,
+    "feature_compat" / Int32ub,
+    "feature_incompat" / Int32ub,
+    "feature_ro_compat" / Int32ub,
+)
+"""struct journal_superblock_s; ``start`` is 0 if the journal is empty. Those of version 1 have no features."""
+
+TAG = Struct("blocknr" / Int32ub, "checksum" / Int16ub, "flags" / Int16ub)
+"""struct journal_block_tag_s without ``t_blocknr_high``, which follows where the journal has INCOMPAT_64BIT."""
+TAG_HIGH = Int32ub
+TAG3 = Struct("blocknr" / Int32ub, "flags" / Int32ub, "blocknr_high" / Int32ub, "checksum" / Int32ub)
+"""struct journal_block_tag3_s."""
+
+REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
+"""struct jbd2_journal_revoke_header_s; ``count`` is the bytes used in the block, this header included."""
 
 
 class Tag(NamedTuple):
@@ -16,13 +63,6 @@ class Tag(NamedTuple):
 
     home: int
     escaped: bool
-
-
-class JournaledBlock(NamedTuple):
-    """The content ``data`` that a block of the journal holds for block ``home`` of the file system."""
-
-    home: int
-    data: bytes
 
 
 class Jbd2Journal:
@@ -38,37 +78,33 @@ class Jbd2Journal:
         """Whether ``block`` of the file system is one of the journal."""
         return block in self._place
 
-    def part(self, block: int, data: bytes) -> WritePart | None:
-        """What a block with a magic number is; None for all others: those are copies."""
-        if data[:4] != _MAGIC:
-            return None
-        header = form.HEADER.parse(data)
+    def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
+        """Return what ``block`` is, by its magic number, or the copy that a descriptor block announced for it."""
+        if data[:4] != MAGIC:
+            tag = self._expected.get(self._place[block])
+            if tag is None:
+                return journal("journal data" if any(data) else "journal block, zeros")
+            return JournaledBlock(tag.home, MAGIC + data[4:] if tag.escaped else data)
+        header = HEADER.parse(data)
         transaction = f"of transaction {header.sequence}"
-        if header.blocktype == form.DESCRIPTOR:
+        if header.blocktype == DESCRIPTOR:
             count = len(list(self._tags(data)))
-            return _part(f"journal descriptor block {transaction} ({count} block{'s' * (count != 1)})")
-        if header.blocktype == form.COMMIT:
-            return _part(f"journal commit block {transaction}")
-        if header.blocktype == form.REVOKE:
-            used = form.REVOKE_HEADER.parse(data).count - form.HEADER_BYTES - 4
-            count = max(used, 0) // (8 if self._features() & form.INCOMPAT_64BIT else 4)
-            return _part(f"journal revoke block {transaction} ({count} block{'s' * (count != 1)})")
-        if header.blocktype in (form.SUPERBLOCK_V1, form.SUPERBLOCK_V2):
-            superblock = form.SUPERBLOCK.parse(data)
+            return journal(f"journal descriptor block {transaction} ({count} block{'s' * (count != 1)})")
+        if header.blocktype == COMMIT:
+            return journal(f"journal commit block {transaction}")
+        if header.blocktype == REVOKE:
+            used = REVOKE_HEADER.parse(data).count - HEADER_BYTES - 4
+            count = max(used, 0) // (8 if self._features() & INCOMPAT_64BIT else 4)
+            return journal(f"journal revoke block {transaction} ({count} block{'s' * (count != 1)})")
+        if header.blocktype in (SUPERBLOCK_V1, SUPERBLOCK_V2):
+            superblock = SUPERBLOCK.parse(data)
             state = f"starts with transaction {superblock.sequence}" if superblock.start else "empty"
-            return _part("journal superblock", f"error {superblock.errno}" if superblock.errno else state)
-        return _part(f"journal block of an unknown type {transaction}")
-
-    def copy(self, block: int, data: bytes) -> JournaledBlock | None:
-        """What the copy in ``block`` says of which home; None if no descriptor block announced it."""
-        tag = self._expected.get(self._place[block])
-        if tag is None or data[:4] == _MAGIC:
-            return None
-        return JournaledBlock(tag.home, _MAGIC + data[4:] if tag.escaped else data)
+            return journal("journal superblock", f"error {superblock.errno}" if superblock.errno else state)
+        return journal(f"journal block of an unknown type {transaction}")
 
     def landed(self, block: int, data: bytes) -> None:
         """A block was written: a descriptor block says what the blocks after it will be."""
-        if data[:4] != _MAGIC or form.HEADER.parse(data).blocktype != form.DESCRIPTOR:
+        if data[:4] != MAGIC or HEADER.parse(data).blocktype != DESCRIPTOR:
             return
         superblock = self._superblock()
         first = superblock.first if superblock is not None else 1
@@ -83,38 +119,32 @@ class Jbd2Journal:
     def _superblock(self) -> Any:
         """The journal's superblock as it is now, None if it is damaged."""
         data = self._read(self._blocks[0])
-        if data[:4] != _MAGIC or len(data) < form.SUPERBLOCK.sizeof():
+        if data[:4] != MAGIC or len(data) < SUPERBLOCK.sizeof():
             return None
-        return form.SUPERBLOCK.parse(data)
+        return SUPERBLOCK.parse(data)
 
     def _features(self) -> int:
         superblock = self._superblock()
-        if superblock is None or superblock.header.blocktype == form.SUPERBLOCK_V1:
+        if superblock is None or superblock.header.blocktype == SUPERBLOCK_V1:
             return 0
         return int(superblock.feature_incompat)
 
     def _tags(self, data: bytes) -> Iterator[Tag]:
         """The tags of a descriptor block (journal_tag_bytes() of fs/jbd2/journal.c has their lengths)."""
         features = self._features()
-        high = bool(features & form.INCOMPAT_64BIT)
-        version_3 = bool(features & form.INCOMPAT_CSUM_V3)
-        if version_3:
-            length = form.TAG3.sizeof()
-        else:
-            length = form.TAG.sizeof() + 2 * bool(features & form.INCOMPAT_CSUM_V2) + 4 * high
-        stop = len(data) - (form.TAIL_BYTES if features & (form.INCOMPAT_CSUM_V2 | form.INCOMPAT_CSUM_V3) else 0)
-        at = form.HEADER_BYTES
+        high = bool(features & INCOMPAT_64BIT)
+        version_3 = bool(features & INCOMPAT_CSUM_V3)
+        plain = TAG.sizeof() + 2 * bool(features & INCOMPAT_CSUM_V2) + 4 * high
+        length = TAG3.sizeof() if version_3 else plain
+        stop = len(data) - (TAIL_BYTES if features & (INCOMPAT_CSUM_V2 | INCOMPAT_CSUM_V3) else 0)
+        at = HEADER_BYTES
         while at + length <= stop:
-            tag = (form.TAG3 if version_3 else form.TAG).parse(data[at : at + length])
+            tag = (TAG3 if version_3 else TAG).parse(data[at : at + length])
             home = tag.blocknr
             if high:
-                above = tag.blocknr_high if version_3 else form.TAG_HIGH.parse(data[at + form.TAG.sizeof() :][:4])
+                above = tag.blocknr_high if version_3 else TAG_HIGH.parse(data[at + TAG.sizeof() :][:4])
                 home |= above << 32
-            yield Tag(home, bool(tag.flags & form.TAG_ESCAPE))
-            if tag.flags & form.TAG_LAST:
+            yield Tag(home, bool(tag.flags & TAG_ESCAPE))
+            if tag.flags & TAG_LAST:
                 return
-            at += length + (0 if tag.flags & form.TAG_SAME_UUID else form.UUID_BYTES)
-
-
-def _part(what: str, *notes: str) -> WritePart:
-    return WritePart(BlockKind.JOURNAL, what, notes=notes)
+            at += length + (0 if tag.flags & TAG_SAME_UUID else UUID_BYTES)

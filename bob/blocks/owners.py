@@ -6,6 +6,7 @@ without an owner belongs to whoever is next to claim it.
 
 from __future__ import annotations
 
+import stat
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -71,3 +72,12 @@ class Owners:
         times, claims = self._times.setdefault(block, []), self._claims.setdefault(block, [])
         times.append(index)
         claims.append(owner)
+
+
+def role_of(mode: int) -> str | None:
+    """Return the role of the blocks of a file of this mode; None for device nodes and unused inodes."""
+    if stat.S_ISDIR(mode):
+        return "directory"
+    if stat.S_ISLNK(mode):
+        return "symlink"
+    return "data" if stat.S_ISREG(mode) else None

@@ -51,17 +51,23 @@ class WritePart:
     of: int | None = None
     role: str | None = None
 
-    def copied(self, where: str = "journal") -> WritePart:
-        """The same as a copy in a journal."""
-        return replace(self, kind=BlockKind.JOURNAL, what=f"{where} copy of {self.what}")
-
 
 UNKNOWN = WritePart(BlockKind.UNKNOWN, "unknown")
 
 
 def unknown(place: int) -> WritePart:
-    """A block that nothing is known of yet, at a place that a file may turn out to own."""
-    return WritePart(BlockKind.UNKNOWN, "unknown", place=place)
+    """Return an unknown block, at a place that a file may turn out to own."""
+    return replace(UNKNOWN, place=place)
+
+
+def journal(what: str, *notes: str) -> WritePart:
+    """Return a block of a journal or log."""
+    return WritePart(BlockKind.JOURNAL, what, notes=notes)
+
+
+def metadata(what: str, *notes: str, role: str | None = None, place: int | None = None) -> WritePart:
+    """Return a block of metadata."""
+    return WritePart(BlockKind.METADATA, what, place=place, notes=notes, role=role)
 
 
 _BY_ROLE = {
@@ -110,9 +116,7 @@ class Family(Protocol):
     owners: Owners
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """What write ``index`` consists of."""
-        ...
+        """Return what write ``index`` consists of."""
 
     def landed(self, index: int, at: int, data: bytes) -> None:
         """Learn from write ``index`` where blocks belong."""
-        ...

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from bob.blocks import reiserfs_format as form
 from bob.blocks.data import data_part, rest_part
-from bob.blocks.items import Items
+from bob.blocks.items import ItemKey, Items
+from bob.blocks.journaled import Journaled
 from bob.blocks.medium import OverlayMedium
-from bob.blocks.owners import Owners
-from bob.blocks.parts import BlockKind, BlockPiece, WritePart, unknown
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, metadata, unknown
 from bob.blocks.reiserfs_journal import ReiserfsJournal
-from bob.blocks.reiserfs_tree import blocks_of, inodes_of, leaf_items, leaves, level_of, notes
-from bob.blocks.summary import numbers
+from bob.blocks.reiserfs_tree import blocks_of, leaf_items, leaves, level_of, notes
+from bob.blocks.summary import bitmap_changes
 
 
-class Reiserfs:
-    """One file system of reiserfs. ``_latest`` is the device as if each copy in the journal were at its home."""
+class Reiserfs(Journaled):
+    """One file system of reiserfs."""
 
     def __init__(self, medium: OverlayMedium, superblock: Any, superblock_at: int) -> None:
-        self.owners = Owners()
-        self._medium = medium
-        self._block_bytes: int = superblock.blocksize
-        self._blocks: int = superblock.block_count
+        super().__init__(medium, superblock.blocksize, superblock.block_count)
         self._super_block = superblock_at // self._block_bytes
-        self._latest = medium.unwritten()
-        self._journal: ReiserfsJournal | None = None
         if not superblock.journal_dev and 0 < superblock.journal_size < self._blocks:
             self._journal = ReiserfsJournal(superblock.journal_1st_block, superblock.journal_size, self._block)
         self._items, self._latest_items = Items(), Items()
         for items in leaves(self._block, superblock.root_block):
             self._items.update(items)
-            self._learn(-1, items)
+            self._learn_leaf(-1, items)
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> Reiserfs | None:
@@ -46,45 +37,7 @@ class Reiserfs:
                 return cls(medium, superblock, at)
         return None
 
-    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """What write ``index`` consists of, block by block."""
-        return [self._part(index, piece) for piece in self._medium.pieces(at, data, self._block_bytes)]
-
-    def landed(self, index: int, at: int, data: bytes) -> None:
-        """Follow what the blocks say of other blocks, at home or in the journal."""
-        for piece in list(self._latest.pieces(at, data, self._block_bytes)):
-            self._latest.write(piece.block * self._block_bytes + piece.skip, piece.written)
-            journal = self._journal
-            if journal is None or not journal.has(piece.block):
-                if level_of(piece.after) == form.LEAF_LEVEL:
-                    items = leaf_items(piece.after)
-                    self._items.update(items)
-                    self._learn(index, items)
-                continue
-            home = journal.home(piece.block)
-            if home is not None and home < self._blocks and journal.part(piece.block, piece.after) is None:
-                self._latest.write(home * self._block_bytes, piece.after)
-                if level_of(piece.after) == form.LEAF_LEVEL:
-                    self._learn(index, leaf_items(piece.after))
-            journal.landed(piece.block, piece.after)
-
-    def _part(self, index: int, piece: BlockPiece) -> WritePart:
-        journal = self._journal
-        if journal is None or not journal.has(piece.block):
-            return self._home_part(index, piece, self._items)
-        own = journal.part(piece.block, piece.after)
-        if own is not None:
-            return own
-        home = journal.home(piece.block) or 0
-        before = self._block(home).ljust(len(piece.after), b"\0")
-        copy = replace(piece, block=home, before=before, skip=0, length=len(piece.after))
-        part = self._home_part(index, copy, self._latest_items)
-        if part.kind is BlockKind.UNKNOWN:
-            return WritePart(BlockKind.JOURNAL, f"journal copy of block {home}")
-        return part.copied()
-
-    def _home_part(self, index: int, piece: BlockPiece, known: Items) -> WritePart:
-        """What a block at its home is, where the leaves so far have the items ``known``."""
+    def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
         if piece.block == self._super_block:
             return _superblock_part(piece)
         if self._is_bitmap(piece.block):
@@ -92,13 +45,13 @@ class Reiserfs:
         data = data_part(piece.written, piece.sector, piece.block)
         level = level_of(piece.after)
         if level == form.LEAF_LEVEL:
-            return _leaf_part(piece.after, known)
+            return _leaf_part(piece.after, self._items if is_home else self._latest_items)
         if level:
-            return WritePart(BlockKind.METADATA, f"tree node, level {level}")
+            return metadata(f"tree node, level {level}")
         if data is not None:
             return data
         if piece.block < self._super_block:
-            return WritePart(BlockKind.METADATA, "boot block")
+            return metadata("boot block")
         owned = self.owners.owner(index, piece.block) is not None
         return rest_part(piece.written, piece.block) if owned else unknown(piece.block)
 
@@ -107,24 +60,18 @@ class Reiserfs:
         return block == self._super_block + 1 or (block > 0 and block % (self._block_bytes * 8) == 0)
 
     def _bitmap(self, piece: BlockPiece) -> WritePart:
-        number = piece.block // (self._block_bytes * 8)
-        first = number * self._block_bytes * 8
-        old, new = (
-            np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little").astype(bool)
-            for data in (piece.before, piece.after)
-        )
-        found = []
-        for verb, changed in (("allocates", new & ~old), ("frees", old & ~new)):
-            blocks = (np.flatnonzero(changed) + first).tolist()
-            told = numbers(blocks)
-            found += [f"{verb} {len(blocks)}" if len(told) > 24 else f"{verb} block {told}"] if blocks else []
-        return WritePart(BlockKind.METADATA, f"block bitmap {number}", notes=tuple(found))
+        bits = self._block_bytes * 8
+        number = piece.block // bits
+        return metadata(f"block bitmap {number}", *bitmap_changes(piece, number * bits, bits, "block"))
 
-    def _block(self, block: int) -> bytes:
-        return self._latest.read(block * self._block_bytes, self._block_bytes)
+    def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:
+        if level_of(piece.after) == form.LEAF_LEVEL:
+            items = leaf_items(piece.after)
+            if is_home:
+                self._items.update(items)
+            self._learn_leaf(index, items)
 
-    def _learn(self, index: int, items: dict[tuple[Any, ...], bytes]) -> None:
-        """A leaf is now this, in the journal or at home."""
+    def _learn_leaf(self, index: int, items: dict[ItemKey, bytes]) -> None:
         _changed, gone = self._latest_items.differences(items)
         self._latest_items.update(items)
         for inode in {key[1] for key in (*items, *gone) if key[3] == form.INDIRECT}:
@@ -162,9 +109,5 @@ def _superblock_part(piece: BlockPiece) -> WritePart:
 def _leaf_part(block: bytes, known: Items) -> WritePart:
     changed, gone = known.differences(leaf_items(block))
     before = {key: body for key in changed if (body := known.get(key)) is not None}
-    return WritePart(
-        BlockKind.METADATA,
-        "tree leaf",
-        inodes=inodes_of({**changed, **gone}),
-        notes=notes(before, changed, gone),
-    )
+    inodes = tuple(sorted({key[1] for key in (*changed, *gone)}))
+    return WritePart(BlockKind.METADATA, "tree leaf", inodes=inodes, notes=notes(before, changed, gone))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bob.blocks import reiserfs_format as form
-from bob.blocks.parts import BlockKind, WritePart
+from bob.blocks.journaled import JournaledBlock
+from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
@@ -27,24 +28,20 @@ class ReiserfsJournal:
         """Whether ``block`` is one of the journal or its header."""
         return self._first <= block <= self._first + self._size
 
-    def part(self, block: int, data: bytes) -> WritePart | None:
-        """What a block of the journal is; None if it is a copy."""
+    def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
+        """Return what ``block`` is, or the copy that a descriptor block announced for it."""
         if block == self._first + self._size:
             header = form.JOURNAL_HEADER.parse(data)
-            return _part(f"journal header (transactions up to {header.last_flush_trans_id} are home)")
+            return journal(f"journal header (transactions up to {header.last_flush_trans_id} are home)")
         descriptor = self._descriptor(data)
         if descriptor is not None:
             count = f"{descriptor.len} block{'s' * (descriptor.len != 1)}"
-            return _part(f"journal descriptor block of transaction {descriptor.trans_id} ({count})")
+            return journal(f"journal descriptor block of transaction {descriptor.trans_id} ({count})")
         if self._commits.get(block) == int.from_bytes(data[:4], "little"):
-            return _part(f"journal commit block of transaction {self._commits[block]}")
+            return journal(f"journal commit block of transaction {self._commits[block]}")
         if block not in self._homes:
-            return _part("journal data")
-        return None
-
-    def home(self, block: int) -> int | None:
-        """The home of the copy in ``block``."""
-        return self._homes.get(block)
+            return journal("journal data")
+        return JournaledBlock(self._homes[block], data)
 
     def landed(self, block: int, data: bytes) -> None:
         """A block was written: a descriptor block says what the blocks after it will be."""
@@ -71,7 +68,3 @@ class ReiserfsJournal:
             return None
         descriptor = form.JOURNAL_DESCRIPTOR.parse(data)
         return descriptor if descriptor.len < self._size else None
-
-
-def _part(what: str) -> WritePart:
-    return WritePart(BlockKind.JOURNAL, what)

@@ -50,11 +50,6 @@ def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[ItemKey, by
     yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, left)
 
 
-def inodes_of(items: Mapping[ItemKey, bytes]) -> tuple[int, ...]:
-    """The inodes that items are of."""
-    return tuple(sorted({key[1] for key in items}))
-
-
 def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
     """The blocks that indirect items name, by inode."""
     found: dict[int, list[int]] = {}

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from bob.blocks.data import operation_words
 from bob.blocks.owners import BlockOwner
-from bob.blocks.parts import BlockKind, WritePart, owned
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 LONGEST = 90
@@ -119,6 +121,22 @@ def numbers(values: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
+def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
+    """Return which things ("allocates block 5", "frees 40") a block of a bitmap marks; bit 0 stands for number
+    ``first``, and bits from ``most`` on for nothing."""
+    old, new = (
+        np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
+        for data in (piece.before, piece.after)
+    )
+    notes = []
+    for verb, changed in (("allocates", new & ~old), ("frees", old & ~new)):
+        found = (np.flatnonzero(changed) + first).tolist()
+        if found:
+            exact = numbers(found)
+            notes.append(f"{verb} {len(found)}" if len(exact) > 24 else f"{verb} {word} {exact}")
+    return tuple(notes)
+
+
 def _blocks(parts: Iterable[WritePart]) -> int:
     return sum(part.blocks for part in parts)
 
@@ -177,13 +195,8 @@ def _data(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str
     operations = sorted(spans)
     if len(spans) == 1:
         said = operation_words(operations)
-        return (
-            what
-            + ("" if said == "initial data" else "data of ")
-            + said
-            + place
-            + f" ({_sectors(spans[operations[0]])})"
-        )
+        said = said if said == "initial data" else f"data of {said}"
+        return f"{what}{said}{place} ({_sectors(spans[operations[0]])})"
     own = [number for number in operations if number < FIRST_SETUP_NUMBER]
     said = f"data of operation{'s' * (len(own) > 1)} "
     said += ", ".join(f"{number} ({_sectors(spans[number])})" for number in own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bob.blocks import xfs_format as form
 from bob.blocks.medium import OverlayMedium
@@ -37,15 +38,14 @@ class Xfs:
         self._changed = {}
         log = self._geometry.log
         if at in log:
-            inside = min(len(data), log.stop - at)
-            return [part for part, _logged in self._log.read(index, at - log.start, data[:inside])]
+            return [part for part, _logged in self._log.read(index, data[: log.stop - at])]
         return [self._part(index, piece) for piece in self._pieces(at, data)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
         """Learn which blocks the inodes have, from those that were written and from those that were logged."""
         log = self._geometry.log
         if at in log:
-            for _part, logged in self._log.read(index, at - log.start, data[: log.stop - at]):
+            for _part, logged in self._log.read(index, data[: log.stop - at]):
                 for inode, extents in logged.extents:
                     found: dict[int, str] = {}
                     self._forks.extents(extents, self._role(inode), found)
@@ -62,15 +62,13 @@ class Xfs:
             count = min(geometry.block_bytes - skip, len(data) - position)
             unit = geometry.sector_bytes if block % geometry.group_blocks == 0 else geometry.block_bytes
             for piece in self._medium.pieces(at + position, data[position : position + count], unit):
-                yield BlockPiece(
-                    block, position // 512 + piece.sector, piece.before, piece.after, piece.skip, piece.length
-                )
+                yield replace(piece, block=block, sector=position // 512 + piece.sector)
             position += count
 
     def _part(self, index: int, piece: BlockPiece) -> WritePart:
         block, geometry = piece.block, self._geometry
         if len(piece.after) < geometry.block_bytes or block % geometry.group_blocks == 0:
-            return sector_part(geometry, piece, geometry.group_of(block)) or UNKNOWN
+            return sector_part(geometry, piece, block // geometry.group_blocks) or UNKNOWN
         part = block_part(geometry, piece, self.owners.owner(index, block))
         if part.inodes:
             self._changed.update(changed_inodes(geometry, piece))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bob.blocks import xfs_format as form
-from bob.blocks.data import data_part, rest_part
+from bob.blocks.data import data_part, owned_part
 from bob.blocks.ext_directories import changes
 from bob.blocks.owners import BlockOwner
-from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned, unknown
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, metadata
 from bob.blocks.xfs_geometry import XfsGeometry
 
 _GROUP_HEADERS = {b"XAGF": "agf", b"XAGI": "agi", b"XAFL": "agfl"}
@@ -52,36 +52,26 @@ def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePa
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
     if magic in _GROUP_HEADERS:
-        return WritePart(BlockKind.METADATA, f"{_GROUP_HEADERS[magic]} of group {group}")
+        return metadata(f"{_GROUP_HEADERS[magic]} of group {group}")
     return None
 
 
 def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
     """What a block is that belongs to ``owner`` as far as is known: by content, then by owner."""
-    return data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or _owned(piece, owner)
-
-
-def inodes_in(geometry: XfsGeometry, block: bytes) -> dict[int, bytes]:
-    """The inodes in a block of them, by their slot; empty if it is none."""
-    if block[:2] != form.INODE_MAGIC:
-        return {}
-    size = geometry.inode_bytes
-    return {
-        at // size: block[at : at + size]
-        for at in range(0, len(block), size)
-        if block[at : at + 2] == form.INODE_MAGIC and len(block) >= at + size
-    }
+    return (
+        data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or owned_part(piece, owner)
+    )
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """The inodes, by number, that are not what they were before; of new ones only those in use."""
-    size = geometry.inode_bytes
-    found = {}
-    for slot, raw in inodes_in(geometry, piece.after).items():
-        old = piece.before[slot * size : (slot + 1) * size]
-        used_before = old[:2] == form.INODE_MAGIC and any(old[2:4])
-        if raw != old and (used_before or any(raw[2:4])):
-            found[geometry.inode_at(piece.block, slot)] = raw
+    """Return the inodes, by number, that are not what they were; of new ones only those in use."""
+    size, found = geometry.inode_bytes, {}
+    if piece.after[:2] == form.INODE_MAGIC:
+        for at in range(0, len(piece.after) - size + 1, size):
+            old, raw = piece.before[at : at + size], piece.after[at : at + size]
+            used_before = old[:2] == form.INODE_MAGIC and any(old[2:4])
+            if raw[:2] == form.INODE_MAGIC and raw != old and (used_before or any(raw[2:4])):
+                found[geometry.inode_at(piece.block, at // size)] = raw
     return found
 
 
@@ -89,30 +79,28 @@ def _recognised(geometry: XfsGeometry, piece: BlockPiece) -> WritePart | None:
     data, magic = piece.after, piece.after[:4]
     if magic[:2] == form.INODE_MAGIC:
         changed = changed_inodes(geometry, piece)
-        return WritePart(
-            BlockKind.METADATA, "inode cluster", inodes=tuple(changed), notes=_inode_changes(piece, changed)
-        )
+        notes = _inode_changes(piece, changed)
+        return WritePart(BlockKind.METADATA, "inode cluster", inodes=tuple(changed), notes=notes)
     if magic in _GROUP_BTREES:
         level = form.BTREE.parse(data).level
-        where = f" of group {geometry.group_of(piece.block)}"
-        return WritePart(BlockKind.METADATA, _GROUP_BTREES[magic] + where + (f", level {level}" if level else ""))
+        what = f"{_GROUP_BTREES[magic]} of group {piece.block // geometry.group_blocks}"
+        return metadata(f"{what}, level {level}" if level else what)
     if magic in _OF_INODES:
         what, at = _OF_INODES[magic]
-        notes: tuple[str, ...] = ()
+        notes = ()
         if magic in _DIRECTORIES:
             old = directory_entries(piece.before, geometry) if piece.before[:4] == magic else {}
             notes = changes(old, directory_entries(data, geometry))
-        return _of_inode(what, int.from_bytes(data[at : at + 8], "big"), notes)
-    if data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2] in _DA:
-        owner = int.from_bytes(data[form.DA_OWNER_AT : form.DA_OWNER_AT + 8], "big")
-        return _of_inode(_DA[data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2]], owner, ())
+        return _of_inode(what, data, at, notes)
+    if (da_magic := data[form.DA_MAGIC_AT : form.DA_MAGIC_AT + 2]) in _DA:
+        return _of_inode(_DA[da_magic], data, form.DA_OWNER_AT)
     if magic[:2] == b"DQ":
-        return WritePart(BlockKind.METADATA, "quota block")
+        return metadata("quota block")
     return None
 
 
-def _of_inode(what: str, inode: int, notes: tuple[str, ...]) -> WritePart:
-    return WritePart(BlockKind.METADATA, what, of=inode, notes=notes)
+def _of_inode(what: str, block: bytes, owner_at: int, notes: tuple[str, ...] = ()) -> WritePart:
+    return WritePart(BlockKind.METADATA, what, of=int.from_bytes(block[owner_at : owner_at + 8], "big"), notes=notes)
 
 
 def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, ...]:
@@ -150,10 +138,3 @@ def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:
         found[block[at + 9 : at + 9 + entry.namelen]] = entry.inumber
         at += -(-(9 + entry.namelen + 3) // 8) * 8
     return found
-
-
-def _owned(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """A block without recognisable content, by the file that it belongs to."""
-    if owner is not None and owner.role == "data":
-        return rest_part(piece.written, piece.block)
-    return owned(unknown(piece.block), owner)

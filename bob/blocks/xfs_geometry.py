@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from bob.blocks import xfs_format as form
 from bob.blocks.medium import OverlayMedium
-from bob.blocks.owners import MOST_BLOCKS
+from bob.blocks.owners import MOST_BLOCKS, role_of
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 
@@ -31,10 +30,10 @@ class XfsGeometry:
         self.directory_bytes = self.block_bytes << superblock.dirblklog
         self._group_bits: int = superblock.agblklog
         self._inode_bits: int = superblock.inopblog
-        start = self.block(superblock.logstart) if superblock.logstart else 0
-        self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
-        if not superblock.logstart:
-            self.log = range(0)
+        self.log = range(0)
+        if superblock.logstart:
+            start = self.block(superblock.logstart)
+            self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
 
     @staticmethod
     def of(medium: OverlayMedium) -> XfsGeometry | None:
@@ -64,10 +63,6 @@ class XfsGeometry:
         """The byte at which ``inode`` is."""
         slot = inode & ((1 << self._inode_bits) - 1)
         return self.block(inode >> self._inode_bits) * self.block_bytes + slot * self.inode_bytes
-
-    def group_of(self, block: int) -> int:
-        """The allocation group of ``block``."""
-        return block // self.group_blocks
 
     def inodes(self, medium: OverlayMedium) -> Iterator[int]:
         """The inodes in use, by the inode btree of each group."""
@@ -150,15 +145,6 @@ class ForkReader:
                 self._pointers(body[len(body) // 16 * 8 :], head.numrecs, role, found, deepest - 1)
             else:
                 self.extents(body[: head.numrecs * form.EXTENT_BYTES], role, found)
-
-
-def role_of(mode: int) -> str | None:
-    """The role of the blocks of a file of this mode; None if it has none."""
-    if stat.S_ISDIR(mode):
-        return "directory"
-    if stat.S_ISLNK(mode):
-        return "symlink"
-    return "data" if stat.S_ISREG(mode) else None
 
 
 def log_area(form: str, base: Base) -> range:

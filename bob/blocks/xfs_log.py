@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bob.blocks import xfs_format as form
-from bob.blocks.parts import BlockKind, WritePart
+from bob.blocks.parts import WritePart, journal
 
 _SECTOR = 512
 
@@ -70,37 +70,32 @@ class XfsLogReader:
 
     _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 
-    def read(self, index: int, start: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
-        """What write ``index``, at byte ``start`` of the log, is, record by record; asked again, the same."""
+    def read(self, index: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
+        """Return what write ``index`` is, record by record; asked again, the same."""
         if index not in self._known:
-            self._known[index] = list(self._records(start, data))
+            self._known[index] = list(self._records(data))
         return self._known[index]
 
-    def _records(self, start: int, data: bytes) -> Iterator[tuple[WritePart, LoggedItems]]:
+    def _records(self, data: bytes) -> Iterator[tuple[WritePart, LoggedItems]]:
         at = 0
         while at < len(data):
-            header = _header(data, at)
+            header, stop = _header(data, at), at + _SECTOR
             if header is None:
-                stop = _next_header(data, at)
-                yield _part("log record, continued" if any(data[at:stop]) else "log, zeros"), LoggedItems()
-                at = stop
-                continue
-            if not header.len:
-                stop = at
+                while stop < len(data) and data[stop : stop + 4] != form.LOG_MAGIC:
+                    stop += _SECTOR
+                yield journal("log record, continued" if any(data[at:stop]) else "log, zeros"), LoggedItems()
+            elif not header.len:
                 while data[stop : stop + 4] == form.LOG_MAGIC and not any(data[stop + 12 : stop + 16]):
                     stop += _SECTOR
                 count = (stop - at) // _SECTOR
-                yield _part(f"log, {count} stale block{'s' * (count != 1)} cleared"), LoggedItems()
-                at = stop
-                continue
-            logged = self._logged(header, data[at : at + (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR])
-            what = "log unmount record" if logged.unmount else "log record"
-            place = f"at {header.lsn >> 32}/{header.lsn & 0xFFFFFFFF}"
-            yield (
-                WritePart(BlockKind.JOURNAL, f"{what} {place}", inodes=logged.inodes, notes=_counted(logged.things)),
-                logged,
-            )
-            at += (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR
+                yield journal(f"log, {count} stale block{'s' * (count != 1)} cleared"), LoggedItems()
+            else:
+                stop = at + (_headers(header) + -(-header.len // _SECTOR)) * _SECTOR
+                logged = self._logged(header, data[at:stop])
+                what = "log unmount record" if logged.unmount else "log record"
+                part = journal(f"{what} at {header.lsn >> 32}/{header.lsn & 0xFFFFFFFF}", *_counted(logged.things))
+                yield replace(part, inodes=logged.inodes), logged
+            at = stop
 
     def _logged(self, header: Any, record: bytes) -> LoggedItems:
         inodes: list[int] = []
@@ -177,18 +172,7 @@ def _header(data: bytes, at: int) -> Any:
     return form.LOG_RECORD.parse(data[at : at + _SECTOR])
 
 
-def _next_header(data: bytes, at: int) -> int:
-    at += _SECTOR
-    while at < len(data) and data[at : at + 4] != form.LOG_MAGIC:
-        at += _SECTOR
-    return at
-
-
 def _counted(things: tuple[str, ...]) -> tuple[str, ...]:
     """Each thing once, with how many there are."""
     counts = {thing: things.count(thing) for thing in things}
     return tuple(thing if count == 1 else f"{count} {thing}s" for thing, count in counts.items())
-
-
-def _part(what: str) -> WritePart:
-    return WritePart(BlockKind.JOURNAL, what)

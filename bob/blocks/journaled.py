@@ -1,0 +1,92 @@
+"""File systems whose journal holds copies of blocks (ext3, ext4, reiserfs)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from bob.blocks.medium import OverlayMedium
+from bob.blocks.owners import Owners
+from bob.blocks.parts import BlockKind, BlockPiece, WritePart, journal
+
+
+class JournaledBlock(NamedTuple):
+    """The content ``data`` that a block of the journal holds for block ``home`` of the file system."""
+
+    home: int
+    data: bytes
+
+
+class Journal(Protocol):
+    """A journal, which is shown its blocks as they are written."""
+
+    def has(self, block: int) -> bool:
+        """Return whether ``block`` of the file system belongs to the journal."""
+
+    def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
+        """Return what ``block`` is, or the copy that it holds."""
+
+    def landed(self, block: int, data: bytes) -> None:
+        """Learn from a written descriptor block what the blocks after it will hold."""
+
+
+class Journaled(ABC):
+    """A file system of ``blocks`` blocks of ``block_bytes``.
+
+    ``_latest`` is the device as if each copy in the journal were at its home. So a write to the journal says at once
+    what it changes.
+    """
+
+    def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
+        self.owners = Owners()
+        self._medium = medium
+        self._latest = medium.unwritten()
+        self._block_bytes, self._blocks = block_bytes, blocks
+        self._journal: Journal | None = None
+
+    def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
+        """Return what write ``index`` consists of, block by block."""
+        return [self._part(index, piece) for piece in self._medium.pieces(at, data, self._block_bytes)]
+
+    def landed(self, index: int, at: int, data: bytes) -> None:
+        """Follow what the blocks say of other blocks, at home or in the journal."""
+        for piece in list(self._latest.pieces(at, data, self._block_bytes)):
+            self._latest.write(piece.block * self._block_bytes + piece.skip, piece.written)
+            if self._journal is None or not self._journal.has(piece.block):
+                self._learn(index, piece, is_home=True)
+                continue
+            self._journal.landed(piece.block, piece.after)
+            copy = self._journal.read(piece.block, piece.after)
+            if isinstance(copy, JournaledBlock) and copy.home < self._blocks:
+                home = self._home(copy, piece)
+                self._latest.write(copy.home * self._block_bytes, copy.data)
+                self._learn(index, home, is_home=False)
+
+    @abstractmethod
+    def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
+        """Return what a block at its home is; not ``is_home`` if a copy in the journal only is to go there."""
+
+    @abstractmethod
+    def _learn(self, index: int, piece: BlockPiece, *, is_home: bool) -> None:
+        """Follow what a block says of others, now that it is at its home or in the journal."""
+
+    def _part(self, index: int, piece: BlockPiece) -> WritePart:
+        if self._journal is None or not self._journal.has(piece.block):
+            return self._home_part(index, piece, is_home=True)
+        found = self._journal.read(piece.block, piece.after)
+        if isinstance(found, WritePart):
+            return found
+        part = self._home_part(index, self._home(found, piece), is_home=False)
+        if part.kind is BlockKind.UNKNOWN:
+            return journal(f"journal copy of block {found.home}")
+        return replace(part, kind=BlockKind.JOURNAL, what=f"journal copy of {part.what}")
+
+    def _home(self, copy: JournaledBlock, piece: BlockPiece) -> BlockPiece:
+        """Return the copy as a write to its home."""
+        before = self._block(copy.home).ljust(len(copy.data), b"\0")
+        return replace(piece, block=copy.home, before=before, after=copy.data, skip=0, length=len(copy.data))
+
+    def _block(self, block: int) -> bytes:
+        return self._latest.read(block * self._block_bytes, self._block_bytes)
