@@ -1,4 +1,4 @@
-"""btrfs on one device: superblocks, tree blocks with what they change, and data."""
+"""btrfs on one device: superblocks, tree blocks with their changes, and data."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from bob.blocks.summary import listed
 from bob.trace.model import SECTOR_BYTES
 
 _FILES = ("fs", "log")
-"""Trees that are named first."""
+"""Trees that come first in a list of names."""
 
 _LONGEST_LIST = 26
-"""Characters for the names of trees."""
+"""Most characters for the names of trees."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeBlock:
-    """One tree block: its header, whether it is not the first copy, and what it changes."""
+    """One tree block, and what it changes; ``copy`` if it is not the first copy."""
 
     header: Any = field(repr=False)
     copy: bool
@@ -35,7 +35,6 @@ class TreeBlock:
 
     @property
     def tree(self) -> str:
-        """The name of the tree that it belongs to."""
         owner = self.header.owner
         if form.FIRST_FREE_OBJECT <= owner <= form.LAST_FREE_OBJECT:
             return f"subvolume {owner}"
@@ -59,12 +58,10 @@ class Btrfs:
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> Btrfs | None:
-        """The file system on ``medium``; None if there is none."""
         superblock = _superblock(medium.read(form.SUPERBLOCKS_AT[0], form.SUPERBLOCK_BYTES))
         return None if superblock is None else cls(medium, superblock)
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """What write ``index`` consists of; tree blocks next to each other in one part."""
         self._leaves = []
         found: list[WritePart] = []
         blocks: list[TreeBlock] = []
@@ -78,7 +75,7 @@ class Btrfs:
         return found + _tree_part(blocks)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn from leaves of the fs tree and its log which file has which extents, from superblocks of chunks."""
+        """Learn the extents of files from leaves, and the chunks from superblocks."""
         for leaf in self._leaves:
             if int.from_bytes(leaf[88:96], "little") == form.FS_TREE:
                 self._learn(index, leaf_items(leaf))
@@ -112,7 +109,6 @@ class Btrfs:
             position += trees.sector_bytes
 
     def _rest(self, index: int, here: bytes, physical: int, block: int | None) -> WritePart:
-        """A sector that is neither data by its pattern nor begins a tree block."""
         if block is None:
             return UNKNOWN
         owned = self.owners.owner(index, block) is not None
@@ -123,11 +119,10 @@ class Btrfs:
 
     def _tree_block(self, data: bytes, copy: bool) -> TreeBlock:
         header = form.HEADER.parse(data)
-        if header.level or len(data) < self._trees.node_bytes:
+        is_leaf = not header.level and len(data) >= self._trees.node_bytes
+        if not is_leaf or header.owner not in (form.FS_TREE, form.LOG_TREE):
             return TreeBlock(header, copy)
-        if header.owner not in (form.FS_TREE, form.LOG_TREE):
-            return TreeBlock(header, copy)
-        # Whatever is written first, the copies of a block say the same of it.
+        # All copies of a block change the same, in any order.
         if header.csum not in self._told:
             items = leaf_items(data)
             changed, gone = self._files.differences(items)
@@ -139,13 +134,12 @@ class Btrfs:
         return TreeBlock(header, copy, *self._told[header.csum])
 
     def _learn(self, index: int, items: Mapping[ItemKey, bytes]) -> None:
-        """A leaf of the fs tree is now this."""
         _changed, gone = self._files.differences(items)
         self._files.update(items)
         self._claim(index, items, gone)
 
     def _claim(self, index: int, items: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> None:
-        """What extents ``items`` give the inodes that have some in them, beside those known."""
+        """Add the extents in ``items`` to those known of their inodes."""
         inodes = {key[0] for key in (*items, *gone) if key[1] == form.EXTENT_DATA_KEY}
         for inode in inodes:
             known = self._files.of((inode, form.EXTENT_DATA_KEY, 0), (inode, form.EXTENT_DATA_KEY, 1 << 64))
@@ -172,7 +166,6 @@ def _superblock_part(mirror: int, superblock: Any) -> WritePart:
 
 
 def _tree_part(blocks: Sequence[TreeBlock]) -> list[WritePart]:
-    """Tree blocks next to each other: of one tree with all that is known of it, of several by name."""
     if not blocks:
         return []
     header = blocks[0].header
@@ -191,15 +184,11 @@ def _tree_part(blocks: Sequence[TreeBlock]) -> list[WritePart]:
         what += ", copy"
     inodes = tuple(sorted({inode for block in blocks for inode in block.inodes}))
     notes = tuple(note for block in blocks for note in block.notes)
-    return [
-        WritePart(
-            BlockKind.JOURNAL if log else BlockKind.METADATA, what, inodes=inodes, notes=notes, blocks=len(blocks)
-        )
-    ]
+    kind = BlockKind.JOURNAL if log else BlockKind.METADATA
+    return [WritePart(kind, what, inodes=inodes, notes=notes, blocks=len(blocks))]
 
 
 def _extent(body: bytes, sector_bytes: int) -> range:
-    """The sectors, by logical address, of a file extent."""
     if len(body) < form.INLINE_AT + form.FILE_EXTENT_PLACE.sizeof():
         return range(0)
     if form.FILE_EXTENT.parse(body).type == form.FILE_EXTENT_INLINE:
@@ -212,7 +201,7 @@ def _extent(body: bytes, sector_bytes: int) -> range:
 
 
 def _notes(changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> tuple[str, ...]:
-    """Names that directories gain and lose, and data that lies in the tree itself."""
+    """Return the names that directories gain and lose, and inline data."""
     notes = []
     for verb, items in (("adds", changed), ("removes", gone)):
         names = [_entry(body) for key, body in items.items() if key[1] == form.DIRECTORY_INDEX_KEY]

@@ -1,4 +1,4 @@
-"""btrfs on disk, declared as far as names of blocks need it.
+"""The on-disk structures of btrfs that names of blocks need.
 
 The source is Linux ``include/uapi/linux/btrfs_tree.h`` and ``fs/btrfs/ctree.h``. All integers are little-endian.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from construct import Bytes, Int8ul, Int16ul, Int32ul, Int64ul, Padding, Struct
 
 SUPERBLOCKS_AT = (64 << 10, 64 << 20, 256 << 30)
-"""Bytes at which the superblock and its mirrors are."""
+"""Byte offsets of the superblock and its mirrors."""
 SUPERBLOCK_BYTES = 4096
 MAGIC = b"_BHRfS_M"
 INCOMPAT_METADATA_UUID = 0x400
@@ -16,9 +16,7 @@ INCOMPAT_METADATA_UUID = 0x400
 SUPERBLOCK = Struct(
     Padding(32),
     "fsid" / Bytes(16),
-    "bytenr" / Int64ul,
-    Padding(8),
-    "magic" / Bytes(8),
+    Padding(24),
     "generation" / Int64ul,
     "root" / Int64ul,
     "chunk_root" / Int64ul,
@@ -39,9 +37,7 @@ SUPERBLOCK = Struct(
 
 HEADER = Struct(
     "csum" / Bytes(32),
-    "fsid" / Bytes(16),
-    "bytenr" / Int64ul,
-    Padding(24),
+    Padding(48),
     "generation" / Int64ul,
     "owner" / Int64ul,
     "nritems" / Int32ul,
@@ -65,13 +61,13 @@ CHUNK = Struct(
 )
 STRIPE = Struct("devid" / Int64ul, "offset" / Int64ul, Padding(16))
 CHUNK_STRIPED = 0x8 | 0x40 | 0x80 | 0x100
-"""RAID0, RAID10, RAID5 and RAID6: what is at a physical place is not the chunk's bytes in their order."""
+"""RAID0, RAID10, RAID5 and RAID6, which do not keep a chunk's bytes in order."""
 
 ROOT_ITEM = Struct(Padding(176), "bytenr" / Int64ul)
 FILE_EXTENT = Struct(Padding(20), "type" / Int8ul)
 FILE_EXTENT_INLINE = 0
 FILE_EXTENT_PLACE = Struct("disk_bytenr" / Int64ul, "disk_num_bytes" / Int64ul)
-"""What follows in struct btrfs_file_extent_item if it is not inline; 0 is a hole."""
+"""The rest of struct btrfs_file_extent_item if it is not inline; 0 is a hole."""
 INLINE_AT = 21
 DIRECTORY_ITEM = Struct("location" / KEY, Padding(8), "data_len" / Int16ul, "name_len" / Int16ul, Padding(1))
 

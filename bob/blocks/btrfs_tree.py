@@ -1,4 +1,4 @@
-"""The trees of btrfs: their blocks, found by logical address, and the items in them."""
+"""The trees of btrfs: blocks by logical address, and their items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BLOCKS = 1 << 14
 
 
 class Chunk(NamedTuple):
-    """``length`` bytes from logical address ``start``, at each of the ``stripes`` (bytes of the device)."""
+    """``length`` bytes from logical address ``start``, at each of the ``stripes`` (device bytes)."""
 
     start: int
     length: int
@@ -27,14 +27,12 @@ class Chunk(NamedTuple):
 
 
 class LogicalAddress(NamedTuple):
-    """A logical address, and which copy of it (0 is the first)."""
-
     logical: int
     copy: int
 
 
 class Trees:
-    """What a superblock leads to on ``medium``."""
+    """The trees that a superblock leads to."""
 
     def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self._medium = medium
@@ -46,7 +44,7 @@ class Trees:
         self.follow(superblock)
 
     def follow(self, superblock: Any) -> None:
-        """Read the chunks anew: those in the superblock first, they have the tree of all others."""
+        """Read the chunks again, first from the superblock, then from their tree."""
         self._chunks = list(_system_chunks(superblock))
         found = []
         for _owner, items in self.leaves(superblock.chunk_root):
@@ -54,7 +52,7 @@ class Trees:
         self._chunks = list(dict.fromkeys([*self._chunks, *(chunk for chunk in found if chunk is not None)]))
 
     def place(self, physical: int) -> LogicalAddress | None:
-        """The logical address of byte ``physical`` of the device; None outside of all chunks."""
+        """Return the logical address of device byte ``physical``; None outside all chunks."""
         for chunk in self._chunks:
             for copy, start in enumerate(chunk.stripes):
                 if start <= physical < start + chunk.length:
@@ -62,7 +60,6 @@ class Trees:
         return None
 
     def fs_tree(self, superblock: Any) -> int | None:
-        """The logical address of the root of the fs tree."""
         for _owner, items in self.leaves(superblock.root):
             for key, body in items.items():
                 if key[:2] == (form.FS_TREE, form.ROOT_ITEM_KEY):
@@ -70,12 +67,11 @@ class Trees:
         return None
 
     def leaves(self, logical: int) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
-        """The leaves of the tree whose root is at ``logical``, with their owners, in order, if they are whole."""
-        left = [_MOST_BLOCKS]
-        yield from self._leaves(logical, _DEEPEST, left)
+        """Yield owner and items of each undamaged leaf below ``logical``, in order."""
+        yield from self._leaves(logical, _DEEPEST, [_MOST_BLOCKS])
 
     def is_block(self, data: bytes) -> bool:
-        """Whether ``data`` begins with the header of a tree block of this file system."""
+        """Return whether ``data`` begins with a tree block's header of this file system."""
         return len(data) >= _HEADER_BYTES and data[32:48] == self.fsid
 
     def _leaves(self, logical: int, deepest: int, left: list[int]) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:
@@ -100,7 +96,7 @@ class Trees:
 
 
 def leaf_items(data: bytes) -> dict[ItemKey, bytes]:
-    """The items of a leaf by key: object, type, offset."""
+    """Return the items of a leaf by key: object, type, offset."""
     count = min(int.from_bytes(data[96:100], "little"), (len(data) - _HEADER_BYTES) // _ITEM.size)
     found: dict[ItemKey, bytes] = {}
     for number in range(count):

@@ -1,4 +1,4 @@
-"""File data of a workload: told by its pattern, sector by sector."""
+"""File data of a workload, recognised by its pattern, sector by sector."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from bob.workload.pattern import CELL_BYTES, FIRST_SETUP_NUMBER, author, operati
 
 
 def data_part(written: bytes, sector: int, place: int | None) -> WritePart | None:
-    """``written``, which begins at ``sector`` of its write, if it has a workload's data; else None.
-
-    What is not data (the zeros behind a file's end) is not told.
-    """
+    """Return ``written`` as a part if it has a workload's data, else None; it begins at ``sector`` of its write."""
     if not any(written):
         return None
     spans: dict[int, list[DataRun]] = {}
@@ -31,13 +28,13 @@ def data_part(written: bytes, sector: int, place: int | None) -> WritePart | Non
 
 
 def writers_of(data: bytes) -> str:
-    """Who wrote the data that is somewhere in a block of metadata: the workload if it did; empty if there is none."""
+    """Return words for the operations with data somewhere in a metadata block; empty if none."""
     numbers = operations_in(data)
     return operation_words([number for number in numbers if number < FIRST_SETUP_NUMBER] or list(numbers))
 
 
 def operation_words(operations: Sequence[int]) -> str:
-    """Operations for people: "operations 3, 5 and initial data"."""
+    """Return words for operations: "operations 3, 5 and initial data"."""
     own = [str(number) for number in sorted(set(operations)) if number < FIRST_SETUP_NUMBER]
     words = [f"operation{'s' * (len(own) > 1)} {', '.join(own)}"] if own else []
     return " and ".join(words + ["initial data"] * any(number >= FIRST_SETUP_NUMBER for number in operations))
@@ -56,13 +53,12 @@ def owned_part(piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
 
 
 def _operations(sector: bytes) -> frozenset[int]:
-    """The operations that wrote what is in a sector; all that made the initial tree are the first of them."""
     numbers = operations_in(sector) or _beginning(sector)
     return frozenset(min(number, FIRST_SETUP_NUMBER) for number in numbers)
 
 
 def _beginning(sector: bytes) -> frozenset[int]:
-    """The operation of a file too short for one whole cell: its bytes, then zeros."""
+    """Return the operation of a file shorter than one cell: its bytes, then zeros."""
     text = sector.rstrip(b"\0")
     number = author(text, 0) if 5 <= len(text) < CELL_BYTES else None
     return frozenset() if number is None else frozenset({number})

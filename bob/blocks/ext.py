@@ -1,4 +1,4 @@
-"""ext2, ext3 and ext4: the writes of a trace, with what the journal says of the blocks it holds copies of."""
+"""ext2, ext3 and ext4: the writes of a trace, at home and in the journal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from bob.blocks.medium import OverlayMedium
 from bob.blocks.parts import BlockPiece, WritePart
 
 _INODE_HEAD_BYTES = 120
-"""As much of an inode as is looked at."""
 
 
 class Ext(Journaled):
@@ -31,7 +30,6 @@ class Ext(Journaled):
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> Ext | None:
-        """The file system on ``medium``; None if there is none."""
         geometry = ExtGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
@@ -39,7 +37,6 @@ class Ext(Journaled):
         return block_part(self._geometry, piece, self.owners.owner(index, piece.block))
 
     def _used_inodes(self) -> Iterator[int]:
-        """The inodes that the bitmaps of the base image have in use."""
         for number, group in enumerate(self._geometry.groups):
             if group.unused:
                 continue

@@ -1,4 +1,4 @@
-"""What one block of an ext2, ext3 or ext4 file system is, and what a write changes in it."""
+"""One block of ext2, ext3 or ext4, and what a write changes in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bob.workload.pattern import STALE_CELL
 
 
 def block_part(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """What a block is that belongs to ``owner`` as far as is known: by fixed place, content, then owner."""
+    """Return what a block is: by fixed place, content, then its known ``owner``."""
     fixed = geometry.fixed(piece.block)
     if fixed is not None:
         return _fixed_part(geometry, piece, fixed)
@@ -84,7 +84,6 @@ def _inode_table(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WriteP
 
 
 def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
-    """What happens to one inode, as far as it is easily told."""
     if new.links and (not old.links or not old.mode):
         return ("new",)
     if old.links and not new.links:
@@ -110,7 +109,6 @@ def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> Writ
 
 
 def _recognised(geometry: ExtGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart | None:
-    """A block with a magic number or a chain of directory entries."""
     block = piece.block
     if piece.after[:4] == form.XATTR_MAGIC:
         return metadata("extended attributes", place=block, role="attributes")

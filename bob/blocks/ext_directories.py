@@ -1,4 +1,4 @@
-"""Directory blocks of ext2, ext3 and ext4: recognised by their chain of entries."""
+"""Directory blocks of ext2, ext3 and ext4, recognised by their chain of entries."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _DIRENT = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in for
 
 
 def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
-    """The names in a directory block with their inodes; None if it is no directory block.
+    """Return the names in a directory block with their inodes; None for any other block.
 
-    The entries must be a chain that ends where the block does, with inodes that a file system of ``inodes`` can have.
+    The chain must end where the block does. ``inodes`` is the number of inodes of the file system.
     """
     found: dict[bytes, int] = {}
     at = 0
@@ -34,7 +34,7 @@ def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
 
 
 def is_index(block: bytes) -> bool:
-    """Whether a block that is a chain of entries is one of a hashed directory's index: its root, or a node."""
+    """Return whether a chain of entries is a root or node of a hashed directory's index."""
     first = _DIRENT.unpack_from(block)
     if first[0] == 0 and first[1] == len(block) and not first[2]:
         counts = form.DX_COUNT_LIMIT.parse(block[form.DX_NODE_AT :])
@@ -47,7 +47,7 @@ def is_index(block: bytes) -> bool:
 
 
 def changes(before: dict[bytes, int] | None, after: dict[bytes, int]) -> tuple[str, ...]:
-    """What a directory block gains and loses: ("adds a, b", "removes c", "changes d")."""
+    """Return what a directory block gains and loses: ("adds a, b", "removes c", "changes d")."""
     old = before or {}
     sorts = (
         ("adds", [name for name in after if name not in old and name not in (b".", b"..")]),
@@ -63,6 +63,6 @@ def _told(names: list[bytes]) -> str:
 
 
 def printable(name: bytes) -> str:
-    """A file name for people, at most 24 characters."""
+    """Return a file name for people, at most 24 characters."""
     text = "".join(char if char.isprintable() else "?" for char in name.decode("utf-8", "replace"))
     return text if len(text) <= 24 else text[:21] + "..."

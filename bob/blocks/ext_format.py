@@ -1,4 +1,4 @@
-"""ext2, ext3 and ext4 on disk, declared as far as names of blocks need it.
+"""The on-disk structures of ext2, ext3 and ext4 that names of blocks need.
 
 The source is Linux ``fs/ext4/ext4.h`` (ext4_super_block, ext4_group_desc, ext4_inode, ext4_dir_entry_2, dx_root),
 ``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``. All integers are little-endian; lengths are bytes.
@@ -38,7 +38,7 @@ SUPERBLOCK = Struct(
     "rev_level" / Int32ul,
     Padding(8),
     "inode_size" / Int16ul,
-    "block_group_nr" / Int16ul,
+    Padding(2),
     "feature_compat" / Int32ul,
     "feature_incompat" / Int32ul,
     "feature_ro_compat" / Int32ul,
@@ -74,7 +74,7 @@ GROUP = Struct(
 """struct ext4_group_desc, its first 32 bytes."""
 
 GROUP_HIGH = Struct("block_bitmap_hi" / Int32ul, "inode_bitmap_hi" / Int32ul, "inode_table_hi" / Int32ul)
-"""Bytes 32 to 43 of struct ext4_group_desc where descriptors have 64 bytes."""
+"""Bytes 32 to 43 of a struct ext4_group_desc of 64 bytes."""
 
 OLD_INODE_BYTES = 128
 INODE_EXTENTS = 0x80000
@@ -85,9 +85,7 @@ INODE = Struct(
     "mode" / Int16ul,
     Padding(2),
     "size_lo" / Int32ul,
-    Padding(12),
-    "dtime" / Int32ul,
-    Padding(2),
+    Padding(18),
     "links" / Int16ul,
     Padding(4),
     "flags" / Int32ul,
@@ -102,7 +100,7 @@ INODE = Struct(
 """struct ext4_inode, its first 120 bytes."""
 
 DIRECT_BLOCKS = 12
-"""Pointers of ``block`` that name data; then come one to blocks of pointers, one to blocks of those, and one more."""
+"""The pointers of ``block`` that name data; the other three lead to one, two and three levels of pointers."""
 
 DIRENT = Struct("inode" / Int32ul, "rec_len" / Int16ul, "name_len" / Int8ul, "file_type" / Int8ul)
 """struct ext4_dir_entry_2; the name follows."""
@@ -121,7 +119,7 @@ EXTENT_BYTES = 12
 EXTENT = Struct("block" / Int32ul, "len" / Int16ul, "start_hi" / Int16ul, "start_lo" / Int32ul)
 EXTENT_INDEX = Struct("block" / Int32ul, "leaf_lo" / Int32ul, "leaf_hi" / Int16ul, Padding(2))
 LONGEST_WRITTEN_EXTENT = 32768
-"""A ``len`` above this is that of an extent without data (EXT_INIT_MAX_LEN)."""
+"""The ``len`` of an extent without data is above this (EXT_INIT_MAX_LEN)."""
 
 XATTR_MAGIC = b"\x00\x00\x02\xea"
-"""First four bytes of a block of extended attributes (EXT4_XATTR_MAGIC)."""
+"""The first four bytes of a block of extended attributes (EXT4_XATTR_MAGIC)."""

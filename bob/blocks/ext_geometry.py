@@ -1,4 +1,4 @@
-"""Where everything of an ext2, ext3 or ext4 file system is, by its superblock and group descriptors."""
+"""The places of an ext2, ext3 or ext4 file system, by its superblock and group descriptors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bob.blocks.medium import OverlayMedium
 
 _MOST_GROUPS = 1 << 14
 _MOST_FIXED = 1 << 18
-"""Groups, and blocks with copies, that are looked at: a damaged superblock has billions."""
+"""Limits on groups, and on blocks with copies: a damaged superblock claims billions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBlock:
-    """A block with a fixed use: ``what`` it is, in block group ``group``."""
+    """The use of a block with a fixed place, and its block group."""
 
     what: str
     group: int
@@ -32,7 +32,7 @@ RESERVED = "reserved group descriptors"
 
 @dataclass(frozen=True, slots=True)
 class BlockGroup:
-    """One block group: the blocks of its bitmaps, the first of its inode table; ``unused`` says it has no inodes."""
+    """The bitmaps of a block group, the first block of its inode table, and whether it is ``unused`` by inodes."""
 
     block_bitmap: int
     inode_bitmap: int
@@ -41,14 +41,14 @@ class BlockGroup:
 
 
 def read_superblock(data: bytes) -> Any:
-    """The superblock in its 1,024 bytes; None if they are none."""
+    """Return the superblock in its 1,024 bytes; None if it has the wrong magic number."""
     if len(data) < form.SUPERBLOCK_BYTES or data[56:58] != form.MAGIC:
         return None
     return form.SUPERBLOCK.parse(data)
 
 
 class ExtGeometry:
-    """The places of one file system; lengths are bytes, blocks are its own."""
+    """The places of one file system. Lengths are bytes; blocks are its own."""
 
     def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self.block_bytes: int = 1024 << superblock.log_block_size
@@ -74,7 +74,7 @@ class ExtGeometry:
 
     @staticmethod
     def of(medium: OverlayMedium) -> ExtGeometry | None:
-        """The geometry of what is on ``medium``; None if that makes no sense."""
+        """Return the geometry of the file system on ``medium``, or None."""
         superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
         if superblock is None or superblock.log_block_size > 6:
             return None
@@ -86,31 +86,27 @@ class ExtGeometry:
 
     @property
     def superblock(self) -> int:
-        """The block that holds the superblock."""
         return form.SUPERBLOCK_AT // self.block_bytes
 
     def fixed(self, block: int) -> FixedBlock | None:
-        """What ``block`` is used for, if that is fixed."""
-        found = self._fixed.get(block)
-        if found is not None:
-            return found
+        if block in self._fixed:
+            return self._fixed[block]
         place = bisect_right(self._tables, (block, len(self.groups))) - 1
         if place >= 0 and self._tables[place][0] <= block < self._tables[place][0] + self.table_blocks:
             return FixedBlock(INODE_TABLE, self._tables[place][1])
         return None
 
     def first_inode(self, block: int, group: int) -> int:
-        """The number of the first inode in ``block`` of the inode table of ``group``."""
+        """Return the first inode in ``block`` of the inode table of ``group``."""
         in_table = (block - self.groups[group].inode_table) * self.block_bytes // self.inode_bytes
         return group * self.inodes_per_group + in_table + 1
 
     def place(self, inode: int) -> int:
-        """The byte at which ``inode`` is."""
         group, number = divmod(inode - 1, self.inodes_per_group)
         return self.groups[group].inode_table * self.block_bytes + number * self.inode_bytes
 
     def _copies(self, superblock: Any, count: int) -> list[int]:
-        """Note superblocks and descriptors; returns the byte of each group's descriptor (the copy that is in use)."""
+        """Note superblocks and descriptors. Return the byte offset of each group's descriptor (the copy in use)."""
         per_block = self.block_bytes // self._descriptor_bytes
         blocks = -(-count // per_block)
         meta = superblock.feature_incompat & form.INCOMPAT_META_BG
@@ -150,13 +146,12 @@ class ExtGeometry:
             block_bitmap |= high.block_bitmap_hi << 32
             inode_bitmap |= high.inode_bitmap_hi << 32
             table |= high.inode_table_hi << 32
-        return BlockGroup(
-            block_bitmap, inode_bitmap, table, bool(self._checksums and low.flags & form.GROUP_INODE_UNINIT)
-        )
+        unused = bool(self._checksums and low.flags & form.GROUP_INODE_UNINIT)
+        return BlockGroup(block_bitmap, inode_bitmap, table, unused)
 
 
 def _has_superblock(group: int, superblock: Any) -> bool:
-    """Whether block group ``group`` begins with a copy of the superblock (ext4_bg_has_super)."""
+    """Return whether ``group`` begins with a copy of the superblock (ext4_bg_has_super)."""
     if group == 0:
         return True
     if superblock.feature_compat & form.COMPAT_SPARSE_SUPER2:

@@ -1,4 +1,4 @@
-"""Which blocks an inode of ext2, ext3 or ext4 has: by pointers or by extents."""
+"""The blocks of an inode of ext2, ext3 or ext4: by pointers or by extents."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from bob.blocks import ext_format as form
 from bob.blocks.owners import MOST_BLOCKS, role_of
 
 _DEEPEST = 5
-"""Levels that a tree of extents may have (EXT4_MAX_EXTENT_DEPTH)."""
+"""The most levels of a tree of extents (EXT4_MAX_EXTENT_DEPTH)."""
 
 
 class MapReader:
-    """Reads the block maps of one file system of ``blocks`` blocks."""
+    """A reader of the block maps of a file system of ``blocks`` blocks."""
 
     def __init__(self, read: Callable[[int], bytes], blocks: int) -> None:
         self._read = read
         self._blocks = blocks
 
     def blocks_of(self, inode: Any) -> dict[int, str]:
-        """The blocks of a parsed inode in the order of the file, by number, with their roles (see ``Owner``)."""
+        """Return the blocks of a parsed inode in the order of the file, with their roles (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         role = role_of(inode.mode)
         if role is None:
@@ -42,7 +42,7 @@ class MapReader:
         return found
 
     def _pointers(self, pointers: Any, depth: int, role: str, found: dict[int, str]) -> None:
-        """Blocks that ``pointers`` name: of the file if ``depth`` is 0, else of pointers."""
+        """Add the blocks that ``pointers`` name: of the file if ``depth`` is 0, else of pointers."""
         for pointer in pointers[(pointers > 0) & (pointers < self._blocks)].tolist():
             if len(found) >= MOST_BLOCKS or pointer in found:
                 continue

@@ -1,7 +1,7 @@
 """f2fs: the areas of the disk, node blocks by their footer, and data by its pattern.
 
-The structures are those of Linux ``include/linux/f2fs_fs.h``; all integers are little-endian. A block of the main area
-that is neither a node nor a workload's data is not told: the blocks of directories are of this kind.
+The structures are from Linux ``include/linux/f2fs_fs.h``; all integers are little-endian. Other blocks of the main
+area, such as directories, stay unknown.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SUPERBLOCK = Struct(
     "summaries" / Int32ul,
     "main" / Int32ul,
 )
-"""struct f2fs_super_block, up to the first block of the main area; the last five are the first blocks of areas."""
+"""struct f2fs_super_block, up to the main area; the last five fields are the first blocks of areas."""
 FOOTER = Struct("node" / Int32ul, "inode" / Int32ul, "flags" / Int32ul, "version" / Int64ul, "next" / Int32ul)
-"""struct node_footer: the end of a node block. An inode's own block has the number of the inode for both."""
+"""struct node_footer: the end of a node block. In an inode's own block, ``node`` and ``inode`` are equal."""
 FOOTER_BYTES = 24
 FSYNC_MARK = 2
 
@@ -46,7 +46,7 @@ _AREAS = ("superblock", "checkpoint", "segment information table", "node address
 
 @dataclass(frozen=True, slots=True)
 class F2fsGeometry:
-    """Where the areas before the main area begin, and where that ends (blocks)."""
+    """The first blocks of the areas before the main area, and the end of that."""
 
     starts: tuple[int, ...]
     main: int
@@ -54,7 +54,7 @@ class F2fsGeometry:
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> F2fsGeometry | None:
-        """That of the superblock on ``medium``; None where there is none, or one that cannot be."""
+        """Return the geometry by the superblock on ``medium``, or None."""
         data = medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof())
         if len(data) < SUPERBLOCK.sizeof():
             return None
@@ -75,16 +75,14 @@ class F2fs:
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> F2fs | None:
-        """The file system on ``medium``; None if there is none."""
         geometry = F2fsGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """What a write consists of, block by block."""
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Nothing to learn: a node block says itself whose it is."""
+        """Learn nothing: a node block names its own inode."""
 
     def _part(self, piece: BlockPiece) -> WritePart:
         geometry = self._geometry

@@ -1,4 +1,4 @@
-"""The items of a tree in key order, to tell what a new version of a leaf changes (btrfs and reiserfs)."""
+"""The items of a tree in key order, to find what a new leaf changes (btrfs and reiserfs)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 ItemKey = tuple[Any, ...]
-"""A key of an item; keys compare as the file system orders them."""
+"""The key of an item; keys compare as the file system orders them."""
 
 
 class Items:
-    """The items of one tree as far as they were seen."""
+    """The items of one tree that were seen so far."""
 
     def __init__(self) -> None:
         self._keys: list[ItemKey] = []
         self._bodies: dict[ItemKey, bytes] = {}
 
     def differences(self, leaf: Mapping[ItemKey, bytes]) -> tuple[dict[ItemKey, bytes], dict[ItemKey, bytes]]:
-        """What ``leaf`` brings: items that are new or not what they were; and those of its range that are gone."""
+        """Return the items that are new or changed in ``leaf``, and the items of its range that are gone."""
         if not leaf:
             return {}, {}
         changed = {key: body for key, body in leaf.items() if self._bodies.get(key) != body}
@@ -27,16 +27,15 @@ class Items:
         return changed, gone
 
     def get(self, key: ItemKey) -> bytes | None:
-        """The item of ``key``."""
         return self._bodies.get(key)
 
     def of(self, first: ItemKey, last: ItemKey) -> dict[ItemKey, bytes]:
-        """The items from key ``first`` to key ``last``."""
+        """Return the items from key ``first`` to key ``last``."""
         start, stop = bisect_left(self._keys, first), bisect_right(self._keys, last)
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 
     def update(self, leaf: Mapping[ItemKey, bytes]) -> None:
-        """From now on the items of the range of ``leaf`` are those in it."""
+        """Replace the items of the range of ``leaf``."""
         changed, gone = self.differences(leaf)
         for key in gone:
             del self._bodies[key]

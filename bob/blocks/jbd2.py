@@ -1,6 +1,6 @@
 """The journal of ext3 and ext4: its transactions, and which blocks it holds copies of.
 
-The source of the structures is Linux ``include/linux/jbd2.h``. All integers are big-endian.
+The source is Linux ``include/linux/jbd2.h``. All integers are big-endian.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from construct import Int16ub, Int32ub, Struct
+from construct import Int16ub, Int32ub, Padding, Struct
 
 from bob.blocks.journaled import JournaledBlock
 from bob.blocks.parts import WritePart, journal
@@ -21,9 +21,9 @@ INCOMPAT_CSUM_V2 = 0x8
 INCOMPAT_CSUM_V3 = 0x10
 
 TAG_ESCAPE = 0x1
-"""The copy has zeros where the block has the journal's magic number (its first four bytes)."""
+"""The copy has zeros in place of the journal's magic number (its first four bytes)."""
 TAG_SAME_UUID = 0x2
-"""No UUID of 16 bytes follows the tag."""
+"""No UUID follows the tag."""
 TAG_LAST = 0x8
 
 UUID_BYTES = 16
@@ -36,37 +36,37 @@ HEADER_BYTES = HEADER.sizeof()
 
 SUPERBLOCK = Struct(
     "header" / HEADER,
-    "blocksize" / Int32ub,
+    Padding(4),
     "maxlen" / Int32ub,
     "first" / Int32ub,
     "sequence" / Int32ub,
     "start" / Int32ub,
     "errno" / Int32ub,
-    "feature_compat" / Int32ub,
+    Padding(4),
     "feature_incompat" / Int32ub,
-    "feature_ro_compat" / Int32ub,
+    Padding(4),
 )
-"""struct journal_superblock_s; ``start`` is 0 if the journal is empty. Those of version 1 have no features."""
+"""struct journal_superblock_s; ``start`` is 0 if the journal is empty. Only version 2 has features."""
 
 TAG = Struct("blocknr" / Int32ub, "checksum" / Int16ub, "flags" / Int16ub)
-"""struct journal_block_tag_s without ``t_blocknr_high``, which follows where the journal has INCOMPAT_64BIT."""
+"""struct journal_block_tag_s; ``t_blocknr_high`` follows where the journal has INCOMPAT_64BIT."""
 TAG_HIGH = Int32ub
 TAG3 = Struct("blocknr" / Int32ub, "flags" / Int32ub, "blocknr_high" / Int32ub, "checksum" / Int32ub)
 """struct journal_block_tag3_s."""
 
 REVOKE_HEADER = Struct("header" / HEADER, "count" / Int32ub)
-"""struct jbd2_journal_revoke_header_s; ``count`` is the bytes used in the block, this header included."""
+"""struct jbd2_journal_revoke_header_s; ``count`` is the used bytes of the block, with this header."""
 
 
 class Tag(NamedTuple):
-    """One entry of a descriptor block: the home of the copy, and whether its first four bytes are put back."""
+    """One entry of a descriptor block: the home of the copy, and whether its magic number was replaced by zeros."""
 
     home: int
     escaped: bool
 
 
 class Jbd2Journal:
-    """A journal in ``blocks`` (its own order) of a file system; it is shown its blocks as they are written."""
+    """The journal in ``blocks`` (its own order) of a file system."""
 
     def __init__(self, blocks: Sequence[int], read: Callable[[int], bytes]) -> None:
         self._blocks = blocks
@@ -75,11 +75,9 @@ class Jbd2Journal:
         self._expected: dict[int, Tag] = {}
 
     def has(self, block: int) -> bool:
-        """Whether ``block`` of the file system is one of the journal."""
         return block in self._place
 
     def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
-        """Return what ``block`` is, by its magic number, or the copy that a descriptor block announced for it."""
         if data[:4] != MAGIC:
             tag = self._expected.get(self._place[block])
             if tag is None:
@@ -103,7 +101,6 @@ class Jbd2Journal:
         return journal(f"journal block of an unknown type {transaction}")
 
     def landed(self, block: int, data: bytes) -> None:
-        """A block was written: a descriptor block says what the blocks after it will be."""
         if data[:4] != MAGIC or HEADER.parse(data).blocktype != DESCRIPTOR:
             return
         superblock = self._superblock()
@@ -117,7 +114,6 @@ class Jbd2Journal:
             self._expected[place] = tag
 
     def _superblock(self) -> Any:
-        """The journal's superblock as it is now, None if it is damaged."""
         data = self._read(self._blocks[0])
         if data[:4] != MAGIC or len(data) < SUPERBLOCK.sizeof():
             return None
@@ -130,7 +126,7 @@ class Jbd2Journal:
         return int(superblock.feature_incompat)
 
     def _tags(self, data: bytes) -> Iterator[Tag]:
-        """The tags of a descriptor block (journal_tag_bytes() of fs/jbd2/journal.c has their lengths)."""
+        """Yield the tags of a descriptor block (their lengths: journal_tag_bytes() of fs/jbd2/journal.c)."""
         features = self._features()
         high = bool(features & INCOMPAT_64BIT)
         version_3 = bool(features & INCOMPAT_CSUM_V3)

@@ -1,4 +1,4 @@
-"""The device at some write of the trace: the base image with what was written since, of which only that is kept."""
+"""The device at some write of the trace. bob keeps only the pages that were read or written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECTORS = PAGE_BYTES // SECTOR_BYTES
 
 
 class OverlayMedium:
-    """``length`` bytes, read from ``sector`` (the base image's 512 bytes by number) where nothing was written."""
+    """``length`` bytes; ``sector`` gives the 512 bytes of the base image by number."""
 
     def __init__(self, length: int, sector: Callable[[int], bytes]) -> None:
         self.length = length
@@ -20,11 +20,11 @@ class OverlayMedium:
         self._pages: dict[int, bytearray] = {}
 
     def unwritten(self) -> OverlayMedium:
-        """The device as it was before all writes."""
+        """Return the device as it was before all writes."""
         return OverlayMedium(self.length, self._sector)
 
     def read(self, at: int, length: int) -> bytes:
-        """``length`` bytes from byte ``at``; fewer where the device ends, none outside of it."""
+        """Return ``length`` bytes from byte ``at``; fewer where the device ends."""
         if at < 0 or at >= self.length:
             return b""
         stop = min(at + length, self.length)
@@ -36,7 +36,7 @@ class OverlayMedium:
         return b"".join(pages)[skip : skip + stop - at]
 
     def write(self, at: int, data: bytes) -> None:
-        """Put ``data`` at byte ``at``; what would be past the end is dropped."""
+        """Put ``data`` at byte ``at``, up to the end of the device."""
         position = 0
         while position < len(data) and 0 <= at + position < self.length:
             number, skip = divmod(at + position, PAGE_BYTES)
@@ -45,7 +45,7 @@ class OverlayMedium:
             position += count
 
     def pieces(self, at: int, data: bytes, block_bytes: int) -> Iterator[BlockPiece]:
-        """``data``, to be written at ``at``, block by block."""
+        """Yield ``data``, to be written at ``at``, block by block."""
         position = 0
         while position < len(data):
             block, skip = divmod(at + position, block_bytes)

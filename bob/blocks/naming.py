@@ -1,7 +1,7 @@
-"""A name for every write of a trace, for the people who debug the file system.
+"""A name for every write of a trace, for people who debug the file system.
 
-The content of a block decides first (its magic number, a workload's data), then its place, by the geometry in the
-superblock of the base image and by the block maps of the inodes. What is not known is said to be so.
+The content of a block decides first (its magic number, a workload's data). Then its place decides, by the superblock of
+the base image and the block maps of the inodes.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FAMILIES: Mapping[str, Callable[[OverlayMedium], Family | None]] = {
 }
 
 _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)
-"""What reading a damaged block may end in, where it is not looked for one by one."""
+"""The exceptions that a damaged block may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """What a write is. ``text`` is short and for people: lower case, no full stop. ``sort`` is the same for all blocks
-    of one sort: "inode table", "journal transaction", "data"."""
+    """A name of a write. ``text`` is short, in lower case, without a full stop. ``sort`` is equal for all blocks of one
+    sort: "inode table", "journal transaction", "data"."""
 
     kind: BlockKind
     text: str
@@ -52,13 +52,13 @@ class BlockName:
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
-    """One name per write of the trace, in order.
+    """Return one name per write of the trace, in order. Never raises for the content of blocks.
 
-    ``fs`` is the name of the driver (ext2, ext3, ext4, xfs, btrfs, reiserfs, f2fs; of any other one only a workload's
-    data is recognised). ``inodes`` are paths by inode number, as far as known. Never raises for what is in the blocks.
+    ``fs`` is the driver's name (ext2, ext3, ext4, xfs, btrfs, reiserfs, f2fs; for others bob recognises only data).
+    ``inodes`` are the known paths by inode number.
     """
     medium = OverlayMedium(base.length, base.sector)
-    # What is mounted of several disks has places of its own, which are not those on the disks.
+    # A volume on several disks has its own places.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)
     found: list[Sequence[WritePart]] = []
     for write in trace.writes:

@@ -1,4 +1,4 @@
-"""A file system that bob knows nothing about, or one whose superblock cannot be read: only data is recognised."""
+"""An unknown or damaged file system: bob recognises only data and superblocks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,17 @@ _SUPERBLOCKS = (
     (65536, 52, b"ReIsEr"),
     (1024, 0, b"\x10\x20\xf5\xf2"),
 )
-"""Where a superblock begins, and which magic number it has at which of its bytes (xfs, ext, btrfs, reiserfs, f2fs)."""
+"""Byte offset of the superblock, offset in it, and the magic number there (xfs, ext, btrfs, reiserfs, f2fs)."""
 
 
 class Other:
-    """Names data by its pattern, and a superblock where it usually is if its magic number is there too."""
+    """A family that names data by its pattern, and a superblock by place and magic number."""
 
     def __init__(self, medium: OverlayMedium) -> None:
         self.owners = Owners()
         self._medium = medium
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """A superblock, data, or unknown."""
         for start, skip, magic in _SUPERBLOCKS:
             place = start + skip - at
             if at <= start < at + len(data) and data[place : place + len(magic)] == magic:
@@ -35,4 +34,4 @@ class Other:
         return (data_part(data, 0, None) or UNKNOWN,)
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Nothing to learn."""
+        """Learn nothing."""

@@ -1,7 +1,7 @@
-"""Which file a block belongs to, at each write of a trace.
+"""The file of each block, at each write of a trace.
 
-A file system often writes a block before what says whose it is (data before the inode, in ordered mode), so a block
-without an owner belongs to whoever is next to claim it.
+A file system often writes a block before its map (data before the inode, in ordered mode). So a block without an owner
+belongs to the next one that claims it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 MOST_BLOCKS = 1 << 18
-"""Blocks of one file that are kept: damaged maps name billions."""
+"""The most blocks of one file that bob keeps: damaged maps name billions."""
 
 
 class BlockOwner(NamedTuple):
-    """The inode a block belongs to, and as what: ``data``, ``directory``, ``symlink``, ``map`` or ``attributes``."""
+    """The inode of a block, and the block's role: ``data``, ``directory``, ``symlink``, ``map`` or ``attributes``."""
 
     inode: int
     role: str
 
 
 class Owners:
-    """Claims of inodes on blocks, by the index of the write that made them; -1 for those of the base image."""
+    """Claims of inodes on blocks, by the index of the write that made them; -1 for the base image."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}
@@ -31,7 +31,7 @@ class Owners:
         self._maps: dict[int, dict[int, str]] = {}
 
     def remap(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
-        """From write ``index`` on the blocks of ``inode`` are these, by number, with their roles."""
+        """Give ``inode`` these blocks, with their roles, from write ``index`` on."""
         old = self._maps.get(inode, {})
         if old == blocks:
             return
@@ -45,13 +45,12 @@ class Owners:
         self._maps[inode] = dict(blocks)
 
     def extend(self, index: int, inode: int, blocks: Mapping[int, str]) -> None:
-        """From write ``index`` on these blocks too are of ``inode``."""
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Whose ``block`` is at write ``index``: who claimed it last, or else who is the next to do so.
+        """Return the owner of ``block`` at write ``index``: the last one that claimed it, or else the next one.
 
-        Where its content says in which ``role``, no other owner is asked.
+        ``role``, if given, restricts the owners.
         """
         times = self._times.get(block)
         if times is None:
@@ -65,7 +64,6 @@ class Owners:
         return following or next((claim for claim in reversed(claims[: now + 1]) if claim is not None), None)
 
     def blocks(self, inode: int) -> Mapping[int, str]:
-        """The blocks of ``inode`` as known by now."""
         return self._maps.get(inode, {})
 
     def _note(self, index: int, block: int, owner: BlockOwner | None) -> None:

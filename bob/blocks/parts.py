@@ -1,4 +1,4 @@
-"""What a write consists of, before it is put into words."""
+"""The parts of a write, before they become words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bob.blocks.owners import BlockOwner, Owners
 
 
 class BlockKind(StrEnum):
-    """What sort of thing a block is. Whatever lies in a journal or log is JOURNAL, a copy of file data too."""
+    """The kind of a block. Everything in a journal or log is JOURNAL, even a copy of file data."""
 
     DATA = auto()
     JOURNAL = auto()
@@ -21,7 +21,7 @@ class BlockKind(StrEnum):
 
 
 class DataRun(NamedTuple):
-    """Sectors ``first`` to ``last`` of the write (the latter included) have data of ``operation``.
+    """Sectors ``first`` to ``last`` (inclusive) of the write, with data of ``operation``.
 
     The operations that made the initial tree count as one, ``FIRST_SETUP_NUMBER``.
     """
@@ -35,10 +35,9 @@ class DataRun(NamedTuple):
 class WritePart:
     """One block of a write, or several of one sort.
 
-    ``what`` it is; the file whose block it is, told by ``place`` (a key of the family's :class:`Owners`) once all of
-    the trace is known (only one that has it in the role ``role``, where the content says so), or by ``of``, an inode,
-    where the block itself says so; the ``inodes`` in it that this write changes; ``notes`` on what it changes beside
-    them. ``runs`` are there for a workload's data only. ``blocks`` is how many blocks it stands for.
+    ``place`` is a key of the family's :class:`Owners`: at the end of the trace it leads to the file, in ``role`` only
+    if the content shows one. ``of`` is the inode that the block itself names. This write changes ``inodes``; ``notes``
+    say what else. ``runs`` are a workload's data, ``blocks`` the number of blocks.
     """
 
     kind: BlockKind
@@ -80,7 +79,7 @@ _BY_ROLE = {
 
 
 def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
-    """``part``, and where it is unknown what it must be as it belongs to ``owner``."""
+    """Return ``part``; if it is unknown, what its ``owner`` makes it."""
     if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
@@ -89,7 +88,7 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
-    """The part of a write that lies in one block: ``block`` is its number, ``sector`` where it begins in the write.
+    """The part of a write in one block: ``block`` is its number, ``sector`` its beginning in the write.
 
     ``before`` and ``after`` are the whole block without and with this write.
     """
@@ -103,14 +102,14 @@ class BlockPiece:
 
     @property
     def written(self) -> bytes:
-        """The bytes that this write brings."""
         return self.after[self.skip : self.skip + self.length]
 
 
 class Family(Protocol):
-    """A family of file systems: it is shown the writes of a trace one after the other.
+    """A family of file systems, which sees the writes of a trace one after the other.
 
-    ``parts`` is asked before a write is on the medium, ``landed`` told when it is. Offsets are bytes of the image.
+    ``of`` returns the file system on a medium, or None. Callers use ``parts`` before a write is on the medium, and
+    ``landed`` after that. Offsets are image bytes.
     """
 
     owners: Owners

@@ -30,7 +30,6 @@ class Reiserfs(Journaled):
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> Reiserfs | None:
-        """The file system on ``medium``; None if there is none."""
         for at in (form.SUPERBLOCK_AT, form.OLD_SUPERBLOCK_AT):
             superblock = _superblock(medium.read(at, form.SUPERBLOCK_BYTES))
             if superblock is not None:
@@ -56,7 +55,7 @@ class Reiserfs(Journaled):
         return rest_part(piece.written, piece.block) if owned else unknown(piece.block)
 
     def _is_bitmap(self, block: int) -> bool:
-        """The first bitmap follows the superblock, the others begin what they are of (3.5 had them in a row)."""
+        """Return whether a block is the bitmap after the superblock or the first block of its range (not so in 3.5)."""
         return block == self._super_block + 1 or (block > 0 and block % (self._block_bytes * 8) == 0)
 
     def _bitmap(self, piece: BlockPiece) -> WritePart:

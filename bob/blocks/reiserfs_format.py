@@ -1,4 +1,4 @@
-"""reiserfs (formats 3.5 and 3.6) on disk, declared as far as names of blocks need it.
+"""The on-disk structures of reiserfs (formats 3.5 and 3.6) that names of blocks need.
 
 The source is Linux ``fs/reiserfs/reiserfs.h``. All integers are little-endian.
 """
@@ -24,17 +24,13 @@ SUPERBLOCK = Struct(
     Padding(4),
     "umount_state" / Int16ul,
     "magic" / Bytes(10),
-    "fs_state" / Int16ul,
-    "hash_function" / Int32ul,
-    "tree_height" / Int16ul,
-    "bmap_nr" / Int16ul,
-    "version" / Int16ul,
+    Padding(12),
 )
-"""struct reiserfs_super_block; the journal has ``journal_size`` blocks, and its header is the one behind them."""
+"""struct reiserfs_super_block; the journal's header follows its ``journal_size`` blocks."""
 UMOUNT_VALID = 1
 
 JOURNAL_MAGIC = b"ReIsErLB"
-"""At 12 bytes before the end of a descriptor block."""
+"""12 bytes before the end of a descriptor block."""
 JOURNAL_MAGIC_BYTES = 12
 JOURNAL_DESCRIPTOR = Struct("trans_id" / Int32ul, "len" / Int32ul, "mount_id" / Int32ul)
 """struct reiserfs_journal_desc; the homes of the first (blocksize - 24) / 4 blocks follow."""
@@ -47,7 +43,7 @@ HIGHEST_LEVEL = 7
 
 KEY_BYTES = 16
 CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))
-"""struct disk_child: behind the keys of an internal node, one more than there are keys."""
+"""struct disk_child: follows the keys of an internal node, one more than there are keys."""
 
 ITEM_HEAD = Struct(
     "dir_id" / Int32ul,
@@ -58,15 +54,10 @@ ITEM_HEAD = Struct(
     "location" / Int16ul,
     "version" / Int16ul,
 )
-"""struct item_head. ``offset`` has the item's type in its upper 4 bits if ``version`` is 1, else in its upper 32."""
+"""struct item_head. The item's type is in the upper 4 bits of ``offset`` if ``version`` is 1, else in its upper 32."""
 
 STAT_DATA, INDIRECT, DIRECT, DIRECTORY = 0, 1, 2, 3
 OLD_TYPES = {0: STAT_DATA, 0xFFFFFFFE: INDIRECT, 0xFFFFFFFF: DIRECT, 500: DIRECTORY}
 """The types of items with old keys (enum of V1_*_UNIQUENESS)."""
 
-
-ENTRY_HEAD = Struct(
-    "offset" / Int32ul, "dir_id" / Int32ul, "objectid" / Int32ul, "location" / Int16ul, "state" / Int16ul
-)
-"""struct reiserfs_de_head, at the start of a directory item."""
 ENTRY_VISIBLE = 1 << 2

@@ -1,4 +1,4 @@
-"""The journal of reiserfs: which transaction its blocks are of, and what they are copies of."""
+"""The journal of reiserfs: its transactions, and which blocks it holds copies of."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
-    """The ``size`` blocks from block ``first``, and the header behind them; it is shown them as they are written.
-
-    ``read`` gives the content of a block of the file system.
-    """
+    """The ``size`` blocks from block ``first``, and a header behind them; ``read`` gives any block of the file system."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size
@@ -25,11 +22,9 @@ class ReiserfsJournal:
         self._commits: dict[int, int] = {}
 
     def has(self, block: int) -> bool:
-        """Whether ``block`` is one of the journal or its header."""
         return self._first <= block <= self._first + self._size
 
     def read(self, block: int, data: bytes) -> WritePart | JournaledBlock:
-        """Return what ``block`` is, or the copy that a descriptor block announced for it."""
         if block == self._first + self._size:
             header = form.JOURNAL_HEADER.parse(data)
             return journal(f"journal header (transactions up to {header.last_flush_trans_id} are home)")
@@ -44,7 +39,6 @@ class ReiserfsJournal:
         return JournaledBlock(self._homes[block], data)
 
     def landed(self, block: int, data: bytes) -> None:
-        """A block was written: a descriptor block says what the blocks after it will be."""
         descriptor = self._descriptor(data)
         if descriptor is not None and block < self._first + self._size:
             most = (len(data) - 24) // 4
@@ -60,7 +54,6 @@ class ReiserfsJournal:
             self._commits[commit] = descriptor.trans_id
 
     def _after(self, block: int, count: int) -> int:
-        """The block ``count`` after ``block``, round the end of the journal."""
         return self._first + (block - self._first + count) % self._size
 
     def _descriptor(self, data: bytes) -> Any:

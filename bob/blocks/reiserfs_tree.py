@@ -1,4 +1,4 @@
-"""The tree of reiserfs: its nodes, the items of its leaves, and what they say."""
+"""The tree of reiserfs: its nodes, and the items of its leaves."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from bob.blocks.items import ItemKey
 # A leaf has up to 160 items and construct takes 20 us for each: the order of fields is that of form.ITEM_HEAD.
 _ITEM_HEAD = struct.Struct("<IIQHHHH")
 _ENTRY_HEAD = struct.Struct("<IIIHH")
+"""struct reiserfs_de_head, at the start of a directory item; the last two fields are location and state."""
 _MOST_NODES = 1 << 14
 
 
 def level_of(block: bytes) -> int:
-    """The level of a node of the tree, 1 for a leaf; 0 if the block is none (is_leaf and is_internal of stree.c)."""
+    """Return the level of a tree node, 1 for a leaf; 0 for other blocks (is_leaf and is_internal of stree.c)."""
     head = form.BLOCK_HEAD.parse(block[: form.BLOCK_HEAD_BYTES].ljust(form.BLOCK_HEAD_BYTES, b"\0"))
     if not form.LEAF_LEVEL <= head.level <= form.HIGHEST_LEVEL or head.free_space > len(block):
         return 0
@@ -40,18 +41,17 @@ def level_of(block: bytes) -> int:
 
 
 def leaf_items(block: bytes) -> dict[ItemKey, bytes]:
-    """The items of a leaf by key: directory, object, offset, type. The counts of entries go with those of names."""
+    """Return the items of a leaf by key (directory, object, offset, type), without the counts of entries."""
     return {key: block[start : start + length] for key, start, length in _heads(block)}
 
 
 def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[ItemKey, bytes]]:
-    """The items of each leaf below block ``root``, in order; as far as the tree is whole."""
-    left = [_MOST_NODES]
-    yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, left)
+    """Yield the items of each undamaged leaf below block ``root``, in order."""
+    yield from _leaves(read, root, form.HIGHEST_LEVEL + 1, [_MOST_NODES])
 
 
 def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
-    """The blocks that indirect items name, by inode."""
+    """Return the blocks that indirect items name, by inode."""
     found: dict[int, list[int]] = {}
     for key, body in items.items():
         if key[3] == form.INDIRECT:
@@ -63,7 +63,7 @@ def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
 def notes(
     before: Mapping[ItemKey, bytes], changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]
 ) -> tuple[str, ...]:
-    """What a leaf changes: names, and data that lies in the leaf itself. ``before`` has what ``changed`` replaces."""
+    """Return what a leaf changes: names, and data in the leaf itself. ``before`` has what ``changed`` replaces."""
     old = _names({**before, **gone})
     new = _names(changed)
     sorts = (("adds", sorted(new - old)), ("removes", sorted(old - new)))
@@ -73,7 +73,7 @@ def notes(
 
 
 def _names(items: Mapping[ItemKey, bytes]) -> set[bytes]:
-    """The names in directory items; "." and ".." do not count."""
+    """Return the names in directory items, without "." and ".."."""
     found = set()
     for key, body in items.items():
         if key[3] != form.DIRECTORY:
@@ -94,7 +94,6 @@ def _names(items: Mapping[ItemKey, bytes]) -> set[bytes]:
 
 
 def _heads(block: bytes) -> Iterator[tuple[ItemKey, int, int]]:
-    """Key, place and length of each item of a leaf."""
     count = int.from_bytes(block[2:4], "little")
     for number in range(min(count, (len(block) - form.BLOCK_HEAD_BYTES) // _ITEM_HEAD.size)):
         at = form.BLOCK_HEAD_BYTES + number * _ITEM_HEAD.size

@@ -1,4 +1,4 @@
-"""A write's parts in one short line."""
+"""The parts of a write in one short line."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 LONGEST = 90
-"""Characters that a line may have."""
+"""The most characters of a line."""
 
 _LONGEST_PATH = 28
 _FEW = 2
-"""Paths that are rather told than the numbers of their inodes."""
+"""The number of paths that bob rather names than inode numbers."""
 
 _FOR_INODES, _FOR_INODE, _FOR_COUNT = 34, 22, 12
-"""Characters that are left for inodes beside notes: for several, for one, or for how many they are."""
+"""Characters for inodes beside notes: several, one, or only their count."""
 
 _FOR_NOTES = 24
-"""Characters that notes should have; with fewer, inodes are only counted."""
+"""Characters that notes should have; with fewer, bob only counts inodes."""
 
 _LEAST_NOTES = 20
-"""With fewer there are no notes."""
+"""The fewest characters for notes."""
 
 _OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an unknown type|copy of|data)\b"
-"""What the blocks of a transaction are called in a journal (ext3, ext4, reiserfs)."""
+"""Names of the blocks of a journal's transaction (ext3, ext4, reiserfs)."""
 
 Owned = Callable[[int, str | None], BlockOwner | None]
-"""Who owns a place, in a role if one is given."""
 
 
 def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str]) -> tuple[BlockKind, str]:
-    """The kind of a write and the line about it: of what it has most of, where it has several sorts."""
+    """Return the kind of most blocks of a write, and the line about it."""
     if not parts:
         return BlockKind.UNKNOWN, "unknown"
     owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
@@ -60,9 +59,11 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 
 def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
-    """What sort of block a write is, in words that are the same for all of that sort: those of the last part of the
-    kind that it has most of, without numbers, names and what changes. "data" for a file's data, "unknown" where bob has
-    no name for it."""
+    """Return the sort of a write, in the same words for all of that sort.
+
+    These are the words of the last part of the most common kind, without numbers, names and changes; "data" for a
+    file's data, "unknown" for a block without a name.
+    """
     if not parts:
         return BlockKind.UNKNOWN.value
     known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]
@@ -71,13 +72,15 @@ def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
 
 
 def sort_of(kind: BlockKind, what: str) -> str:
-    """``what`` a part of a ``kind`` is, without all that differs from one block of its sort to the next. All blocks of
-    a transaction in a journal are of one sort: whichever is lost, recovery takes nothing of it."""
+    """Return ``what`` without the details that differ between blocks of one sort.
+
+    All blocks of a journal's transaction are one sort: if any is lost, recovery ignores the transaction.
+    """
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
         return "journal transaction"
-    if " tree blocks of " in what:  # of several trees: only a log is always written by itself
+    if " tree blocks of " in what:  # only a log is always written by itself
         return "log tree" if kind is BlockKind.JOURNAL else "tree blocks"
     head = re.split("[,(:;]", what)[0]
     head = re.sub(r"(?:\b(?:of|at|in) (?:(?:transaction|group|block|inode) )?)?\b\d[\d/]*", "", head)
@@ -86,17 +89,15 @@ def sort_of(kind: BlockKind, what: str) -> str:
 
 
 def _most(parts: Sequence[WritePart]) -> BlockKind:
-    """The kind that most of the blocks are of; of several, the one that comes first."""
     return max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
 
 
 def shortened(text: str, most: int) -> str:
-    """``text`` in at most ``most`` characters."""
     return text if len(text) <= most else text[: most - 3].rstrip(" ,;:(.") + "..."
 
 
 def listed(names: Sequence[str], most: int, between: str = ", ") -> str:
-    """As many of ``names`` as fit into ``most`` characters, one at least (cut if need be): "a, b and 30 more"."""
+    """Return as many of ``names`` as fit into ``most`` characters, at least one: "a, b and 30 more"."""
     for shown in range(len(names), 1, -1):
         text = _first(names, shown, between)
         if len(text) <= most:
@@ -111,7 +112,7 @@ def _first(names: Sequence[str], shown: int, between: str = ", ") -> str:
 
 
 def numbers(values: Sequence[int]) -> str:
-    """Ascending numbers as ranges: "12-43, 50"."""
+    """Return ascending numbers as ranges: "12-43, 50"."""
     ranges: list[list[int]] = []
     for value in values:
         if ranges and ranges[-1][1] == value - 1:
@@ -122,8 +123,10 @@ def numbers(values: Sequence[int]) -> str:
 
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
-    """Return which things ("allocates block 5", "frees 40") a block of a bitmap marks; bit 0 stands for number
-    ``first``, and bits from ``most`` on for nothing."""
+    """Return what a block of a bitmap marks: "allocates block 5", "frees 40".
+
+    Bit 0 stands for number ``first``; bits from ``most`` on mean nothing.
+    """
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)
@@ -142,7 +145,6 @@ def _blocks(parts: Iterable[WritePart]) -> int:
 
 
 def _line(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str]) -> str:
-    """The line about parts of one sort."""
     if any(part.runs for part in group):
         return _data(group, owner, paths)
     inodes = sorted({inode for part in group for inode in part.inodes})
@@ -163,14 +165,12 @@ def _line(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str
 
 
 def _notes(part: WritePart, inodes: int, paths: Mapping[int, str]) -> Sequence[str]:
-    """What is noted on a part; of its one inode, where there are those of others beside it."""
     if len(part.inodes) == 1 and inodes > 1:
         return [f"{_path(part.inodes[0], paths)} {note}" for note in part.notes]
     return part.notes
 
 
 def _inodes(inodes: Sequence[int], paths: Mapping[int, str], room: int) -> str:
-    """Which inodes: ", inode 12 (/d/a)", or " (inodes 12-43: /d/a, /d/b and 30 more)"."""
     if len(inodes) == 1:
         return f", inode {inodes[0]}" + (f" ({_path(inodes[0], paths)})" if inodes[0] in paths else "")
     told = [_path(inode, paths) for inode in sorted(inodes, key=lambda inode: inode not in paths)]
@@ -186,7 +186,6 @@ def _inodes(inodes: Sequence[int], paths: Mapping[int, str], room: int) -> str:
 
 
 def _data(group: Sequence[WritePart], owner: int | None, paths: Mapping[int, str]) -> str:
-    """Parts with a workload's data: "data of operation 3 in /d/a (sectors 0-7)"."""
     spans: dict[int, list[int]] = {}
     for operation, first, last in (run for part in group for run in part.runs):
         spans.setdefault(operation, []).extend(range(first, last + 1))

@@ -29,12 +29,10 @@ class Xfs:
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> Xfs | None:
-        """The file system on ``medium``; None if there is none."""
         geometry = XfsGeometry.of(medium)
         return None if geometry is None else cls(medium, geometry)
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """What write ``index`` consists of."""
         self._changed = {}
         log = self._geometry.log
         if at in log:
@@ -42,7 +40,7 @@ class Xfs:
         return [self._part(index, piece) for piece in self._pieces(at, data)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn which blocks the inodes have, from those that were written and from those that were logged."""
+        """Learn the blocks of inodes, from written inodes and from the log."""
         log = self._geometry.log
         if at in log:
             for _part, logged in self._log.read(index, data[: log.stop - at]):
@@ -54,7 +52,7 @@ class Xfs:
             self._learn(index, inode, raw)
 
     def _pieces(self, at: int, data: bytes) -> Iterator[BlockPiece]:
-        """The blocks of a write; the first one of a group in sectors, as they are of different sorts."""
+        """Yield the blocks of a write; the first block of a group in sectors, which differ in sort."""
         geometry = self._geometry
         position = 0
         while position < len(data):
@@ -78,7 +76,6 @@ class Xfs:
         return self._medium.read(block * self._geometry.block_bytes, self._geometry.block_bytes)
 
     def _role(self, inode: int) -> str:
-        """The role of what an inode of which only extents are at hand has."""
         return next((role for role in self.owners.blocks(inode).values() if role in ("data", "directory")), "data")
 
     def _learn(self, index: int, inode: int, raw: bytes) -> None:

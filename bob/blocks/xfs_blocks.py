@@ -1,4 +1,4 @@
-"""What one block of an xfs is, and what a write changes in it."""
+"""One block of xfs, and what a write changes in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_INODES = {
     b"XSLM": ("symlink target", form.REMOTE_OWNER_AT),
     b"XARM": ("remote attribute", form.REMOTE_OWNER_AT),
 }
-"""Magic numbers of blocks that say which inode they belong to, and where they do."""
+"""Magic numbers of blocks that name their inode, and the byte where they do."""
 
 _DA = {
     b"\x3d\xf1": "directory leaf block",
@@ -47,7 +47,7 @@ _DIRECTORIES = (b"XDB3", b"XDD3")
 
 
 def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePart | None:
-    """What one of the sectors is that an allocation group begins with."""
+    """Return one of the sectors at the beginning of an allocation group; None if it is unknown."""
     magic = piece.after[:4]
     if magic == form.SUPERBLOCK_MAGIC:
         return WritePart(BlockKind.SUPERBLOCK, f"superblock, copy in group {group}" if group else "superblock")
@@ -57,7 +57,7 @@ def sector_part(geometry: XfsGeometry, piece: BlockPiece, group: int) -> WritePa
 
 
 def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | None) -> WritePart:
-    """What a block is that belongs to ``owner`` as far as is known: by content, then by owner."""
+    """Return what a block is: by content, then by its known ``owner``."""
     return (
         data_part(piece.written, piece.sector, piece.block) or _recognised(geometry, piece) or owned_part(piece, owner)
     )
@@ -104,7 +104,6 @@ def _of_inode(what: str, block: bytes, owner_at: int, notes: tuple[str, ...] = (
 
 
 def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, ...]:
-    """What happens to the one inode that changed."""
     if len(changed) != 1:
         return ()
     raw = next(iter(changed.values()))
@@ -120,7 +119,7 @@ def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, .
 
 
 def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:
-    """The names in the first block of a directory's data, with their inodes; as far as they can be read."""
+    """Return the readable names in the first data block of a directory, with their inodes."""
     found: dict[bytes, int] = {}
     stop = len(block)
     if block[:4] == b"XDB3" and geometry.directory_bytes == len(block):

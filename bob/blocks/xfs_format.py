@@ -1,25 +1,12 @@
-"""xfs on disk, declared as far as names of blocks need it.
+"""The on-disk structures of xfs that names of blocks need.
 
 The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``. Integers are
-big-endian, but in the items of a log record they are those of the machine that wrote it (here little-endian).
+big-endian, except in log items: these have the byte order of their machine (here little-endian).
 """
 
 from __future__ import annotations
 
-from construct import (
-    Array,
-    Bytes,
-    Int8ub,
-    Int16ub,
-    Int16ul,
-    Int32ub,
-    Int32ul,
-    Int64sl,
-    Int64ub,
-    Int64ul,
-    Padding,
-    Struct,
-)
+from construct import Array, Bytes, Int8ub, Int16ub, Int16ul, Int32ub, Int32ul, Int64ub, Int64ul, Padding, Struct
 
 SUPERBLOCK_MAGIC = b"XFSB"
 
@@ -27,23 +14,17 @@ SUPERBLOCK = Struct(
     "magicnum" / Bytes(4),
     "blocksize" / Int32ub,
     "dblocks" / Int64ub,
-    Padding(16),
-    "uuid" / Bytes(16),
+    Padding(32),
     "logstart" / Int64ub,
-    "rootino" / Int64ub,
-    Padding(20),
+    Padding(28),
     "agblocks" / Int32ub,
     "agcount" / Int32ub,
     Padding(4),
     "logblocks" / Int32ub,
-    "versionnum" / Int16ub,
+    Padding(2),
     "sectsize" / Int16ub,
     "inodesize" / Int16ub,
-    "inopblock" / Int16ub,
-    Padding(12),
-    "blocklog" / Int8ub,
-    "sectlog" / Int8ub,
-    "inodelog" / Int8ub,
+    Padding(17),
     "inopblog" / Int8ub,
     "agblklog" / Int8ub,
     Padding(67),
@@ -87,11 +68,10 @@ INODE = Struct(
     "aformat" / Int8ub,
     Padding(36),
     "flags2" / Int64ub,
-    Padding(24),
-    "ino" / Int64ub,
-    Padding(16),
+    Padding(48),
 )
-"""struct xfs_dinode of version 3, 176 bytes; the forks follow, that of attributes ``forkoff`` * 8 bytes later."""
+"""struct xfs_dinode of version 3, 176 bytes; the data fork follows, and ``forkoff`` * 8 bytes later the attribute fork.
+"""
 
 EXTENT_BYTES = 16
 """struct xfs_bmbt_rec: a flag, 54 bits of file offset, 52 of block, 21 of length."""
@@ -100,7 +80,7 @@ DIRECTORY_HEADER_BYTES = 64
 DIRECTORY_OWNER_AT = 40
 DIRECTORY_FREE_TAG = 0xFFFF
 DIRECTORY_ENTRY = Struct("inumber" / Int64ub, "namelen" / Int8ub)
-"""struct xfs_dir2_data_entry: the name follows, a byte of file type, and two of tag up to a multiple of 8."""
+"""struct xfs_dir2_data_entry: the name follows, a byte of file type, and a two-byte tag up to a multiple of 8."""
 DIRECTORY_UNUSED = Struct("freetag" / Int16ub, "length" / Int16ub)
 DIRECTORY_TAIL = Struct("count" / Int32ub, "stale" / Int32ub)
 
@@ -112,20 +92,18 @@ LOG_MAGIC = b"\xfe\xed\xba\xbe"
 LOG_CYCLES = 64
 LOG_RECORD = Struct(
     "magicno" / Bytes(4),
-    "cycle" / Int32ub,
+    Padding(4),
     "version" / Int32ub,
     "len" / Int32ub,
     "lsn" / Int64ub,
-    "tail_lsn" / Int64ub,
-    Padding(8),
+    Padding(16),
     "num_logops" / Int32ub,
     "cycle_data" / Array(LOG_CYCLES, Bytes(4)),
-    "fmt" / Int32ub,
-    "uuid" / Bytes(16),
+    Padding(20),
     "size" / Int32ub,
 )
-"""struct xlog_rec_header. An lsn is cycle << 32 | 512-byte block of the log. Each of the ``len`` bytes' blocks has its
-first four bytes in ``cycle_data`` and the cycle in their place."""
+"""struct xlog_rec_header. An lsn is cycle << 32 | 512-byte block of the log. In each 512-byte block of the ``len``
+bytes, the cycle replaces the first four bytes, which ``cycle_data`` keeps."""
 LOG_BYTES_PER_HEADER = 32 * 1024
 LOG_MORE_CYCLES = Struct("cycle" / Int32ub, "cycle_data" / Array(LOG_CYCLES, Bytes(4)))
 """struct xlog_rec_ext_header."""
@@ -139,7 +117,7 @@ OPERATION_UNMOUNT = 0x20
 
 LOG_TRANSACTION_MAGIC = b"NART"
 ITEM = Struct("type" / Int16ul, "size" / Int16ul)
-"""What every log item begins with; ``size`` counts its regions, each of which is an operation of its own."""
+"""The beginning of every log item; ``size`` counts its regions, one operation each."""
 ITEM_INODE, ITEM_BUFFER = 0x123B, 0x123C
 
 INODE_ITEM = Struct(
@@ -150,15 +128,12 @@ INODE_ITEM = Struct(
     "dsize" / Int16ul,
     Padding(4),
     "ino" / Int64ul,
-    Padding(16),
-    "blkno" / Int64sl,
-    "len" / Int32ul,
-    "boffset" / Int32ul,
+    Padding(32),
 )
-"""struct xfs_inode_log_format; the inode's core follows, then those of its forks that ``fields`` says."""
+"""struct xfs_inode_log_format; the inode's core follows, then the forks in ``fields``."""
 FIELD_EXTENTS = 0x04
 
-BUFFER_ITEM = Struct("type" / Int16ul, "size" / Int16ul, "flags" / Int16ul, "len" / Int16ul, "blkno" / Int64sl)
-"""struct xfs_buf_log_format; its type of buffer is in the five upper bits of ``flags``."""
+BUFFER_ITEM = Struct("type" / Int16ul, "size" / Int16ul, "flags" / Int16ul, "len" / Int16ul, Padding(8))
+"""struct xfs_buf_log_format; the buffer's type is in the five upper bits of ``flags``."""
 BUFFER_TYPE_SHIFT = 11
 BUFFER_CANCEL = 1 << 1

@@ -1,4 +1,4 @@
-"""Where an xfs has its allocation groups and its log, and which blocks its inodes have."""
+"""The allocation groups and the log of xfs, and the blocks of its inodes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system. Lengths are bytes; *blocks* here are counted from the start of the device, one after the other,
-    unlike those that xfs writes down, which have the group in their upper bits."""
+    """One file system. Lengths are bytes. A *block* here counts from the start of the device; xfs itself writes the
+    group in the upper bits."""
 
     def __init__(self, superblock: Any) -> None:
         self.block_bytes: int = superblock.blocksize
@@ -37,7 +37,7 @@ class XfsGeometry:
 
     @staticmethod
     def of(medium: OverlayMedium) -> XfsGeometry | None:
-        """The geometry of what is on ``medium``; None if that makes no sense."""
+        """Return the geometry of the file system on ``medium``, or None."""
         data = medium.read(0, 512)
         if data[:4] != form.SUPERBLOCK_MAGIC:
             return None
@@ -50,22 +50,20 @@ class XfsGeometry:
         return XfsGeometry(superblock)
 
     def block(self, number: int) -> int:
-        """The block of xfs's ``number``, counted from the start of the device."""
+        """Return the block of xfs's ``number``, counted from the start of the device."""
         group, in_group = number >> self._group_bits, number & ((1 << self._group_bits) - 1)
         return group * self.group_blocks + in_group
 
     def inode_at(self, block: int, slot: int) -> int:
-        """The number of the inode that is in ``slot`` of ``block``."""
         group, in_group = divmod(block, self.group_blocks)
         return ((group << self._group_bits | in_group) << self._inode_bits) + slot
 
     def inode_place(self, inode: int) -> int:
-        """The byte at which ``inode`` is."""
         slot = inode & ((1 << self._inode_bits) - 1)
         return self.block(inode >> self._inode_bits) * self.block_bytes + slot * self.inode_bytes
 
     def inodes(self, medium: OverlayMedium) -> Iterator[int]:
-        """The inodes in use, by the inode btree of each group."""
+        """Yield the inodes in use, by the inode btree of each group."""
         for group in range(min(self.groups, 1 << 12)):
             first = group * self.group_blocks
             agi = form.AGI.parse(medium.read(first * self.block_bytes + 2 * self.sector_bytes, 512).ljust(512, b"\0"))
@@ -93,14 +91,14 @@ class XfsGeometry:
 
 
 class ForkReader:
-    """Reads which blocks the forks of an inode have."""
+    """A reader of the blocks in the forks of inodes."""
 
     def __init__(self, geometry: XfsGeometry, read: Callable[[int], bytes]) -> None:
         self._geometry = geometry
         self._read = read
 
     def blocks_of(self, inode: Any, raw: bytes) -> dict[int, str]:
-        """The blocks of a parsed inode, whose bytes are ``raw``, with their roles (see ``Owner``)."""
+        """Return the blocks of a parsed inode, whose bytes are ``raw``, with their roles (see ``BlockOwner``)."""
         found: dict[int, str] = {}
         literal = raw[form.INODE_CORE_BYTES :]
         role = role_of(inode.mode)
@@ -115,7 +113,7 @@ class ForkReader:
         return found
 
     def extents(self, records: bytes, role: str, found: dict[int, str]) -> None:
-        """Note the blocks of a row of extents."""
+        """Add the blocks of a row of extents to ``found``."""
         pairs = np.frombuffer(records[: len(records) // form.EXTENT_BYTES * form.EXTENT_BYTES], dtype=">u8")
         for high, low in pairs.reshape(-1, 2).tolist():
             first = self._geometry.block((high & 0x1FF) << 43 | low >> 21)
@@ -148,8 +146,7 @@ class ForkReader:
 
 
 def log_area(form: str, base: Base) -> range:
-    """The sectors of the log in ``base``, if its file system has the format ``form`` (xfs; empty where bob looks for no
-    log); an empty range where no log is found: it is outside of the device, or the superblock makes no sense."""
+    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and its superblock makes sense."""
     if form != "xfs":
         return range(0)
     geometry = XfsGeometry.of(OverlayMedium(base.length, base.sector))

@@ -1,4 +1,4 @@
-"""The log of xfs: which records a write holds, and what they log."""
+"""The log of xfs: the records in a write, and the items that they log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BUFFERS = {
     17: "remote attribute",
     18: "superblock",
 }
-"""enum xfs_blft: the types of buffers."""
+"""The types of buffers (enum xfs_blft)."""
 
 _ITEMS = {
     0x1236: "extents to free",
@@ -45,12 +45,12 @@ _ITEMS = {
     0x1246: "attribute intent",
     0x1247: "attribute done",
 }
-"""XFS_LI_*: the types of items beside inodes and buffers."""
+"""The types of items beside inodes and buffers (XFS_LI_*)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedItems:
-    """What a record logs: inode numbers, other things by name, and the extents that it gives inodes (on-disk form)."""
+    """The items of a record: inode numbers, other things by name, and the extents of inodes (on-disk form)."""
 
     inodes: tuple[int, ...] = ()
     things: tuple[str, ...] = ()
@@ -60,18 +60,18 @@ class LoggedItems:
 
 @dataclass(slots=True)
 class XfsLogReader:
-    """Reads log writes one after the other. An item may begin in one record and go on in the next."""
+    """A reader of log writes in order. An item may continue in the next record."""
 
     _regions: int = 0
-    """Regions of the item at hand that are still to come."""
+    """Regions of the current item that are still to come."""
 
     _extents_of: tuple[int, int] | None = None
-    """Inode whose extents are due, and how many regions before."""
+    """The inode whose extents are due, and the number of regions before them."""
 
     _known: dict[int, list[tuple[WritePart, LoggedItems]]] = field(default_factory=dict)
 
     def read(self, index: int, data: bytes) -> list[tuple[WritePart, LoggedItems]]:
-        """Return what write ``index`` is, record by record; asked again, the same."""
+        """Return the records in write ``index``. A second call returns the same."""
         if index not in self._known:
             self._known[index] = list(self._records(data))
         return self._known[index]
@@ -134,7 +134,6 @@ class XfsLogReader:
 
 
 def _operations(header: Any, record: bytes) -> Iterator[tuple[int, bytes]]:
-    """The flags and the bytes of each operation of a record."""
     body = _restored(header, record)
     at = 0
     for _number in range(header.num_logops):
@@ -147,7 +146,7 @@ def _operations(header: Any, record: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _restored(header: Any, record: bytes) -> bytes:
-    """The bytes of a record with what its headers keep of each block put back."""
+    """Return the bytes of a record, with the bytes that the cycles replaced."""
     headers = _headers(header)
     cycles = list(header.cycle_data)
     for number in range(1, headers):
@@ -160,7 +159,6 @@ def _restored(header: Any, record: bytes) -> bytes:
 
 
 def _headers(header: Any) -> int:
-    """How many sectors of headers a record has."""
     if header.version < 2 or header.size <= form.LOG_BYTES_PER_HEADER:
         return 1
     return min(-(-int(header.size) // form.LOG_BYTES_PER_HEADER), 8)
@@ -173,6 +171,5 @@ def _header(data: bytes, at: int) -> Any:
 
 
 def _counted(things: tuple[str, ...]) -> tuple[str, ...]:
-    """Each thing once, with how many there are."""
     counts = {thing: things.count(thing) for thing in things}
     return tuple(thing if count == 1 else f"{count} {thing}s" for thing, count in counts.items())
