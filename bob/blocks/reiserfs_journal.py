@@ -13,7 +13,7 @@ from bob.blocks.parts import WritePart, journal
 
 
 class ReiserfsJournal:
-    """The ``size`` blocks from block ``first``, and a header behind them; ``read`` gives any block of the file system."""
+    """The ``size`` blocks from block ``first``, and the header behind them; ``read`` gives any file-system block."""
 
     def __init__(self, first: int, size: int, read: Callable[[int], bytes]) -> None:
         self._first, self._size = first, size

@@ -1,4 +1,4 @@
-"""Base images: what a device held before the recording began."""
+"""Base images: the content of a device before the recording."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from a device of ``length`` bytes that is all stale pattern.
+    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern.
 
-    ``disks`` are the lengths (bytes) of the disks that it is of, laid end to end: one, where none are named.
+    ``disks`` are the lengths (bytes) of its disks, end to end; one disk if none are named.
     """
 
     name: str
@@ -33,13 +33,13 @@ class Base:
             raise MalformedError(f"a base image of {self.length:,} bytes has disks of {sum(self.disks):,} bytes")
 
     def image(self) -> bytes:
-        """The whole image, ``length`` bytes."""
+        """Return the whole image, ``length`` bytes."""
         image = bytearray(stale(self.length))
         differences.apply(self.packed, image)
         return bytes(image)
 
     def write(self, file: BinaryIO) -> None:
-        """The whole image into ``file``, which is of a disk and empty, with holes where the image is zeros."""
+        """Write the image into the empty ``file``, with holes for zeros."""
         done = 0
         for sector, data in differences.runs(self.packed):
             _write_stale(file, sector * SECTOR_BYTES - done)
@@ -52,18 +52,18 @@ class Base:
         file.truncate(self.length)
 
     def sector(self, number: int) -> bytes:
-        """The 512 bytes of one sector; of the image only what mkfs and the initial tree wrote is kept for it."""
+        """Return the 512 bytes of one sector, without the whole image in memory."""
         found = _sectors(self.packed).get(number)
         return STALE_SECTOR if found is None else found
 
 
 STALE_SECTOR = stale(SECTOR_BYTES)
 PIECE = 1024 * 1024
-"""An image is written in pieces of so many bytes at most."""
+"""The most bytes that one write of an image has."""
 
 
 def _write_stale(file: BinaryIO, length: int) -> None:
-    """``length`` bytes of stale pattern, which begins anew in each sector."""
+    """Write ``length`` bytes of stale pattern, which repeats in each sector."""
     for start in range(0, length, PIECE):
         file.write(stale(min(PIECE, length - start)))
 

@@ -1,19 +1,19 @@
-"""From the events of a timeline to whole bios: who was submitted when, sent down when, completed when.
+"""From the events of a timeline to whole bios: when each was submitted, sent down and completed.
 
-A tracepoint names a bio by device, sector and length only, so events have to be paired. What follows makes that
-exact or, where two bios look alike, safe. It is dm core's doing (drivers/md/dm.c) where no other file is named.
+A tracepoint names a bio by device, sector and length only, so bob has to pair events. These rules make the pairs exact
+or, for two bios that look alike, safe. They follow dm core (drivers/md/dm.c) unless they name another file.
 
-- Every write is *queued* on the dm device, *sent* (``block_bio_remap``, right after the target copied its data) and
-  *completed*, each exactly once. A bio with REQ_PREFLUSH and data sends an empty flush first and its data only when
-  that flush has completed (dm_io_complete clears REQ_PREFLUSH and queues the bio again; the block layer does not trace
-  that second queueing). So the moment its data is sent *is* the completion of its flush, as far as anyone can know.
-- A bio that a file system chained to others (btrfs does, for its mirrors) is traced as completed when all of them are
-  (bio_endio in block/bio.c). That is later than the disk was done with it, but no file system can have known earlier.
-- A flush, and the data of a write without PREFLUSH, is sent by the task that queued it, in the same call: the pid
-  pairs the two. Data with PREFLUSH is sent by a worker of dm.
-- Flushes complete in the order they are sent: the disk has one queue, which runs one flush at a time and completes its
-  waiters in order (block/blk-flush.c). Nor can pairing in order claim too much. Let flushes be sent at s1 < s2 and
-  completions come at c1 < c2: in between, what was complete at s1 counts as durable, a subset of what was at s2.
+- Every write is *queued* on the dm device, *sent* (``block_bio_remap``, after the target copied its data) and
+  *completed*, each exactly once. A bio with REQ_PREFLUSH and data sends an empty flush first. It sends its data only
+  when that flush has completed: dm_io_complete clears REQ_PREFLUSH and queues the bio again, without a trace event. So
+  bob takes the moment of sending its data as the completion of its flush.
+- A bio with chained bios (btrfs, for its mirrors) is traced as completed when all of them are (bio_endio in
+  block/bio.c). The disk was done earlier, but no file system can have known that.
+- The task that queued a flush, or a write without PREFLUSH, sends it in the same call, so the pid pairs the two. A
+  worker of dm sends data with PREFLUSH.
+- Flushes complete in the order they are sent: the disk has one queue, and completes its waiters in order
+  (block/blk-flush.c). Pairs in this order cannot claim too much. Let flushes be sent at s1 < s2 and complete at c1 <
+  c2: in between, the writes complete at s1 count as durable, a subset of those complete at s2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bob.trace.timeline import BioCompleted, BioEvent, BioQueued, BioSent, Devic
 
 
 class WriteKey(NamedTuple):
-    """What tells writes apart, in the timeline and in the log; sectors are of 512 bytes, ``meta`` is REQ_META."""
+    """The data that identifies a write in the timeline and in the log; sectors have 512 bytes, ``meta`` is REQ_META."""
 
     sector: int
     sectors: int
@@ -40,7 +40,7 @@ class WriteKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WriteBio:
-    """One write with data: ``submitted`` is already the moment its own flush, if it had one, was over."""
+    """One write with data; ``submitted`` is after its own flush, if it had one."""
 
     key: WriteKey
     submitted: Moment
@@ -50,7 +50,7 @@ class WriteBio:
 
 @dataclass(frozen=True, slots=True)
 class OpenBio:
-    """One write with data, neither FUA nor PREFLUSH, that was sent to the disk and not seen to complete."""
+    """One write with data, neither FUA nor PREFLUSH, whose completion was not traced."""
 
     key: WriteKey
     submitted: Moment
@@ -60,14 +60,13 @@ class OpenBio:
 
 @dataclass(frozen=True, slots=True)
 class Bios:
-    """All that was asked of one device: ``writes`` and ``flushes`` in order of completion, and what is still ``open``.
+    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``.
 
-    Open are only writes that look like no other one, and only where completions may go untraced. ``flushes_sent`` is
-    when each flush was submitted, in the order in which they were sent, which is that of the log: the flush of a write
-    with data is over, as far as the timeline tells, only when that data is sent, and others may be over in between.
+    A write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent``
+    has the submission of each flush in the order of sending, which is the log's order. The flush of a write with data
+    may complete later than others, since its end is only known from that data.
 
-    ``discards`` counts discard bios. They have no part in crash states: dm-log-writes offers discards that nothing
-    carries out where the disk has none, and not discarding is something every disk may do.
+    ``discards`` counts discard bios. They do not affect crash states: no disk has to carry out a discard.
     """
 
     writes: tuple[WriteBio, ...]
@@ -79,7 +78,7 @@ class Bios:
 
 @dataclass(slots=True)
 class _OpenWrite:
-    """A write that is not completed yet. ``sent`` is when its data went down; ``alone`` while none looked like it."""
+    """An incomplete write. ``sent`` is when its data went down, ``alone`` while no other looks like it."""
 
     queued: BioQueued
     sent: Moment | None = None
@@ -87,13 +86,13 @@ class _OpenWrite:
 
 
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
-    """The bios of ``device`` (the log-writes target), from start to end of the timeline.
+    """Return the bios of ``device`` (the log-writes target) in the whole timeline.
 
-    ``untraced`` says that the kernel does not trace the completion of a bio that is chained to another one: bio_endio
-    in block/bio.c of Linux 5.10 goes on with the other one before it traces, that of 6.1 after.
+    ``untraced`` says that the kernel does not trace the completion of a chained bio. bio_endio in block/bio.c of Linux
+    5.10 goes on to the other bio before it traces; 6.1 does so after.
 
-    Raises RecordingError for a bio that was not seen whole (tracing began too late or ended too early), failed, or
-    changes the device in a way that the log does not have (write zeroes, zone operations).
+    Raises RecordingError for a bio that failed, that was not traced from start to end, or that the log cannot show
+    (write zeroes, zone operations).
     """
     pairing = _BioPairs()
     for event in timeline.events:
@@ -108,7 +107,7 @@ def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> 
 
 
 class _BioPairs:
-    """What is under way at one point of the timeline, and what is over."""
+    """The bios under way at one point of the timeline, and the completed ones."""
 
     def __init__(self) -> None:
         self._writes: dict[WriteKey, list[_OpenWrite]] = {}
@@ -127,7 +126,7 @@ class _BioPairs:
             return
         if event.sectors and event.rwbs.op is not Op.WRITE:
             # blk_fill_rwbs has no letter for REQ_OP_WRITE_ZEROES. The target does not offer it (num_write_zeroes_bios
-            # is 0), so submit_bio_noacct turns it away before it is traced; if one is here, the log lacks its zeroes.
+            # is 0), so submit_bio_noacct rejects it before the trace; the log would lack its zeroes.
             raise RecordingError(f"{_name(event)} is neither read, write, flush nor discard: the log cannot have it")
         if event.rwbs.flushes:
             self._flushes_to_send.append(event)
@@ -179,7 +178,7 @@ class _BioPairs:
                 yield OpenBio(key, bio.queued.at, bio.sent, bio.queued.task)
 
     def _flush_sent(self, event: BioSent) -> None:
-        """The empty clone of a flush, or of a bio with PREFLUSH and data, goes down."""
+        """Note the empty clone of a flush, or of a bio with PREFLUSH and data."""
         waiting = self._flushes_to_send
         if not waiting:
             raise _unseen(event, "queued")
@@ -205,10 +204,9 @@ class _BioPairs:
         sent = [(bio.sent, bio) for bio in alike if bio.sent is not None]
         if not sent:
             raise _unseen(event, "queued and sent down")
-        # Of several that look alike the first sent is taken, but any may be the one. The log has their data in order of
-        # completion, so the data that goes with this completion may be what was submitted last: to claim the latest
-        # moment there is can only leave crash states out, never add one that could not be. (Which one landed last was
-        # never determined, for they were in flight together. Replaying the log against the device tells the recorder.)
+        # Any of several that look alike may be the completed one. Their data in the log is in order of completion, so
+        # this data may have been submitted last. The latest moment can only leave crash states out, never add a wrong
+        # one. (They were in flight together, so any may have landed last. The replay of the log tells the recorder.)
         moment, bio = min(sent, key=lambda pair: pair[0].time)
         if not bio.alone:
             moment = max((moment for moment, _ in sent), key=lambda moment: moment.time)
@@ -219,19 +217,19 @@ class _BioPairs:
 
 
 def _rank(queued: BioQueued, pid: int) -> int:
-    """How well a write fits data that task ``pid`` sends, best first: its own, that after a flush, another task's."""
+    """Return how well a write fits data that task ``pid`` sends, best first: its own, one after a flush, another
+    task's."""
     if queued.rwbs.flushes:
         return 1
     return 0 if queued.pid == pid else 2
 
 
 def _key(event: BioEvent, sector: int) -> WriteKey:
-    """PREFLUSH is no part of it: dm takes the flag off once the flush is done."""
+    """Return the key of a bio, without PREFLUSH: dm clears that flag after the flush."""
     return WriteKey(sector, event.sectors, event.rwbs.fua, event.rwbs.meta)
 
 
 def _name(event: BioEvent) -> str:
-    """The bio for an error message."""
     return f"timeline line {event.at.time}: bio {event.rwbs.text} {event.sector} + {event.sectors} of {event.task}"
 
 

@@ -1,4 +1,4 @@
-"""The self-check of a recording: it is a Trace only if log, timeline and device tell one story."""
+"""The self-check of a recording: log, timeline and device must agree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bob.trace.timeline import parse_timeline
 
 
 def checked(recording: Recording, base: Base) -> Trace:
-    """The trace of ``recording``.
+    """Return the trace of ``recording``.
 
-    Raises RecordingError unless every logged write is joined to one submit and one complete time, and the replay of the
-    full logs on ``base`` equals the disks byte for byte.
+    Raises RecordingError unless every logged write has one submit and one complete time, and the replay of the logs on
+    ``base`` equals the disks byte for byte.
     """
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
@@ -40,7 +40,8 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
-    """The sectors in which a device that differs from ``base`` by ``final`` is not what ``trace`` makes of it."""
+    """Return the sectors where ``trace`` on ``base`` differs from the device, whose difference from ``base`` is
+    ``final``."""
     device = differences.Sectors(final)
     # Where the content of each sector is, rather than the content: of a log of 14 MB that is 10 MB less.
     last: dict[int, tuple[bytes, int]] = {}

@@ -1,4 +1,4 @@
-"""Images as the sectors in which they differ from what both ends have (the form is bob.agent.inside.images')."""
+"""Images as the sectors in which they differ from a known content (format: bob.agent.inside.images)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bob.trace.model import SECTOR_BYTES
 
 RUN = struct.Struct(">QI")
 BLANK = 1 << 31
-"""Set in the number of sectors: they are all zeros, and no data follows."""
+"""A flag in the number of sectors: all are zeros, and no data follows."""
 
 
 class Sectors:
-    """The sectors of a packed difference, to be asked for one by one: nothing costs what the device is long."""
+    """The sectors of a packed difference, read one by one at a cost that does not depend on the device's length."""
 
     def __init__(self, packed: bytes) -> None:
         self._data = zlib.decompress(packed)
@@ -23,12 +23,11 @@ class Sectors:
         self._starts = [sector for sector, _count, _position in self._runs]
 
     def __iter__(self) -> Iterator[int]:
-        """The numbers of the sectors with a difference."""
         for first, count, _position in self._runs:
             yield from range(first, first + count)
 
     def get(self, sector: int) -> bytes | None:
-        """The 512 bytes of ``sector``; None where there is no difference."""
+        """Return the 512 bytes of ``sector``; None where there is no difference."""
         number = bisect_right(self._starts, sector) - 1
         if number < 0:
             return None
@@ -42,7 +41,7 @@ class Sectors:
 
 
 def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
-    """The runs of a packed difference: first sector, and the data from there."""
+    """Yield the runs of a packed difference: first sector, data."""
     data = zlib.decompress(packed)
     for sector, count, position in _headers(data):
         length = count * SECTOR_BYTES
@@ -50,7 +49,7 @@ def runs(packed: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
-    """The packed difference that has these runs, none of which covers another."""
+    """Return the packed difference with these runs, which must not overlap."""
     packer = zlib.compressobj(1)
     pieces: list[bytes] = []
     for sector, data in runs:
@@ -59,7 +58,7 @@ def packed(runs: Iterable[tuple[int, bytes | memoryview]]) -> bytes:
 
 
 def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
-    """The 512 bytes of each sector that ``runs`` (first sector, data) cover; the last of several runs counts."""
+    """Return the 512 bytes of each sector in ``runs`` (first sector, data); a later run replaces an earlier one."""
     return {
         first + offset // SECTOR_BYTES: data[offset : offset + SECTOR_BYTES]
         for first, data in runs
@@ -74,7 +73,7 @@ def apply(packed: bytes, image: bytearray) -> None:
 
 
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
-    """A packed difference with the runs ``over`` (first sector, data) laid on it, a later one on an earlier one."""
+    """Return a packed difference with the runs ``over`` (first sector, data) on top, in their order."""
     sectors = by_sector(over)
     covered = sorted(sectors)
     data = zlib.decompress(packed)
@@ -90,7 +89,7 @@ def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def _piece(data: bytes, start: int, stop: int, first: int, position: int | None) -> bytes:
-    """The sectors ``start`` to ``stop`` of the run from ``first`` on, as a run of their own."""
+    """Return the sectors ``start`` to ``stop`` of the run from ``first`` on, as a run of their own."""
     if position is None:
         return RUN.pack(start, (stop - start) | BLANK)
     begin, end = (position + (sector - first) * SECTOR_BYTES for sector in (start, stop))
@@ -98,7 +97,7 @@ def _piece(data: bytes, start: int, stop: int, first: int, position: int | None)
 
 
 def _headers(data: bytes) -> Iterator[tuple[int, int, int | None]]:
-    """First sector and number of sectors of each run, and where in ``data`` theirs are; None: they are all zeros."""
+    """Yield each run's first sector, number of sectors, and position in ``data`` (None: all zeros)."""
     position = 0
     while position < len(data):
         sector, count = RUN.unpack_from(data, position)

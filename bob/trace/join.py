@@ -1,9 +1,8 @@
 """Joins a block log, which has the data, with a bio timeline, which has the times, into a :class:`Trace`.
 
-The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4), the timeline alone
-has no data. Each checks the other here: every entry with data must be exactly one completed write of the timeline and
-the other way round, the log must be in the order in which the target writes it, and it must have every flush. A
-recording that fails is refused; nothing is guessed.
+The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). So each checks the
+other: every entry with data must be exactly one completed write of the timeline and vice versa; the log must have the
+target's order, and every flush. bob refuses a recording that fails, and guesses nothing.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from bob.trace.model import DeviceWrite, Mark, Moment, Trace
 from bob.trace.timeline import Device, Marker, Timeline
 
 KERNEL = "kernel "
-"""A mark of the agent that begins so goes on with the release of the kernel that was traced."""
+"""The beginning of the agent's mark with the kernel's release."""
 CHAINS_TRACED = (6, 1)
-"""The oldest kernel (major, minor) known to trace the completion of chained bios; 5.10 does not. See pair_bios."""
+"""The oldest kernel (major, minor) known to trace the completion of chained bios; see pair_bios."""
 _HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskLog:
-    """A recorded disk: its ``log``, ``device``, (major, minor) of its log-writes target, and how many ``sectors`` (of
-    512 bytes) it has."""
+    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its number of ``sectors`` (512
+    bytes)."""
 
     log: Iterable[LogEntry]
     device: Device
@@ -38,11 +37,10 @@ class DiskLog:
 
 
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
-    """The recording of ``disks``, on one clock.
+    """Return the recording of ``disks``, on one clock, with all data in memory.
 
-    Each log is gone through once, then the data of its writes is read, all of it into memory. Raises RecordingError
-    where a log and the timeline do not agree, where a bio was not seen whole or failed, and where the agent's marks
-    ``start`` and ``end`` are missing; MalformedError comes through from the log.
+    Raises RecordingError where a log and the timeline disagree, where a bio is incomplete or failed, and where the
+    agent's marks ``start`` and ``end`` are missing; MalformedError for a damaged log.
     """
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
@@ -71,7 +69,7 @@ def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
 
 
 def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tuple[WriteBio, LogEntry]]:
-    """Every write of the timeline with its entry, in the log's order."""
+    """Return every write of the timeline with its entry, in the log's order."""
     waiting: dict[WriteKey, deque[WriteBio]] = {}
     for bio in bios.writes:
         waiting.setdefault(bio.key, deque()).append(bio)
@@ -91,11 +89,11 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
             continue
         if entry.first + entry.sectors > device_sectors:
             raise RecordingError(f"{_name(entry)} is beyond the device's {device_sectors} sectors")
-        # Of bios that look alike the one that completed first takes the first entry, see below.
+        # Among bios that look alike, the first to complete takes the first entry, see below.
         key = WriteKey(entry.first, entry.sectors, EntryFlags.FUA in entry.flags, EntryFlags.METADATA in entry.flags)
         alike = waiting.get(key)
         if not alike and key in chained:
-            # Any moment after the last flush that did not take it will do: it is durable with the next one.
+            # Any moment after the last flush that did not take it will do: the next one makes it durable.
             open_ = chained.pop(key)
             completed = _later(since, open_.sent)
             alike = deque([WriteBio(key, open_.submitted, completed, open_.task)])
@@ -105,9 +103,9 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
                 hint="trace from before the log-writes device exists until it is removed; is this its device number?",
             )
         found = alike.popleft()
-        # The target appends what is not FUA to one queue and what is FUA to another as it completes (normal_end_io in
-        # drivers/md/dm-log-writes.c), so of two of a kind that were not in flight together the first is logged first,
-        # whatever flushes come between. Two hardware queues can break that (pitfall 9).
+        # The target appends FUA entries to one queue and others to another, on completion (normal_end_io in
+        # drivers/md/dm-log-writes.c). So if two of a kind were not in flight together, it logs the first one first.
+        # Two hardware queues can break that (pitfall 9).
         if key.fua in youngest and found.completed.time < youngest[key.fua][0].submitted.time:
             raise RecordingError(
                 f"{_name(entry)} was over before {_name(youngest[key.fua][1])} was submitted, yet is logged after it",
@@ -132,7 +130,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
 
 
 def _kernel(timeline: Timeline) -> tuple[int, int]:
-    """The kernel that was traced (major, minor), by the agent's mark; one that traces all where there is none."""
+    """Return the traced kernel (major, minor), by the agent's mark; without one, a kernel that traces everything."""
     for event in timeline.events:
         if isinstance(event, Marker) and (found := re.match(KERNEL + r"(\d+)\.(\d+)", event.text)):
             return int(found[1]), int(found[2])
@@ -169,7 +167,7 @@ def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> DeviceWri
 
 
 def _only(marks: Sequence[Mark], text: str) -> Moment:
-    """When the mark ``text`` was written, which must have happened once."""
+    """Return the time of the mark ``text``, which must occur once."""
     found = [mark.at for mark in marks if mark.text == text]
     if len(found) != 1:
         raise RecordingError(f"the timeline has {len(found)} marks 'bob: {text}' where one should be")
@@ -177,6 +175,6 @@ def _only(marks: Sequence[Mark], text: str) -> Moment:
 
 
 def _name(entry: LogEntry) -> str:
-    """The entry for an error message; sectors of 512 bytes, as in the timeline."""
+    """Return the entry for an error message; sectors have 512 bytes, as in the timeline."""
     flags = entry.flags.name or "no flags"
     return f"log entry {entry.index} at byte {entry.offset} ({entry.first} + {entry.sectors}, {flags})"

@@ -1,11 +1,11 @@
-"""Reads a dm-log-writes log, entry by entry, without ever holding more than one.
+"""Reads a dm-log-writes log, entry by entry, and never holds more than one.
 
     with LogReader("log.img") as log:
         for entry in log:
             print(entry.index, entry.flags, entry.sector, len(entry.data()))
 
-The reader trusts nothing: what is not exactly a log is a :class:`~bob.errors.MalformedError` that names the entry and
-its byte offset. It reads headers only; data is read when an entry is asked for it. Not safe for use by two threads.
+Anything that is not exactly a log raises :class:`~bob.errors.MalformedError` with the entry and its byte offset. The
+reader reads only headers; an entry reads its data on request. Not safe for two threads.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ from bob.errors import MalformedError
 from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, EntryFlags, check_sectorsize, longest_mark
 from bob.trace.model import SECTOR_BYTES
 
-# A log of small writes has a header every few KiB, so the loop over headers is hot: construct takes ten times as long
-# as struct for one, and arithmetic on IntFlag as long as the rest of the loop. The fields and their order still come
-# from the one declaration, and the flags from a table of all there can be.
+# The loop over headers is hot: construct takes ten times as long as struct, and IntFlag as long as the rest of the
+# loop. So the fields come from the declaration, and the flags from a table of all.
 _ENTRY = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in ENTRY.subcons))
 _FLAGS = tuple(EntryFlags(bits) for bits in range(KNOWN_FLAGS + 1))
 _MARK = int(EntryFlags.MARK)
 _DISCARD = int(EntryFlags.DISCARD)
 
 _LONGEST_BIO = 1 << 32
-"""Bytes that no bio reaches: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
+"""An upper limit of a bio, in bytes: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSuper:
-    """The log's first sector: how many entries it vouches for, and its unit in bytes."""
+    """The log's first sector: the number of entries that it vouches for, and its unit in bytes."""
 
     nr_entries: int
     sectorsize: int
@@ -45,9 +44,8 @@ class LogSuper:
 class LogEntry:
     """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes.
 
-    ``offset`` is where its header begins, in bytes. ``data_len`` is the field of that name, the length of a mark's
-    text; ``data_bytes`` is the length of what :meth:`data` returns, 0 for flushes, marks and discards. ``mark`` is a
-    mark's text and empty for everything else.
+    ``offset`` is the byte where its header begins. ``data_len`` is the length of a mark's text, ``data_bytes`` the
+    length of :meth:`data`: 0 for flushes, marks and discards. ``mark`` is a mark's text, else empty.
     """
 
     index: int
@@ -63,16 +61,16 @@ class LogEntry:
 
     @property
     def first(self) -> int:
-        """The first sector it touches, in bob's unit of 512 bytes."""
+        """Return its first sector, in bob's unit of 512 bytes."""
         return self.sector * (self.sectorsize // SECTOR_BYTES)
 
     @property
     def sectors(self) -> int:
-        """How many sectors it touches (a discard too), in bob's unit of 512 bytes."""
+        """Return its number of sectors (a discard has some, too), in bob's unit of 512 bytes."""
         return self.nr_sectors * (self.sectorsize // SECTOR_BYTES)
 
     def data(self) -> bytes:
-        """What was written, ``data_bytes`` long, read now. Raises MalformedError if the log has become shorter."""
+        """Read and return the ``data_bytes`` that were written. Raises MalformedError if the log has become shorter."""
         data = self._read(self.offset + self.sectorsize, self.data_bytes)
         if len(data) != self.data_bytes:
             _malformed(self.index, self.offset, f"its data ends after {len(data)} of {self.data_bytes} bytes")
@@ -82,13 +80,12 @@ class LogEntry:
 class LogReader:
     """A log in a file: a path (regular file, or the log device itself) or a seekable binary file object.
 
-    Iterating gives the entries that the super counts; it can be done any number of times. With ``past_count`` it goes
-    on after those for as long as what follows looks like an entry. That is for a guest that died: the kernel rewrites
-    the count only after FUA writes and marks, so flushed writes may stand behind it. It needs a log device that was
-    zeroed before use, and the last entries' data may not have arrived.
+    Iteration yields the entries that the super counts, any number of times. With ``past_count`` it continues while the
+    bytes look like an entry. That is for a guest that died: the kernel updates the count only after FUA writes and
+    marks. It needs a log device that was zeroed before use; the data of the last entries may be missing.
 
-    Raises MalformedError where the super is not one, OSError where the path cannot be read. A file opened here is
-    closed by :meth:`close` or the end of a ``with``; a file object that was passed in stays the caller's.
+    Raises MalformedError for a wrong super, OSError for a path that cannot be read. :meth:`close` and the end of a
+    ``with`` close only a file that the reader opened.
     """
 
     super: LogSuper
@@ -106,7 +103,7 @@ class LogReader:
             raise
 
     def close(self) -> None:
-        """Closes the file if it was opened here; its entries can no longer be asked for their data."""
+        """Close the file if the reader opened it."""
         if self._own is not None:
             self._own.close()
 
@@ -129,7 +126,7 @@ class LogReader:
             offset += self.super.sectorsize + found.data_bytes
 
     def _read(self, offset: int, length: int) -> bytes:
-        """``length`` bytes at ``offset``, fewer only at the end (an unbuffered file may return less than it has)."""
+        """Return ``length`` bytes at ``offset``, fewer only at the end (an unbuffered read may return less)."""
         self._file.seek(offset)
         data = self._file.read(length)
         while 0 < len(data) < length and (more := self._file.read(length - len(data))):
@@ -153,7 +150,7 @@ class LogReader:
         return LogSuper(int(found.nr_entries), int(found.sectorsize))
 
     def _entry(self, index: int, offset: int) -> LogEntry:
-        """The entry at ``offset``; MalformedError where there is none."""
+        """Return the entry at ``offset``; raise MalformedError if it is damaged."""
         sectorsize = self.super.sectorsize
         if offset + sectorsize > self._size:
             _malformed(index, offset, f"its header is cut off: the log has {self._size} bytes")
@@ -183,7 +180,7 @@ class LogReader:
             _malformed(index, offset, f"a mark that is no text: {text!r}")
 
     def _plausible(self, index: int, offset: int) -> LogEntry | None:
-        """The entry at ``offset`` if the kernel could have written it, else None: what is left is old or empty."""
+        """Return the entry at ``offset`` if the kernel could have written it; None for old or empty bytes."""
         try:
             entry = self._entry(index, offset)
         except MalformedError:

@@ -1,9 +1,8 @@
-"""The on-disk format of dm-log-writes, declared: what the bytes are, not what they mean.
+"""The on-disk format of dm-log-writes, declared.
 
-The source of every line here is Linux ``drivers/md/dm-log-writes.c`` (struct log_write_super, struct
-log_write_entry, write_metadata, log_mark). All integers are little-endian. The super fills the first sector of the
-log and each entry's header one further sector, zero-padded; the data of a write follows its header. *Sector* means
-the logical block size of the recorded device (``super.sectorsize``), which is not always 512 bytes.
+The source is Linux ``drivers/md/dm-log-writes.c`` (struct log_write_super, struct log_write_entry, write_metadata,
+log_mark). All integers are little-endian. The super fills the log's first sector, and each entry's header one further
+sector, zero-padded; the data follows. A *sector* is a logical block of the recorded device (``super.sectorsize``).
 """
 
 from __future__ import annotations
@@ -13,33 +12,33 @@ from enum import IntFlag
 from construct import Int32ul, Int64ul, Struct
 
 MAGIC = 0x6A736677736872
-"""First eight bytes of the super (WRITE_LOG_MAGIC)."""
+"""The first eight bytes of the super (WRITE_LOG_MAGIC)."""
 
 VERSION = 1
-"""The only version there is (WRITE_LOG_VERSION)."""
+"""The only version (WRITE_LOG_VERSION)."""
 
 
 class EntryFlags(IntFlag):
-    """What an entry is (LOG_*_FLAG)."""
+    """The flags of an entry (LOG_*_FLAG)."""
 
     FLUSH = 1 << 0
-    """A cache flush; through device-mapper always without data, since dm core sends a PREFLUSH ahead of its data."""
+    """A cache flush; without data, since dm core sends a PREFLUSH before its data."""
 
     FUA = 1 << 1
-    """Durable when it completed."""
+    """Durable on completion."""
 
     DISCARD = 1 << 2
-    """Names sectors but carries no data."""
+    """An entry that names sectors but carries no data."""
 
     MARK = 1 << 3
-    """No input or output at all: a text, from ``dmsetup message DEV 0 mark TEXT``."""
+    """A text, from ``dmsetup message DEV 0 mark TEXT``."""
 
     METADATA = 1 << 4
     """The bio had REQ_META."""
 
 
 KNOWN_FLAGS = sum(EntryFlags)
-"""Every bit that has a meaning; any other bit makes a log malformed."""
+"""All known bits; any other bit makes a log malformed."""
 
 SUPER = Struct(
     "magic" / Int64ul,
@@ -47,7 +46,7 @@ SUPER = Struct(
     "nr_entries" / Int64ul,
     "sectorsize" / Int32ul,
 )
-"""struct log_write_super: at byte 0. ``nr_entries`` is rewritten only after a FUA write or a mark."""
+"""struct log_write_super, at byte 0. The kernel updates ``nr_entries`` only after a FUA write or a mark."""
 
 ENTRY = Struct(
     "sector" / Int64ul,
@@ -55,13 +54,13 @@ ENTRY = Struct(
     "flags" / Int64ul,
     "data_len" / Int64ul,
 )
-"""struct log_write_entry. ``data_len`` counts the bytes of a mark's text, which stands right behind these fields."""
+"""struct log_write_entry. ``data_len`` counts the bytes of a mark's text, which follows these fields."""
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """What is wrong with ``sectorsize`` in bytes, or nothing.
+    """Return an error for a bad ``sectorsize`` (bytes), else an empty text.
 
-    It is a logical block size, and write_metadata puts one into a single page: the largest page of Linux is 64 KiB.
+    write_metadata needs one page for it, and the largest page of Linux has 64 KiB.
     """
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
@@ -69,5 +68,5 @@ def check_sectorsize(sectorsize: int) -> str:
 
 
 def longest_mark(sectorsize: int) -> int:
-    """Bytes that a mark's text may have in a log of ``sectorsize``: the kernel keeps one back for a NUL (log_mark)."""
+    """Return the most bytes of a mark's text: the kernel keeps one for a NUL (log_mark)."""
     return sectorsize - int(ENTRY.sizeof()) - 1

@@ -1,4 +1,4 @@
-"""Writes a dm-log-writes log that the kernel's own tools read (xfstests ``replay-log``), e.g. to export a witness."""
+"""Writes a dm-log-writes log for the kernel's own tools (xfstests ``replay-log``)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _PLAIN = EntryFlags(0)
 class NewEntry:
     """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``.
 
-    A write has ``data``, whole sectors of it, and its length follows from that; ``nr_sectors`` is for discards, which
-    have none. ``mark`` is the text of a mark.
+    A write has ``data``, whole sectors, which give its length; only a discard has ``nr_sectors``, only a mark ``mark``.
     """
 
     flags: EntryFlags = _PLAIN
@@ -29,10 +28,10 @@ class NewEntry:
 
 
 def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = SECTOR_BYTES) -> int:
-    """Writes a whole log into the seekable ``file`` from byte 0, and returns how many entries it has.
+    """Write a whole log into the seekable ``file`` from byte 0, and return its number of entries.
 
-    Entries are taken one at a time. Raises UsageError for what the format cannot say: data that is not whole
-    sectors, a mark that is too long, data in a mark, flush-only or discard entry.
+    Entries are taken one at a time. Raises UsageError for data that is not whole sectors, a mark that is too long, or
+    data in a mark, flush-only or discard entry.
     """
     if wrong := check_sectorsize(sectorsize):
         raise UsageError(wrong)
@@ -50,7 +49,7 @@ def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = 
 
 
 def _header(index: int, entry: NewEntry, sectorsize: int) -> bytes:
-    """The entry's header and, for a mark, its text."""
+    """Return the entry's header, with the text of a mark."""
     text = entry.mark.encode()
     is_mark = bool(entry.flags & EntryFlags.MARK)
     is_discard = bool(entry.flags & EntryFlags.DISCARD)

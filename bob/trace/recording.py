@@ -1,4 +1,4 @@
-"""A recording as it comes out of a guest, before it is checked."""
+"""A recording as it comes out of a guest, before the check."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 
 class Completion(Enum):
-    """When the recorded disk completes a write: at once (``PROMPT``), or as late as can be and one at a time, of those
-    that are under way the youngest first or the oldest first.
+    """When the recorded disk completes a write: at once, or as late as possible and one at a time, youngest or oldest
+    first.
 
-    A file system that sends a flush without having waited for a write looks on a prompt disk as if it had. The value
-    is what recordings, run directories and witnesses say; one that says nothing is older than the choice, and prompt.
+    A late disk shows that a file system sends a flush without waiting for a write. Documents without this value are
+    older, and prompt.
     """
 
     PROMPT = "prompt"
@@ -22,8 +22,10 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """What lstat(2) says of a name beside its kind, inode number and size: permission bits, owner, group, time of
-    modification (ns since 1970; 0 if it was set since the base image was made), links."""
+    """The result of lstat(2) without kind, inode number and size.
+
+    ``mtime`` is in ns since 1970; 0 if it was set after the base image was made.
+    """
 
     mode: int
     uid: int
@@ -33,12 +35,12 @@ class InodeStatus(NamedTuple):
 
 
 Statuses = Mapping[str, InodeStatus]
-"""By path."""
+"""Statuses by path."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDisk:
-    """One disk of a recording: its dm-log-writes ``log`` (bytes), and the numbers (major, minor) of its ``device``."""
+    """One disk of a recording: its dm-log-writes ``log``, and its ``device`` (major, minor)."""
 
     log: bytes
     device: tuple[int, int]
@@ -46,12 +48,11 @@ class RecordedDisk:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What came out of the guest, as it came: :func:`bob.trace.check.checked` makes a Trace of it.
+    """The unchecked output of the guest; :func:`bob.trace.check.checked` makes a Trace of it.
 
-    ``disks`` are in the order of the base. ``timeline`` is the text of the trace buffer, which all disks share,
-    ``final`` the differences of the disks, laid end to end, from the base after the recording. The inode numbers, and
-    what else stat says, are by path, before and after the operations (of the latter nothing in recordings of older
-    versions). ``completion`` is when the recorded disks told that a write was done.
+    ``disks`` are in the order of the base. ``timeline`` is the text of their common trace buffer. ``final`` has the
+    differences from the base after the recording, with the disks end to end. Inode numbers and statuses are by path,
+    before and after the operations; older recordings lack the later statuses.
     """
 
     disks: tuple[RecordedDisk, ...]
@@ -66,5 +67,5 @@ class Recording:
 
     @property
     def log_bytes(self) -> int:
-        """How long the logs are together (bytes)."""
+        """Return the length of all logs (bytes)."""
         return sum(len(disk.log) for disk in self.disks)

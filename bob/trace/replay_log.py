@@ -1,15 +1,11 @@
-"""A trace as a dm-log-writes log that is replayed front to back, as xfstests' ``replay-log`` does.
+"""A trace as a dm-log-writes log for replay from front to back, as xfstests' ``replay-log`` does.
 
-The kernel's own log is not made for that to the last byte: FUA writes and marks overtake writes that are not flushed
-yet (docs/facts.md, dm-log-writes, pitfalls 2 to 4). So the log is written anew, by the clock of the timeline:
+In the kernel's own log, FUA writes and marks overtake writes that are not flushed yet (docs/facts.md, dm-log-writes,
+pitfalls 2 to 4). So bob writes a new log, by the clock of the timeline. A write is at its submission: writes to one
+sector land in that order, so the whole log makes the recorded device, byte for byte. A flush is at its completion,
+after everything that it made durable. A mark is at its own time.
 
-- a write is where it was submitted. Writes to one sector land in that order, so all of the log makes the device as it
-  was recorded, byte for byte;
-- a flush is where it was done, so whatever it made durable is before it;
-- a mark is where it was written. What is before it is all that the disk had been sent by then.
-
-To replay up to any entry is to say that the disk had done all that it had been sent so far and nothing else: that is
-one legal crash state of that moment, the most orderly one.
+A replay up to any entry is the legal crash state of a disk that has done all it was sent.
 """
 
 from __future__ import annotations
@@ -27,18 +23,17 @@ CRASH = "crash"
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """An ``entry`` of the log; ``write`` is the index in the trace of the write that it is, if it is one."""
+    """An ``entry`` of the log, and the index of its ``write`` in the trace, if it is one."""
 
     entry: NewEntry
     write: int | None = None
 
 
 def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
-    """The log of ``trace``, which has one device; ``crash`` is the time (position in the trace) of a mark of its own.
+    """Return the log of ``trace``, which has one device, with a mark at time ``crash`` (a position in the trace).
 
-    Sectors are of 512 bytes. Marks are bob's, without spaces: ``start``, ``op-1-begin``, ``op-1-end``, of the syncs of
-    the finish ``finish-1-begin`` and so on, ``end``; no two are alike. What was sent before ``start``, by the mount,
-    and after ``end``, by the unmount, is there as well. Discards are not: the disk does not carry them out.
+    Sectors have 512 bytes. The marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the
+    finish) ..., ``end``; each name occurs once. Writes of the mount and unmount are included, discards are not.
     """
     # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
     found: list[tuple[int, int, ReplayStep]] = []

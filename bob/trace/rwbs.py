@@ -1,4 +1,4 @@
-"""The letters with which the block tracepoints say what a bio is (blk_fill_rwbs in kernel/trace/blktrace.c)."""
+"""The letters that describe a bio in block tracepoints (blk_fill_rwbs in kernel/trace/blktrace.c)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 class Op(Enum):
-    """What a bio does. OTHER is whatever has no letter of its own, write zeroes among them, or an unknown one."""
+    """The operation of a bio; OTHER for write zeroes and unknown letters."""
 
     READ = "R"
     WRITE = "W"
@@ -20,7 +20,7 @@ class Op(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rwbs:
-    """A bio's operation and the flags that matter to what is durable. ``text`` is what the kernel printed."""
+    """A bio's operation and its flags for durability; ``text`` is the kernel's."""
 
     text: str
     op: Op
@@ -30,7 +30,7 @@ class Rwbs:
 
     @property
     def flushes(self) -> bool:
-        """Whether it flushes the device's cache: REQ_PREFLUSH, or REQ_OP_FLUSH as drivers see it."""
+        """Return whether it flushes the device's cache: REQ_PREFLUSH, or REQ_OP_FLUSH as drivers see it."""
         return self.preflush or self.op is Op.FLUSH
 
 
@@ -40,10 +40,10 @@ _RWBS = re.compile(r"(?P<preflush>F(?=[RWDNF]))?(?P<op>[RWDNF])(?P<flags>F?A?S?M
 
 @lru_cache(maxsize=256)
 def parse_rwbs(text: str) -> Rwbs:
-    """Reads e.g. "FWFSM": a synchronous metadata write that flushes first and is FUA.
+    """Read e.g. "FWFSM": a synchronous metadata write that flushes first and is FUA.
 
-    Letters that are not known make the operation OTHER, never an error: they may stand on a bio of no interest. (So do
-    DE, secure erase, and the zone operations Z?: neither reaches a log-writes target, which does not offer them.)
+    Unknown letters give OTHER, never an error: they may be on an irrelevant bio. (So do DE, secure erase, and the zone
+    operations Z?: a log-writes target does not offer them.)
     """
     if (found := _RWBS.fullmatch(text)) is None:
         return Rwbs(text, Op.OTHER, preflush=text.startswith("F"))

@@ -1,13 +1,13 @@
-"""The bio timeline: the text of a tracefs instance, parsed. Pure: a string in, frozen dataclasses out.
+"""The bio timeline: parses the text of a tracefs instance.
 
-The guest's agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and ``block:block_bio_complete``
-(include/trace/events/block.h), sets ``trace_clock`` to ``mono`` and writes its own marks to ``trace_marker``. A line is
+The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and ``block:block_bio_complete``
+(include/trace/events/block.h), sets ``trace_clock`` to ``mono`` and writes marks to ``trace_marker``. A line is
 
       kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
       (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
 
-The guest has one CPU, so the order of the lines *is* the order of the events: time is the line's number, exact where
-the clock's microseconds are not. A buffer that lost events, or that two CPUs wrote, proves nothing and is refused.
+The guest has one CPU, so the order of the lines is the order of the events: time is the line's number. bob refuses a
+buffer that lost events, or that two CPUs wrote.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Device = tuple[int, int]
 """A block device's (major, minor)."""
 
 MARK_PREFIX = "bob: "
-"""What the agent begins its lines in ``trace_marker`` with; other marks are not bob's."""
+"""The beginning of the agent's lines in ``trace_marker``."""
 
 
 @dataclass(frozen=True, slots=True)
 class BioEvent:
-    """What all bio events say. ``sector`` and ``sectors`` count 512 bytes; ``pid`` is the task that was running."""
+    """The common fields of bio events. Sectors have 512 bytes; ``pid`` is the running task."""
 
     at: Moment
     task: str
@@ -42,7 +42,7 @@ class BioEvent:
 
 @dataclass(frozen=True, slots=True)
 class BioQueued(BioEvent):
-    """``block_bio_queue``: somebody submitted a bio to ``device``."""
+    """``block_bio_queue``: a task submitted a bio to ``device``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BioSent(BioEvent):
 
 @dataclass(frozen=True, slots=True)
 class BioCompleted(BioEvent):
-    """``block_bio_complete``: ``device`` is done with a bio. ``error`` is 0 or a negative errno."""
+    """``block_bio_complete``: ``device`` completed a bio. ``error`` is 0 or a negative errno."""
 
     error: int
 
@@ -70,7 +70,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class CallReturned:
-    """``sys_exit``: system call ``number`` of process ``pid`` has returned ``result`` (negative: an errno)."""
+    """``sys_exit``: system call ``number`` of process ``pid`` returned ``result`` (negative: an errno)."""
 
     at: Moment
     pid: int
@@ -83,7 +83,7 @@ TimelineEvent = BioQueued | BioSent | BioCompleted | Marker | CallReturned
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The events of one recording, in order: ``events[i].at.time`` only grows."""
+    """The events of one recording; ``events[i].at.time`` only grows."""
 
     events: tuple[TimelineEvent, ...]
 
@@ -104,10 +104,10 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def parse_timeline(text: str) -> Timeline:
-    """The timeline in the ``trace`` file (or what was read from ``trace_pipe``) ``text``.
+    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``.
 
-    Events of other kinds are passed over. Raises RecordingError where the buffer lost events, was written by more than
-    one CPU or runs backwards; MalformedError, with the line's number, where a line is none of ftrace's.
+    Other events are skipped. Raises RecordingError where the buffer lost events, has several CPUs or runs backwards;
+    MalformedError, with the line's number, for a line that is not from ftrace.
     """
     return Timeline(tuple(_events(text)))
 
@@ -141,7 +141,7 @@ def _events(text: str) -> Iterator[TimelineEvent]:
 
 
 def _event(line: re.Match[str], at: Moment) -> TimelineEvent | None:
-    """The event of a line, or None if it is of no interest."""
+    """Return the event of a line, or None if it is irrelevant."""
     task, pid, body = line["task"], int(line["pid"]), line["body"]
     match line["event"]:
         case "block_bio_queue":
@@ -171,7 +171,7 @@ def _bio(found: re.Match[str]) -> tuple[Device, Rwbs, int, int]:
 
 
 def _check_comment(number: int, line: str) -> None:
-    """Refuses a buffer whose header says that some of it was overwritten."""
+    """Raise RecordingError if the buffer's header says that part of it was overwritten."""
     if (found := _WRITTEN.match(line)) is not None and found[1] != found[2]:
         raise _lost(number, f"{found[1]} of {found[2]} events are left")
 
