@@ -1,10 +1,5 @@
 """A domain of some libvirt as a machine that bob did not boot: the address of its SSH server, and its return after a
-loss.
-
-libvirt knows addresses of a domain from leases of its DHCP server, from the QEMU guest agent in the domain, and from
-the host's neighbours (``virsh domifaddr --source lease|agent|arp``). A domain in QEMU's user network has no address;
-there a port of the host leads to it.
-"""
+loss."""
 
 from __future__ import annotations
 

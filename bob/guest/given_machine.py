@@ -1,9 +1,5 @@
-"""A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock.
-
-Its name is its address, or a domain of a libvirt, which knows the address (:mod:`bob.guest.domain`). One agent serves
-all requests there: recordings and crash states take turns. It removes everything when it ends
-(bob/agent/inside/foreign_machine.py). bob checks first whether the machine is fit.
-"""
+"""A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock,
+and one agent serves all requests there. Its name is its address, or a domain of a libvirt (:mod:`bob.guest.domain`)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,6 @@
-"""The network between bob and one guest: it has no other member, and no route leads out of it.
-
-With privileges it is *private*: a network namespace for each guest, with nothing in it but a tap; QEMU starts inside,
-and bob opens its connections there. No bridge joins them: guests from one saved state have one address, of Ethernet and
-of IP. Without privileges, or where a daemon starts QEMU, it is QEMU's own *user* network, restricted: QEMU speaks TCP,
-on a port of loopback. In both the guest has the address of the first guest in QEMU's user network, so that one image
-serves either.
-"""
+"""The network between bob and one guest: with privileges a namespace with a tap for each guest, otherwise QEMU's own
+user network, restricted. It has no other member, and no route leads out of it. A guest has the same address in both, so
+that one image serves either."""
 
 from __future__ import annotations
 

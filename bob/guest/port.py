@@ -1,10 +1,6 @@
-"""A guest's port: bytes to and from a program in it, past its network.
-
-SSH brings bob into a guest, but encryption is dear in emulation (0.2 s of the processor for a MiB), and each message
-takes a TCP stack and an sshd. A virtio-serial port is a socket of the host's at one end and a device of the guest's at
-the other. Only one program and one connection have it open at a time, but leftovers of an earlier one may come out of
-it. So a program begins with a word of its own, and nothing before that counts.
-"""
+"""A guest's port, a virtio-serial device: bytes to and from a program in it, past its network. Encryption is dear in
+emulation (0.2 s of the processor for a MiB). Leftovers of an earlier connection may come out of it, so a program begins
+with a word of its own, and nothing before that counts."""
 
 from __future__ import annotations
 

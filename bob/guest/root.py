@@ -1,9 +1,5 @@
-"""The private folder of the libvirt that runs inside bob (``qemu:///embed?root=DIR``): sockets, pid files, consoles.
-
-There is one per process, because libvirt takes only one in a process. The owner holds a lock on it, which the kernel
-releases whatever becomes of the owner: so the next start can tell a dead bob's folder from a living one's, should the
-reaper have died as well. The *reaper* is the process that cleans up after bob (reap.py).
-"""
+"""The private folder of the libvirt that runs inside bob (``qemu:///embed?root=DIR``), one per process, and the reaper,
+which cleans up after bob. The owner's lock tells a living bob's folder from a dead one's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Saved guests: a guest that is ready, on disk, to be restored in a second instead of booted in ten.
-
-A state is libvirt's own save file. It may serve many guests at once, but libvirt restores a domain only under the UUID
-and the name it was saved with, and runs no two with the same. Both have a fixed length and stand in the XML at the
-file's beginning, so each restore gets a copy with others (a tenth of a second for 140 MB).
-"""
+"""Saved guests: a guest that is ready, on disk, to be restored in a second instead of booted in ten. libvirt restores a
+domain only under the UUID and the name it was saved with, and runs no two with the same. Both have a fixed length and
+stand at the file's beginning, so each restore gets a copy with others (a tenth of a second for 140 MB)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Built images: images/NAME-KEY/ in bob's cache, complete or not there at all.
-
-A recipe names a Debian suite, whose kernel changes. So the key of an image is that of its recipe and of the kernel that
-the build found.
-"""
+"""Built images: images/NAME-KEY/ in bob's cache, complete or not there at all. A recipe names a Debian suite, whose
+kernel changes. So the key of an image is that of its recipe and of the kernel that the build found."""
 
 from __future__ import annotations
 

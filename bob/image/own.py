@@ -1,9 +1,6 @@
-"""A kernel of one's own over an existing image: its bzImage, and the folder of its modules (lib/modules/RELEASE).
-
-The result is an image like any other, called IMAGE+RELEASE, with links to the root and the key of the other one. Its
-modules are on a second disk, which the initramfs mounts over lib/modules. Modules that the root needs go into the
-initramfs, behind its own archive: Linux unpacks one after the other, and the last file of a name counts.
-"""
+"""A kernel of one's own over an existing image: its bzImage, and the folder of its modules (lib/modules/RELEASE). The
+result is an image called IMAGE+RELEASE. Its modules are on a second disk; those that the root needs go into the
+initramfs, behind its own archive: Linux unpacks one after the other, and the last file of a name counts."""
 
 from __future__ import annotations
 

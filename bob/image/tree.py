@@ -1,9 +1,6 @@
-"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options of the build.
-
-``make modules_install`` would copy and sign all modules, with their debug information. A guest needs some two hundred
-of them. So those are linked into a folder, depmod makes their index there, and the image gets copies without debug
-information.
-"""
+"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options of the build. A guest
+needs few of the modules: those are linked into a folder for depmod, and the image gets copies without debug
+information."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Worlds: the user space of a program under test, with the Debian packages that it needs.
-
-A world is a whole Debian root of its own, without a kernel, on a read-only disk (erofs) beside the guest's. So the
-guest stays the same whatever the program needs, and a program's libraries do not mix with the guest's. It is built
-once, and kept in the cache by its contents.
-"""
+"""Worlds: the user space of a program under test, a whole Debian root with its packages, without a kernel, on a
+read-only disk (erofs) beside the guest's. It is built once, and kept in the cache by its contents."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Builds states that a model allows, in memory, for the checker of a program to see.
-
-A tree is a list of entries, parents first. Contents of files are numbered chunks. The guest keeps the chunks that it
-was sent, since the states of one program share nearly all of them.
-"""
+"""Builds states that a model allows, in memory, for the checker of a program to see. A tree is a list of entries,
+parents first; contents of files are numbered chunks, which the guest keeps: the states of one program share nearly all
+of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Faults of a crash state that mounts: warnings of the kernel, of a checker, a tree that cannot be removed.
-
-They are not part of an outcome. How much the kernel says depends on how fast it is asked, so its words belong to the
-mounted state alone: each complaint has a number, and its words travel once.
+"""Faults of a crash state that mounts: warnings of the kernel or of a checker, a tree that cannot be removed. They are
+not part of an outcome: how much the kernel says depends on how fast it is asked. Each has a number, and travels once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The agent on a machine that bob did not boot: it removes what it brought and restores what it changed, however it
-ends.
-
-Only a dying kernel or a SIGKILL leaves something, and the next agent clears that. The agent writes nothing to the
-machine's disks: the host sends it by standard input (:data:`BOOT`).
+ends. Only a dying kernel or a SIGKILL leaves something, and the next agent clears that. It writes nothing to the disks.
 """
 
 from __future__ import annotations

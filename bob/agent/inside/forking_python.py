@@ -1,14 +1,6 @@
-"""A Python that has imported the modules of a checker, and forks for each tree that the checker looks at.
-
-An emulated guest takes a quarter of a second to start Python and import a library, and a few milliseconds to fork. The
-checker sees no difference: it runs from its first line, as ``__main__``, in a process whose parent is the agent. Only
-imports at the head of its file are made early, up to the first module of the program's own: earlier lines may change
-what an import finds. At its end the libraries that were imported early are left alone: taking them apart, object by
-object, takes an emulated guest longer than the checker's work.
-
-The Python that the checker would have runs this file as a program, perhaps in a world without bob
-(:mod:`bob.agent.inside.warm_python`).
-"""
+"""A program that imports the modules of a checker, and forks for each tree that the checker looks at: a fork takes an
+emulated guest milliseconds, a start a quarter of a second. The checker sees no difference: it runs from its first line,
+as ``__main__``, in a process whose parent is the agent (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -31,7 +23,8 @@ LONGEST = 64 * 1024  # a message has at most so many bytes
 
 def serve(script: str, end: socket.socket) -> None:
     """Fork for each message. Return when the agent is gone, where a fork would not be exact, and in a forked process
-    when the checker has ended."""
+    when the checker has ended. Only imports at the head of ``script`` are made early, up to the first module of the
+    program's own: earlier lines may change what an import finds."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -78,7 +71,8 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. At its end Python takes all modules apart."""
+    """The modules that were imported early. At its end Python takes all modules apart: for these an emulated guest
+    needs longer than for the checker's work."""
 
     def __init__(self) -> None:
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]

@@ -1,13 +1,6 @@
-"""Device images in the guest's memory, their differences, and their form on the way.
-
-*Images* travel as the sectors (512 bytes) that differ from something that both ends have. Each run is ``u64 sector, u32
-sectors`` (big-endian) and its data; zlib compresses all runs together. The highest bit of ``sectors`` marks zeros
-without data: zlib takes 50 ns of emulation for each (6 MiB in a base of ext4).
-
-Emulation makes three things dear: page faults, copies, and going through two images side by side if QEMU's TLB, which
-has 256 places or more, keeps both pages in one place. So images lie in huge pages and are never copied whole. memcmp
-compares them in place, with their addresses half a TLB apart (475 ms for 32 MiB become 50).
-"""
+"""Device images in the guest's memory, their differences, and their form on the way: ``u64 sector, u32 sectors``
+(big-endian) and the data of each run of sectors (512 bytes) that differs, all compressed by zlib. The highest bit of
+``sectors`` marks zeros without data."""
 
 from __future__ import annotations
 
@@ -39,8 +32,10 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own.
-    ``beside`` is an image that this one will be compared with (see the module's first lines)."""
+    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own. Under
+    emulation page faults and copies are dear, and so are comparisons if QEMU's TLB (256 places or more) keeps both
+    pages in one place. So images lie in huge pages, and memcmp compares an image with the one ``beside`` it in place,
+    half a TLB apart (475 ms for 32 MiB become 50)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None

@@ -1,14 +1,6 @@
-"""A block device that completes writes late: the kernel's driver of network block devices, and a process that serves
-it.
-
-The process carries a write out when it comes, and reports it done as late as can be: when the machine has nothing left
-to do until some write is done, and then one write only. So a write is over before a flush is sent only where the file
-system waited for it, or for one that is reported later. Reads and flushes are answered as they come; a flush says
-nothing of a held write. (dm-delay delays each write by the same time. So a write that nothing waits for is done before
-a later one that the file system waits for, and looks as if it had waited for both.)
-
-The protocol is that of include/uapi/linux/nbd.h; a request is 28 bytes, a reply 16.
-"""
+"""A block device that completes writes late: the kernel's driver of network block devices (include/uapi/linux/nbd.h),
+and a process that serves it. dm-delay delays each write by the same time, so a write that nothing waits for would be
+done before a later one that the file system waits for."""
 
 from __future__ import annotations
 
@@ -110,8 +102,9 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """Answers the requests on ``peer`` with ``length`` bytes of the file ``disk`` from byte ``start`` on, until
-    ``control`` is closed at its other end; of the writes that are held the ``youngest`` is done first, or else the
-    oldest."""
+    ``control`` is closed at its other end. A write is carried out at once, and reported done when the machine has
+    nothing left to do until some write is done: then one only, the ``youngest`` or else the oldest. A flush says
+    nothing of held writes."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

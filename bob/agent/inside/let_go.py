@@ -1,8 +1,5 @@
-"""Removes whatever keeps a program's file system from being unmounted.
-
-The program's processes are gone by now. Left may be mounts in the file system, and of it elsewhere, loop devices and
-swap on its files, and a freeze. While it is busy, the next crash state cannot be mounted.
-"""
+"""Removes whatever keeps a program's file system from being unmounted when its processes are gone: mounts in it, and of
+it elsewhere, loop devices and swap on its files, a freeze."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Reads what is in a mounted file system: the whole tree, each file's content by chunks.
-
-This runs once for every crash state, and emulation makes each line of it dear. So entries are tuples, which hash at the
-speed of C, until they turn out to be new. A file with the same content as last time is not hashed again. Paths are
-short, since the kernel walks all of a path for each call: the agent goes into the tree.
-"""
+"""Reads what is in a mounted file system: the whole tree, each file's content by chunks. This runs for every crash
+state, and emulation makes each line of it dear. So entries are tuples, which hash fast, unchanged files are not hashed
+again, and the agent goes into the tree, as the kernel walks all of a path for each call."""
 
 from __future__ import annotations
 

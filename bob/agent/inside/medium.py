@@ -1,11 +1,6 @@
-"""The contents of the probed device: base images, and the two copies of the device that all work is done on.
-
-A guest keeps bases packed, and one *medium*: two images of the same device, ``pristine`` and ``work``. Loading a base
-writes its sectors into both. Recording and observing change ``work``, and put it back from ``pristine``. So nothing
-ever costs the time or the memory of a copied image.
-
-After a failure the content of ``work`` is unknown: the medium is thrown away (:func:`drop`).
-"""
+"""The contents of the probed device: packed base images, and one *medium*, two images of the same device. Loading a
+base writes into ``pristine`` and ``work``; work changes ``work``, and puts it back from ``pristine``: nothing copies an
+image. After a failure the content of ``work`` is unknown, and the medium is thrown away (:func:`drop`)."""
 
 from __future__ import annotations
 

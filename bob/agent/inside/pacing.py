@@ -1,11 +1,6 @@
-"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine.
-
-strace has written the line of a call, and not let the program go on. Then bob stops strace itself for the length of the
-pace. Meanwhile no process of the program is traced, and so none changes anything.
-
-A *neighbour* may sync a file of its own at each of these calls: a small busy machine. Its sync commits the changes of
-the program's calls, too, as far as the file system commits all in one, while their data is still on its way.
-"""
+"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine: bob stops
+strace, which holds the program, for the length of the pace. A *neighbour* may sync a file of its own then: that commits
+the program's changes, too, as far as the file system commits all in one, while their data is still on its way."""
 
 from __future__ import annotations
 

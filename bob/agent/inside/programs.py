@@ -1,8 +1,5 @@
-"""Runs the scripts of a program under test: its setup, its workload, its checker.
-
-A script is an executable in any language. Its first argument and its working directory are the file system under test
-(the checker's working directory is /). When a script has ended, all that it has started is killed: a server is gone
-before the next crash state is looked at.
+"""Runs the scripts of a program under test: its setup, its workload, its checker. Their first argument, and the working
+directory of all but the checker, is the file system under test. When a script has ended, all that it started is killed.
 """
 
 from __future__ import annotations

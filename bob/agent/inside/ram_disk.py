@@ -1,11 +1,7 @@
-"""A disk in memory that the agent has mapped: bios are done when they are submitted, and no image is copied.
-
-A loop device hands each bio to a thread of the kernel, some fifty for a crash state: two switches each. Here the
-guest's command line sets memory aside (``memmap=``, bob/guest/domain_xml.py). The kernel's driver of persistent memory
-copies to and from it at once, and the agent maps it by /dev/mem. A linear target of device-mapper in between counts
-sectors and makes each read a bio, which pmem alone does not always (``rw_page``). Without such memory, or its driver,
-crash states are on a loop device.
-"""
+"""A disk in memory: bios are done when they are submitted, where a loop device hands each to a thread of the kernel.
+The guest's command line sets memory aside (``memmap=``, bob/guest/domain_xml.py) for the driver of persistent memory,
+and the agent maps it. A linear target counts sectors, and makes each read a bio, which pmem does not always
+(``rw_page``)."""
 
 from __future__ import annotations
 

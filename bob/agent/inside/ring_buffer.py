@@ -1,13 +1,5 @@
-"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's.
-
-To write an event as text takes the kernel some 6,000 instructions, many of them for the name of a function: 120 events
-take nearly as long as mount(2). So crash states are traced in the raw form.
-
-A page begins with a time stamp (u64) and the length of its events (in the low bits of another u64). An event is a u32,
-whose lowest five bits say what follows, and its data (enum ring_buffer_type in include/linux/ring_buffer.h). The data
-begins with the number of its kind (u16); tracefs gives its fields in the kind's file ``format``. All is little-endian,
-as the guests are.
-"""
+"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's: to write 120
+events as text takes the kernel nearly as long as mount(2). All is little-endian, as the guests are."""
 
 from __future__ import annotations
 
@@ -44,7 +36,10 @@ def used(page: bytes) -> bytes:
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Yield where in ``pages`` the data of each event begins (bytes), in the order of the events."""
+    """Yield where in ``pages`` the data of each event begins (bytes), in the order of the events. A page begins with a
+    time stamp (u64) and the length of its events (in the low bits of another u64). An event is a u32, whose lowest five
+    bits say what follows, and its data (enum ring_buffer_type in include/linux/ring_buffer.h), which begins with the
+    number of its kind (u16)."""
     words = memoryview(pages).cast("I")
     end = 0
     while end < len(words):

@@ -1,15 +1,6 @@
-"""Builds crash states on a scratch image, recovers them as a boot would, and looks at the result.
-
-The scratch image is the medium's working copy under one block device. A state is written into it, mounted, looked at
-and unmounted, and every sector that the state or its recovery wrote is put back: the cost is that of the changed
-sectors. The kernel's own trace shows recovery's writes, under three checks. For each state the device's own count of
-written sectors must agree. Nothing may be written between two states. The host's audits compare the image with the
-base: where it was written, and every tenth time everywhere, which takes as long as some mounts. If one fails, nothing
-since the last good audit counts.
-
-With ``reads`` the trace has recovery's reads too, in one order with the writes. It goes to the host in the kernel's
-form, with the device's counts: emulation makes text and Python dear, so the host decodes.
-"""
+"""Builds crash states on a scratch image, recovers them as a boot would, and looks at the result. The image is the
+medium's working copy under one block device. A state is written into it, mounted, looked at and unmounted, and every
+sector that the state or its recovery wrote is put back, by the kernel's own trace."""
 
 from __future__ import annotations
 
@@ -244,7 +235,8 @@ class StateSession:
             unmount_after_scripts(before)
 
     def audit(self) -> None:
-        """See that the scratch image is the base again, and that no event was lost."""
+        """See that the scratch image is the base again, and that no event was lost. Else nothing since the last good
+        audit counts."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image did not come back to its base")
 

@@ -1,8 +1,4 @@
-"""strace's lines, read before the program under test goes on; calls that other lines interrupt are put together again.
-
-strace writes the line of a call into a pipe, and then lets the program go on. The reader has the highest priority, on
-the program's processor. So it has read the line, and acted on it, by then.
-"""
+"""strace's lines, read before the program under test goes on; interrupted calls are put together again."""
 
 from __future__ import annotations
 
@@ -26,7 +22,8 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 class Ahead:
     """A process that runs ``copies``, for the length of a ``with`` block. ``copies`` reads ``pipe``, a path that is
-    made here, to its end and returns 0 for success. All that the block starts runs on one processor."""
+    made here, to its end and returns 0 for success. strace lets the program go on when it has written a line; the
+    process has the highest priority, on the program's processor, so it has acted on the line by then."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies

@@ -1,9 +1,5 @@
-"""The system calls of a program that strace writes down, and those of them that change something, to which a pace
-applies.
-
-A call changes something if it may change the tree below a root, or have its disk changed, and has returned without
-failing. Most files are opened to be read, so an open counts only if it may create or truncate.
-"""
+"""The system calls of a program that strace writes down, and those of them that change something: a pace applies to
+these."""
 
 from __future__ import annotations
 
@@ -55,10 +51,14 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """Knows the calls that change something below ``root``, from strace's lines in their order. A call that names a
-    file by its path counts wherever the path leads, and so does a file without a path from strace. A write into a pipe
-    counts, too: it may announce a store through a mapping, which no call shows. So does the close of a file that was
-    truncated and written: file systems have its data written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
+    """Knows the calls that change something below ``root``, from strace's lines in their order: they may change the
+    tree there, or have its disk changed, and have returned without failing. An open counts only if it may create or
+    truncate.
+
+    A call that names a file by its path counts wherever the path leads, and so does a file without a path from strace.
+    A write into a pipe counts, too: it may announce a store through a mapping, which no call shows. The same goes for
+    the close of a file that was truncated and written: file systems have its data written then
+    (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
     """
 
     def __init__(self, root: str) -> None:

@@ -1,8 +1,5 @@
-"""The world of a program under test: the root that its scripts see, where it needs more than the guest has.
-
-It is a read-only disk of its own; writes go to memory. The agent's folder, with the file system under test, is in the
-same place inside and outside: its mount is shared, so a mount in one is in the other, too.
-"""
+"""The world of a program under test: the root that its scripts see, where it needs more than the guest has. It is a
+disk of its own; writes go to memory. The agent's folder is shared, so a mount in one world is in the other, too."""
 
 from __future__ import annotations
 
