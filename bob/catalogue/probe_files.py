@@ -19,8 +19,9 @@ from bob.errors import UsageError, meant
 from bob.resources import shipped
 from bob.schema import Declaration, OneLine, declared, mistakes_in, toml
 from bob.workload import operations as ops
+from bob.workload.finishes import synced
 from bob.workload.language import parse, parse_one, write_one
-from bob.workload.operations import At, Finish, Operation, Workload
+from bob.workload.operations import At, Finish, Operation, Workload, parent
 from bob.workload.simulation import simulate
 
 TREES = "trees.toml"
@@ -197,13 +198,13 @@ def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
         case ["natural", phase] if _is_seconds(phase):
             return Finish(text, natural=True, phase=float(phase))
         case ["fsync" | "fdatasync" as how, "later"] if operations:
-            return _synced(ops.Fsync(_touched(operations[-1]), how == "fdatasync"))
+            return synced(ops.Fsync(_touched(operations[-1]), how == "fdatasync"))
         case ["fsync" | "fdatasync" as how, "directory"] if operations:
-            return _synced(ops.Fsync(_directory(operations[-1]), how == "fdatasync"))
+            return synced(ops.Fsync(_directory(operations[-1]), how == "fdatasync"))
         case [word, *_] if word not in ("natural", "later", "directory"):
             finish = parse(text)
             if finish and all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
-                return _synced(*finish)
+                return synced(*finish)
     raise UsageError(
         f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync|fdatasync PATH|later|directory"
     )
@@ -216,17 +217,13 @@ def _is_seconds(word: str) -> bool:
         return False
 
 
-def _synced(*syncs: Operation) -> Finish:
-    return Finish("; ".join(map(write_one, syncs)), syncs)
-
-
 def _touched(operation: Operation) -> str:
     """The name that an operation leaves something under; for a removal, its directory."""
     match operation:
         case ops.Rename(_old, new) | ops.Link(_old, new):
             return new
         case ops.Unlink(path) | ops.Rmdir(path):
-            return _parent(path)
+            return parent(path)
         case ops.Sync() | ops.Open() | ops.Unnamed() | ops.Close() | ops.Sleep() | ops.Acknowledge():
             raise UsageError(f"{write_one(operation)!r} leaves no file to sync", hint="name it: fsync PATH")
     return operation.path
@@ -235,12 +232,8 @@ def _touched(operation: Operation) -> str:
 def _directory(operation: Operation) -> str:
     """The directory that holds what an operation leaves, or held what it removed."""
     if isinstance(operation, ops.Unlink | ops.Rmdir):
-        return _parent(operation.path)
+        return parent(operation.path)
     touched = _touched(operation)
     if not touched.startswith("/"):
         raise UsageError(f"{write_one(operation)!r} names no directory to sync", hint="name it: fsync PATH")
-    return _parent(touched)
-
-
-def _parent(path: str) -> str:
-    return path.rsplit("/", 1)[0] or "/"
+    return parent(touched)

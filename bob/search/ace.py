@@ -15,16 +15,17 @@ that have a name in common with an earlier one, and the sync points only that ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, product
 from random import Random
 
 from bob.claim.property.rules import Property
-from bob.search.space import is_asked, is_possible
+from bob.search.space import Space, is_asked, is_possible
 from bob.workload import operations as ops
 from bob.workload.language import write_one
-from bob.workload.operations import Allocation, At, How, Operation, Workload
+from bob.workload.operations import Allocation, At, How, Operation, Workload, parent
 
 ROOT, A, B = "/", "/A", "/B"
 _FIRST, _SECOND = ("/foo", "/A/foo"), ("/bar", "/A/bar")
@@ -39,8 +40,6 @@ APPENDED = 32768
 _UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
 _TRUNCATED = 2500
 _ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
-MOST_MISSES = 2000
-"""After so many draws in a row of which none is a new workload, there are taken to be no more."""
 SYNC = ""
 """The sync point that is sync, where others are the name that is fsynced."""
 
@@ -85,42 +84,45 @@ VERBS = (
 OF_NAMES = ("write", "link", "unlink", "rename")
 
 
-@dataclass(frozen=True, slots=True)
-class Ace:
-    """All workloads of ACE with the core operations ``verbs``. ``asked`` are the properties that are asked of each."""
+class Ace(Space):
+    """All workloads of ACE with the core operations ``verbs``. Each is asked for the properties ``asked``."""
 
-    name: str
-    verbs: tuple[str, ...]
-    asked: tuple[Property, ...]
+    most_misses = 2000
+
+    def __init__(self, name: str, verbs: tuple[str, ...], asked: tuple[Property, ...]) -> None:
+        self.name, self.verbs, self._asked = name, verbs, asked
+
+    @property
+    def asked(self) -> tuple[Property, ...]:
+        return self._asked
 
     def every(self, length: int) -> Iterator[Workload]:
-        """The workloads of ``length`` core operations, each once, without those that a file system refuses and those
-        that ask for nothing."""
-        seen: set[tuple[Operation, ...]] = set()
-        for cores, points in self._sequences(length):
-            operations = performed(cores, points)
-            if operations in seen:
-                continue
-            seen.add(operations)
-            if (workload := self._workload(operations)) is not None:
-                yield workload
-
-    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Different workloads of ``length`` core operations, as ``seed`` draws them, until new ones are rare."""
-        random, seen, misses = Random(seed), set[tuple[Operation, ...]](), 0
-        menu = [_cores(verb) for verb in self.verbs]
-        while misses < MOST_MISSES:
-            misses += 1
-            cores = tuple(random.choice(random.choice(menu)) for _ in range(length))
+        seen: set[Hashable] = set()
+        for cores in self._cores(length):
             near = _near(cores)
-            points = tuple(random.choice(near if at == length else [*near, None]) for at in range(1, length + 1))
-            operations = performed(cores, points)
-            if not _is_linked(cores) or operations in seen:
-                continue
-            seen.add(operations)
-            if (workload := self._workload(operations)) is not None:
-                misses = 0
-                yield workload
+            for points in product(*([[*near, None]] * (length - 1)), near):
+                if (workload := self._new(performed(cores, points), seen)) is not None:
+                    yield workload
+
+    def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
+        cores = tuple(random.choice(random.choice(self._menu)) for _ in range(length))
+        near = _near(cores)
+        points = tuple(random.choice(near if at == length else [*near, None]) for at in range(1, length + 1))
+        operations = performed(cores, points)
+        workload = self._new(operations, seen) if _is_linked(cores) else None
+        return None if workload is None else (operations, workload)
+
+    @cached_property
+    def _menu(self) -> list[tuple[Core, ...]]:
+        return list(map(_cores, self.verbs))
+
+    def _new(self, operations: tuple[Operation, ...], seen: set[Hashable]) -> Workload | None:
+        """Return the workload of ``operations``; None if they are among ``seen``, are refused, or ask for nothing."""
+        if operations in seen:
+            return None
+        seen.add(operations)
+        made = Workload("; ".join(map(write_one, operations)), (), operations, at=At.END)
+        return made if is_possible(made) and is_asked(self.asked, made) else None
 
     def count(self, length: int) -> int:
         """How many workloads of ``length`` core operations ACE makes: sequences of these and of sync points."""
@@ -128,31 +130,16 @@ class Ace:
             len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
         )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """There is nothing to be told."""
-        return ()
-
     def _cores(self, length: int) -> Iterator[tuple[Core, ...]]:
         for verbs in product(self.verbs, repeat=length):
             yield from filter(_is_linked, product(*map(_cores, verbs)))
-
-    def _sequences(self, length: int) -> Iterator[tuple[tuple[Core, ...], tuple[str | None, ...]]]:
-        for cores in self._cores(length):
-            near = _near(cores)
-            for points in product(*([[*near, None]] * (length - 1)), near):
-                yield cores, points
-
-    def _workload(self, operations: tuple[Operation, ...]) -> Workload | None:
-        made = Workload("; ".join(map(write_one, operations)), (), operations, at=At.END)
-        return made if is_possible(made) and is_asked(self.asked, made) else None
 
 
 def _near(cores: Sequence[Core]) -> list[str]:
     """The sync points that there may be, in order."""
     used = set(chain.from_iterable(core.names for core in cores))
     if len(cores) <= MOST_CLOSE:
-        used |= {_SIBLINGS[name] for name in used} | {_above(name) for name in used}
+        used |= {_SIBLINGS[name] for name in used} | {parent(name) for name in used}
     return [*sorted(used), SYNC]
 
 
@@ -185,10 +172,6 @@ def _letters(core: Core) -> set[str]:
     return set(core.names[0].removeprefix("/"))
 
 
-def _above(name: str) -> str:
-    return name.rpartition("/")[0] or ROOT
-
-
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
     """The operations of a workload: each core operation, what it needs before it, and its sync point (None: none)."""
     tree = _Tree()
@@ -217,7 +200,7 @@ class _Tree:
         """Add a core operation, and before it what it needs."""
         name = core.names[0]
         for path in core.names:
-            self.need(_above(path))
+            self.need(parent(path))
         match core.verb:
             case "creat":
                 self._clear(name)
@@ -253,7 +236,7 @@ class _Tree:
         """Make ``name`` where it is not there: an empty file, or a directory."""
         if name in self._directories or name in self._files:
             return
-        self.need(_above(name))
+        self.need(parent(name))
         if name in (A, B):
             self._directories.add(name)
             self.done.append(ops.Mkdir(name))

@@ -16,10 +16,8 @@ from typing import Any
 
 from bob.search.bounds import Bounds
 from bob.workload.language import write_one
-from bob.workload.operations import Operation, Rename
+from bob.workload.operations import NAMES, Operation, Rename, names_of
 
-PATHS = "path", "old", "new", "source"
-"""The fields of operations that are names."""
 Renaming = Mapping[str, str]
 """By the path that a name has, the path that it is to have."""
 
@@ -91,7 +89,7 @@ def renamed(operation: Operation, renaming: Renaming) -> Operation:
     """``operation`` with other names; what a symbolic link holds stays."""
     changes: dict[str, Any] = {
         name: renaming.get(getattr(operation, name), getattr(operation, name))
-        for name in PATHS
+        for name in NAMES
         if hasattr(operation, name)
     }
     return replace(operation, **changes) if changes else operation
@@ -109,8 +107,7 @@ def _with_those_above(path: str) -> list[str]:
 
 
 def _paths_of(operation: Operation) -> list[str]:
-    named = [getattr(operation, name) for name in PATHS if hasattr(operation, name)]
-    return [name for name in named if name.startswith("/")]  # and not the handle of an open file
+    return [name for name in names_of(operation) if name.startswith("/")]  # and not the handle of an open file
 
 
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:

@@ -24,8 +24,7 @@ from bob.schema import OneLine, decode
 from bob.search.alike import in_normal_names
 from bob.search.bounds import load, promised, together
 from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
-from bob.search.space import is_asked
-from bob.search.within import MOST_MISSES
+from bob.search.space import Space, is_asked
 from bob.workload.language import write_one
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
@@ -247,22 +246,21 @@ class PythonFile:
         return _FileRefusal(f"{place}: {' '.join(words.split()).removesuffix(':')}", hint=hint)
 
 
-class Choosing:
-    """The workloads of the Python file ``name``: of each run what it did up to each call that promises something of it.
-    The crash comes after that has returned. Those that differ in names alone are one.
+class Choosing(Space):
+    """The workloads of the Python file ``name``: the operations of each run, up to each call that promises something.
+    The crash comes when that call has returned. Of those that differ in names alone there is one.
 
-    Raises UsageError for a text that is no Python, and for promises that there are not.
+    Raises UsageError for a text that is not Python, and for unknown promises.
     """
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)
         self.name = name
-        self.notes: tuple[str, ...] = ()
         self._names = self._file.promises()
 
     @cached_property
     def asked(self) -> tuple[Property, ...]:
-        """The promises that the file names; where it names none, those of the bounds ``small``, and what msync does."""
+        """The promises that the file names; by default those of the bounds ``small``, and that of msync."""
         chosen = promised(self._names) if self._names else (*load("small").promises, *promised(["msync.data"]))
         return (*chosen, *together(chosen))
 
@@ -295,17 +293,12 @@ class Choosing:
         self.notes = (*_notes(how_many, first_refused), *self._of_signature())
         yield from sorted(found, key=lambda workload: len(workload.operations))
 
-    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Different workloads of sequences that ``seed`` draws, until new ones are rare; all are of length 1."""
-        random, seen, misses = Random(seed), set[Hashable](), 0
-        while length == 1 and misses < MOST_MISSES:
-            misses += 1
-            made = [(key, one) for key, one in self._made(self._file.run(pick=random.randrange)) if key not in seen]
-            if new := [(key, one) for key, one in made if is_asked(self.asked, one)]:
-                key, workload = random.choice(new)
-                seen.add(key)
-                misses = 0
-                yield workload
+    def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
+        if length != 1:
+            return None
+        made = [(key, one) for key, one in self._made(self._file.run(pick=random.randrange)) if key not in seen]
+        new = [(key, one) for key, one in made if is_asked(self.asked, one)]
+        return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
         """What a run did up to each of its operations, and what is equal for those that differ in names alone."""

@@ -5,11 +5,12 @@ Spaces are made in :mod:`bob.search.within` (bounds of a file) and :mod:`bob.sea
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Protocol
+from random import Random
 
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.claim.property.rules import Property, questions
@@ -24,26 +25,38 @@ MOST_PASSED = 2_000
 """After so many workloads in a row that do not ask for a property, none is taken to."""
 
 
-class Space(Protocol):
-    """Where the workloads of a search come from. ``asked`` are the properties of which each asks at least one."""
+class Space(ABC):
+    """Where the workloads of a search come from."""
+
+    name: str
+    """The name of the bounds."""
+    notes: tuple[str, ...] = ()
+    """Lines to print about all its workloads when they are made."""
+    most_misses = 300
+    """After so many draws in a row without a new workload, there are taken to be no more."""
 
     @property
-    def name(self) -> str:
-        """The name of the bounds, for people."""
-
-    @property
+    @abstractmethod
     def asked(self) -> tuple[Property, ...]:
-        """The properties that are asked."""
+        """The properties that are asked; each workload asks for at least one."""
 
+    @abstractmethod
     def every(self, length: int) -> Iterator[Workload]:
-        """All workloads of ``length`` operations, each once, always in the same order."""
+        """Yield all workloads of ``length`` operations, each once, always in the same order."""
 
     def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Different workloads of ``length`` operations, in an order that ``seed`` draws, as long as there are more."""
+        """Yield different workloads of ``length`` operations, as ``seed`` draws them, until new ones are rare."""
+        random, seen, misses = Random(seed), set[Hashable](), 0
+        while misses < self.most_misses:
+            misses += 1
+            if (found := self.draw(length, random, seen)) is not None:
+                seen.add(found[0])
+                misses = 0
+                yield found[1]
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is to be told of all its workloads when they are made, one line each."""
+    @abstractmethod
+    def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
+        """Return one workload, with a key that is not in ``seen``; None for a miss."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from bob.schema import decode
 from bob.search import ace, bounds
 from bob.search.python_file import Choosing
 from bob.search.space import ALL, Part, Space
-from bob.search.within import Asking, Promising
+from bob.search.within import Within
 from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
@@ -101,7 +101,7 @@ class Search:
             promises = tuple(one for one in properties() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
         made = bounds.parsed(self.name, self.text, self.filler)
-        return Asking(made, self.wanted) if self.props else Promising(made)
+        return Within(made, self.wanted)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
         """Those that are tried, the shorter ones first, or as they are drawn."""

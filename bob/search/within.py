@@ -6,7 +6,7 @@ what differs from another one in names alone, and what asks for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 from random import Random
@@ -14,55 +14,58 @@ from random import Random
 from bob.claim.property.rules import Property
 from bob.search.alike import Renamings
 from bob.search.bounds import Bounds, together
-from bob.search.space import is_asked, is_possible
+from bob.search.space import Space, is_asked, is_possible
 from bob.workload.language import write_one
-from bob.workload.operations import At, Create, Finish, Link, Mkdir, Mknod, Operation, Rename, Symlink, Workload
+from bob.workload.operations import (
+    NATURAL,
+    At,
+    Create,
+    Finish,
+    Link,
+    Mkdir,
+    Mknod,
+    Operation,
+    Rename,
+    Symlink,
+    Workload,
+)
 
-NATURAL = Finish("natural", natural=True)
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
 """The kernel's periodic work falls at other moments then."""
-MOST_MISSES = 300
-"""After so many draws in a row of which none is a new workload, there are taken to be no more."""
 MOST_TRIES = 30
 """So many operations are drawn for a place until one is not refused."""
 
 
-class Within:
-    """The workloads within ``bounds`` that ask for one of the properties ``asked``."""
+class Within(Space):
+    """The workloads within ``bounds`` that ask for one of ``props``; without any, for what the bounds promise.
 
-    def __init__(self, bounds: Bounds, asked: tuple[Property, ...]) -> None:
-        self.bounds, self.asked = bounds, asked
+    For properties the kernel writes when it wants to, or a call is the finish, and the crash may come at any time. For
+    promises a call is the last operation, and the crash comes when it has returned.
+    """
 
-    @property
-    def name(self) -> str:
-        """The name of the bounds."""
-        return self.bounds.name
+    def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
+        self.bounds, self.name, self._props = bounds, bounds.name, props
+
+    @cached_property
+    def asked(self) -> tuple[Property, ...]:
+        return self._props or (*self.bounds.promises, *together(self.bounds.promises))
 
     def every(self, length: int) -> Iterator[Workload]:
-        """All workloads of ``length`` operations, with a call or none between two."""
         return chain.from_iterable(map(self._new_ones, self._sequences((), length)))
 
-    def drawn(self, length: int, seed: int) -> Iterator[Workload]:
-        """Different workloads of ``length`` operations, in an order that ``seed`` draws, until new ones are rare."""
-        random, seen, misses = Random(seed), set[str](), 0
-        while misses < MOST_MISSES:
-            misses += 1
-            operations = self._draw(length, random)
-            ends = list(self._new_ones(operations)) if operations else []
-            workload = _chosen(ends, random)
-            if workload is not None and workload.title not in seen:
-                seen.add(workload.title)
-                misses = 0
-                yield workload
+    def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
+        operations = self._draw(length, random)
+        workload = _chosen(list(self._new_ones(operations)), random) if operations else None
+        return None if workload is None or workload.title in seen else (workload.title, workload)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Bounds say all that there is to be told."""
-        return ()
-
-    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """The workloads that ``operations`` make, each with another end."""
-        raise NotImplementedError
+    def _ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
+        """Yield the workloads that ``operations`` make, each with another end."""
+        if not self._props:
+            for call in self.bounds.calls:
+                yield workload_of(self.bounds, (*operations, call), at=At.END)
+            return
+        for finish in (NATURAL, *LATER, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
+            yield workload_of(self.bounds, operations, finish)
 
     @cached_property
     def _alike(self) -> Renamings:
@@ -71,7 +74,7 @@ class Within:
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
         """Of the workloads that ``operations`` make, those that can be done, that come first of all that are alike, and
         that ask for something."""
-        for workload in self.ends(operations):
+        for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
                 yield workload
@@ -106,30 +109,6 @@ class Within:
 
     def _can_begin(self, operations: Sequence[Operation]) -> bool:
         return is_possible(workload_of(self.bounds, operations))
-
-
-class Promising(Within):
-    """The workloads that ask what ``bounds`` promise: they end with one of the calls. The crash comes after it has
-    returned."""
-
-    def __init__(self, bounds: Bounds) -> None:
-        super().__init__(bounds, (*bounds.promises, *together(bounds.promises)))
-
-    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        for call in self.bounds.calls:
-            yield workload_of(self.bounds, (*operations, call), at=At.END)
-
-
-class Asking(Within):
-    """The workloads that ask for one of ``props``: the kernel writes when it wants to, or one of the calls is the end.
-    The crash may come at any time."""
-
-    def __init__(self, bounds: Bounds, props: tuple[Property, ...]) -> None:
-        super().__init__(bounds, props)
-
-    def ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        for finish in (NATURAL, *LATER, *(Finish(write_one(call), (call,)) for call in self.bounds.calls)):
-            yield workload_of(self.bounds, operations, finish)
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:

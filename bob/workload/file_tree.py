@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bob.workload.history import PERMISSIONS, FileKind, HistoryStep, Inode, Thing
-from bob.workload.operations import Replacing
+from bob.workload.operations import Replacing, parent
 from bob.workload.pattern import PATTERN, UNSHADED, UNSHADED_PATTERN, contents, word_of
 from bob.workload.shades import CELL_BYTES, Shades
 
@@ -186,7 +186,7 @@ class FileTree:
 
     def parent_of(self, path: str) -> int:
         """The directory that ``path`` is in, or would be in."""
-        return self.find(path.rsplit("/", 1)[0] or "/", FileKind.DIRECTORY)
+        return self.find(parent(path), FileKind.DIRECTORY)
 
     def _touch(self, path: str) -> None:
         """A name is made or taken away in the directory of ``path``: that is modified now."""

@@ -137,9 +137,7 @@ class HistoryStep:
     def parents(self, thing: int) -> frozenset[int]:
         """The directories in which ``thing`` has a name."""
         return frozenset(
-            self.names[path.rsplit("/", 1)[0] or "/"]
-            for path, named in self.names.items()
-            if named == thing and path != "/"
+            self.names[ops.parent(path)] for path, named in self.names.items() if named == thing and path != "/"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from bob.workload import operations as ops
@@ -55,13 +55,16 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     None where nothing would be left, or where something else is done to what such an operation makes.
     """
     kinds = [LACKABLE[name] for name in lacks]
-    setup = tuple(_kept(workload.setup, kinds))
-    operations = tuple(_kept(workload.operations, kinds))
+    setup, operations = (
+        tuple(one for one in several if not any(kind(one) for kind in kinds))
+        for several in (workload.setup, workload.operations)
+    )
     left_out = [one for one in (*workload.setup, *workload.operations) if any(kind(one) for kind in kinds)]
     if not left_out:
         return workload
     made = set(map(_made, left_out)) - {""}
-    touched = {path for one in (*setup, *operations, *workload.finish.operations) for path in _paths(one)}
+    kept_operations = (*setup, *operations, *workload.finish.operations)
+    touched = {name for one in kept_operations for name in (*ops.names_of(one), getattr(one, "handle", ""))}
     if not operations or touched & made:
         return None
     kept = replace(workload, setup=setup, operations=operations)
@@ -70,10 +73,6 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     except RefusedError:
         return None  # what was made had another name by then: a directory above it was renamed
     return kept
-
-
-def _kept(operations: Iterable[Operation], kinds: Collection[OperationTest]) -> Iterator[Operation]:
-    return (one for one in operations if not any(kind(one) for kind in kinds))
 
 
 def _made(operation: Operation) -> str:
@@ -86,16 +85,3 @@ def _made(operation: Operation) -> str:
         case ops.Unnamed(handle=handle):
             return handle
     return ""
-
-
-def _paths(operation: Operation) -> tuple[str, ...]:
-    match operation:
-        case ops.Rename(old, new) | ops.Link(old, new):
-            return (old, new)
-        case ops.CopyRange(source, path) | ops.Reflink(source, path):
-            return (source, path)
-        case ops.Close(handle):
-            return (handle,)
-        case ops.Sync() | ops.Sleep() | ops.Acknowledge():
-            return ()
-    return (operation.path,)

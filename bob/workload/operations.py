@@ -9,7 +9,7 @@ operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from bob.workload.pattern import PATTERN
@@ -280,42 +280,33 @@ class Acknowledge:
     text: str
 
 
+DIRECTORY_OPERATIONS = Create | Mknod | Rename | Link | Symlink | Unlink | Mkdir | Rmdir
+WRITING_OPERATIONS = Write | CopyRange | Reflink
+"""These put bytes into a file, and make it if it is not there."""
+SYNC_OPERATIONS = Fsync | SyncFileRange | Msync | Sync
+CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge
+"""These change no name, byte or attribute."""
+ATTRIBUTE_OPERATIONS = Setxattr | Removexattr | Chmod | Chown | Utimes
 Operation = (
-    Create
-    | Mknod
-    | Open
-    | Unnamed
-    | Close
-    | Write
-    | CopyRange
-    | Reflink
-    | Truncate
-    | Fallocate
-    | Rename
-    | Link
-    | Symlink
-    | Unlink
-    | Mkdir
-    | Rmdir
-    | Setxattr
-    | Removexattr
-    | Chmod
-    | Chown
-    | Utimes
-    | Fsync
-    | SyncFileRange
-    | Msync
-    | Sync
-    | Sleep
-    | Acknowledge
+    DIRECTORY_OPERATIONS
+    | WRITING_OPERATIONS
+    | ATTRIBUTE_OPERATIONS
+    | CHANGELESS_OPERATIONS
+    | (Unnamed | Truncate | Fallocate)
 )
 
-DIRECTORY_OPERATIONS = (Create, Mknod, Rename, Link, Symlink, Unlink, Mkdir, Rmdir)
-WRITING_OPERATIONS = (Write, CopyRange, Reflink)
-"""Those that put bytes into a file, and make it where it is not there."""
-SYNC_OPERATIONS = (Fsync, SyncFileRange, Msync, Sync)
-CHANGELESS_OPERATIONS = (*SYNC_OPERATIONS, Open, Close, Sleep, Acknowledge)
-"""Those after which every name, byte and attribute is what it was."""
+NAMES = "path", "old", "new", "source"
+"""The fields of operations that are paths or handles."""
+
+
+def names_of(operation: Operation) -> list[str]:
+    """Return the paths and handles that ``operation`` is about, without what a symbolic link leads to."""
+    return [getattr(operation, name) for name in NAMES if hasattr(operation, name)]
+
+
+def parent(path: str) -> str:
+    """Return the directory of ``path``."""
+    return path.rpartition("/")[0] or "/"
 
 
 class At(StrEnum):
@@ -341,6 +332,9 @@ class Finish:
     phase: float = 0.0
 
 
+NATURAL = Finish("natural", natural=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Initial tree (made durable before recording), operations, how it finishes, and when the crash may come.
@@ -351,7 +345,7 @@ class Workload:
     name: str
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
-    finish: Finish = field(default_factory=lambda: Finish("natural", natural=True))
+    finish: Finish = NATURAL
     at: At = At.ANY
     pattern: int = PATTERN
 

@@ -17,7 +17,7 @@ from bob.claim.property.rules import questions
 from bob.schema import decode
 from bob.search.bounds import Bounds, BoundsDeclaration, load, shipped_bounds
 from bob.search.space import MOST_PASSED, Part, is_asked, possible, probes, still_asking
-from bob.search.within import Asking, Promising
+from bob.search.within import Within
 from bob.workload import operations as ops
 from bob.workload.lacking import LACKABLE
 from bob.workload.language import parse, write_one
@@ -79,7 +79,7 @@ def asks(made: Bounds, text: str) -> bool:
         history = simulate(Workload("w", made.setup, parse(text), natural, At.END))[0]
     except RefusedError:
         return False
-    return any(questions(one, history) for one in Promising(made).asked)
+    return any(questions(one, history) for one in Within(made).asked)
 
 
 def all_texts(made: Bounds, length: int) -> set[str]:
@@ -124,7 +124,7 @@ def changed(text: str, renaming: dict[str, str]) -> str:
 @settings(deadline=None, max_examples=30)
 @given(made_up(), st.sampled_from([1, 1, 2]))
 def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> None:
-    found = [workload.name for workload in Promising(made).every(length)]
+    found = [workload.name for workload in Within(made).every(length)]
     assert len(found) == len(set(found))
     left = all_texts(made, length)
     assert set(found) <= left
@@ -142,7 +142,7 @@ def test_of_all_that_are_alike_just_one_is_there(made: Bounds, length: int) -> N
 def test_what_is_shipped_makes_workloads(name: str, count: int) -> None:
     """A tree of many names that no workload speaks of, as in odd, costs nothing."""
     assert set(shipped_bounds()) == {"small", "every", "odd", "full", "shapes"}
-    assert len([*Promising(load(name)).every(1)]) == count
+    assert len([*Within(load(name)).every(1)]) == count
 
 
 def test_names_that_no_workload_speaks_of_may_be_others_in_another_directory() -> None:
@@ -159,7 +159,7 @@ def test_names_that_no_workload_speaks_of_may_be_others_in_another_directory() -
             "promises": ["fsync-file.entry"],
         },
     )
-    assert len([*Promising(made).every(1)]) == 1
+    assert len([*Within(made).every(1)]) == 1
 
 
 @pytest.mark.parametrize(("name", "count"), [("y", 1), ("y" * 200, 2)])
@@ -177,7 +177,7 @@ def test_a_name_of_another_length_is_tried_too(name: str, count: int) -> None:
             "promises": ["fsync-file.entry"],
         },
     )
-    assert len([*Promising(made).every(1)]) == count
+    assert len([*Within(made).every(1)]) == count
 
 
 def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None:
@@ -194,19 +194,19 @@ def test_names_in_a_directory_that_moves_are_not_exchanged_in_it_alone() -> None
             "promises": ["sync.names"],
         },
     )
-    found = [workload.name for workload in Promising(made).every(2)]
+    found = [workload.name for workload in Within(made).every(2)]
     assert found == ["rename /d /e; unlink /e/a; sync", "rename /d /e; unlink /e/b; sync"]
 
 
 def test_the_crash_comes_after_the_last_call_has_returned() -> None:
     small = load("small")
-    for workload in Promising(small).every(1):
+    for workload in Within(small).every(1):
         assert workload.at is At.END and workload.finish.natural and len(workload.operations) == 2
 
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(length: int) -> None:
-    space = Promising(bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS[:-1], ["sync"]))
+    space = Within(bounds(SETUPS[2], ["/a/x", "/a/y", "/b/y"], OPERATIONS[:-1], ["sync"]))
     found = probes(space, [*Part().of(space, length)])
     assert found[-1].property.name == "collateral"
     every_one = found[-1].workloads
@@ -224,7 +224,7 @@ def test_each_promise_has_the_workloads_that_ask_for_it_the_shorter_ones_first(l
 @settings(deadline=None, max_examples=15)
 @given(made_up(), st.sampled_from([1, 1, 2]), st.integers(1, 3), st.integers(0, 3))
 def test_shards_together_are_the_whole(made: Bounds, length: int, shards: int, seed: int) -> None:
-    space = Promising(made)
+    space = Within(made)
     whole = [workload for number in range(1, length + 1) for workload in space.every(number)]
     parts = [[*Part(shard, shards).of(space, length)] for shard in range(1, shards + 1)]
     assert sorted(one.name for part in parts for one in part) == sorted(one.name for one in whole)
@@ -238,7 +238,7 @@ def test_shards_together_are_the_whole(made: Bounds, length: int, shards: int, s
 def test_what_is_drawn_is_drawn_again_by_the_same_seed_and_each_is_new() -> None:
     small = load("small")
     first, again, other = (
-        [workload.title for workload in Part(sample=40, seed=seed).of(Promising(small), 3)] for seed in (7, 7, 8)
+        [workload.title for workload in Part(sample=40, seed=seed).of(Within(small), 3)] for seed in (7, 7, 8)
     )
     assert first == again != other
     assert len(set(first)) == len(first) == 40
@@ -246,7 +246,7 @@ def test_what_is_drawn_is_drawn_again_by_the_same_seed_and_each_is_new() -> None
 
 def test_drawing_ends_where_there_are_no_more() -> None:
     made = bounds(SETUPS[1], ["/a/x"], ["append FILE 100"], [])
-    assert sorted(one.name for one in Promising(made).drawn(1, 1)) == [
+    assert sorted(one.name for one in Within(made).drawn(1, 1)) == [
         *("append /a/x 100; fsync /a/x", "append /a/x 100; sync")
     ]
 
@@ -255,14 +255,14 @@ def test_drawing_ends_where_there_are_no_more() -> None:
 def test_workloads_that_ask_for_a_property(name: str) -> None:
     [shipped] = shipped_probes((name,))
     prop, shapes = shipped.property, load("shapes")
-    length, space = 2 if name == "overwrite-any" else 1, Asking(shapes, (prop,))
+    length, space = 2 if name == "overwrite-any" else 1, Within(shapes, (prop,))
     probe, beside = probes(space, [*Part(sample=30).of(space, length)])
     assert probe.property == prop and beside.property.name == "collateral"
     assert 0 < len(probe.workloads) <= 30
     for workload in probe.workloads:
         assert workload.at is At.ANY and questions(prop, simulate(workload)[0])
     finishes = {
-        workload.finish.name for workload in Asking(shapes, (shipped_probes(("directory-op",))[0].property,)).every(1)
+        workload.finish.name for workload in Within(shapes, (shipped_probes(("directory-op",))[0].property,)).every(1)
     }
     assert {"natural", "sync", "fsync /e/new", "fsync /d"} <= finishes
 
@@ -271,7 +271,7 @@ def test_workloads_that_ask_for_a_property(name: str) -> None:
 def test_where_a_file_system_lacks_operations_workloads_go_without_them_and_each_promise_is_asked(
     lacks: tuple[str, ...],
 ) -> None:
-    space = Promising(load("small"))
+    space = Within(load("small"))
     every = [*space.every(1)]
     skipped = Counter[str]()
     kept = [*possible(every, space, lacks, skipped)]
@@ -308,22 +308,22 @@ def test_operations_of_several_changes_are_asked_for_where_all_of_it_is_promised
         "operations": ["write /f 50 100", "append FILE 100"],
         "calls": ["fsync FILE", "sync"],
     }
-    space = Promising(read("made-up", {**document, **both}))
+    space = Within(read("made-up", {**document, **both}))
     [several] = [one for one in space.asked if one.several]
     assert several.name == "fsync-file.several", "of sync one thing is promised only"
     asking = [one.name for one in space.every(1) if is_asked([several], one)]
     assert asking == ["write /f 50 100; fsync /f", "append /n 100; fsync /n"]
-    less = Promising(read("made-up", {**document, "promises": ["fsync-file.size"]}))
+    less = Within(read("made-up", {**document, "promises": ["fsync-file.size"]}))
     assert [one.name for one in less.every(1)] == ["append /f 100; fsync /f"]
     assert PropertyDocument.of(several).declared == several
-    no_data = Promising(read("made-up", {**document, "promises": ["fsync-file.size", "fsync-file.entry"]}))
+    no_data = Within(read("made-up", {**document, "promises": ["fsync-file.size", "fsync-file.entry"]}))
     [several] = [one for one in no_data.asked if one.several]
     assert [one.name for one in no_data.every(1) if is_asked([several], one)] == ["append /n 100; fsync /n"]
 
 
 def test_the_kernel_writes_when_it_wants_to_after_half_of_what_is_drawn() -> None:
     [probe] = shipped_probes(("append-any",))
-    drawn = [*Part(sample=100).of(Asking(load("shapes"), (probe.property,)), 2)]
+    drawn = [*Part(sample=100).of(Within(load("shapes"), (probe.property,)), 2)]
     natural = [one.finish.name for one in drawn if one.finish.natural]
     assert 30 <= len(natural) <= 70 and {"natural", "natural 2.5", "natural 4.5"} == {*natural}
 
@@ -331,7 +331,7 @@ def test_the_kernel_writes_when_it_wants_to_after_half_of_what_is_drawn() -> Non
 def test_each_sort_of_call_ends_as_many_of_the_workloads_that_are_drawn() -> None:
     """Where an operation gives a name: of everything, of the directory that got it, of a file or the other one."""
     [probe] = shipped_probes(("append-any",))
-    drawn = [*Part(sample=300).of(Asking(load("shapes"), (probe.property,)), 2)]
+    drawn = [*Part(sample=300).of(Within(load("shapes"), (probe.property,)), 2)]
     ends: Counter[str] = Counter()
     for one in drawn:
         got = {new.new.rpartition("/")[0] for new in one.operations if isinstance(new, ops.Rename | ops.Link)}
@@ -351,7 +351,7 @@ def test_a_file_that_may_be_freed_is_the_last_one_that_shapes_writes() -> None:
 
 def test_what_is_drawn_asks_for_what_is_not_broken_yet() -> None:
     appended, renamed = (probe.property for probe in shipped_probes(("append-any", "append-rename-any")))
-    space = Asking(load("shapes"), (appended, renamed))
+    space = Within(load("shapes"), (appended, renamed))
     drawn = Part(sample=100).of(space, 3)
     for workload in islice(still_asking(drawn, (renamed,)), 3):
         assert questions(renamed, simulate(workload)[0])
