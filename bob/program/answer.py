@@ -1,4 +1,4 @@
-"""What a checker says of a crash state."""
+"""The answer of a checker about a crash state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Consequence(StrEnum):
 
     @property
     def words(self) -> str:
-        """In words."""
+        """The consequence in words."""
         return _WORDS[self]
 
 
@@ -34,49 +34,49 @@ _WORDS = {
     Consequence.HANG: "the checker does not end",
 }
 CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
-"""Exit codes by which a checker says which it is. 0 is fine; any other one is :attr:`Consequence.OTHER`."""
+"""The exit codes of a checker. 0 is fine; any other one is :attr:`Consequence.OTHER`."""
 
 
 REQUEST_SECONDS = 10.0
-"""What is asked of a checker in one request takes about so long (host seconds): an interrupt, the loss of a guest and
-what the user is told wait for no more."""
+"""A request to a checker takes about so long (host seconds). An interrupt, the loss of a guest and progress wait for
+its end."""
 
 
 class Batches:
-    """How many checks are in the next request: one at first, then what the last ones say, ``most`` at the most."""
+    """How many checks are in the next request: one at first, then as the last ones suggest, at most ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.size = 1
 
     def took(self, checks: int, seconds: float) -> None:
-        """So many checks took so long (host seconds)."""
+        """Note that so many checks took so long (host seconds)."""
         self.size = max(1, min(self._most, int(REQUEST_SECONDS * checks / max(seconds, 1e-6))))
 
 
 @dataclass(frozen=True, slots=True)
 class CheckerAnswer:
-    """The exit code of a checker (None: it did not end in time), and what it printed."""
+    """The exit code of a checker (None: it did not end in time), and its output."""
 
     code: int | None
     printed: str
 
     @property
     def consequence(self) -> Consequence | None:
-        """What the crash did; None where all is well."""
+        """What the crash did; None if all is well."""
         if self.code is None:
             return Consequence.HANG
         return None if self.code == 0 else CODES.get(self.code, Consequence.OTHER)
 
     @property
     def is_judgement(self) -> bool:
-        """Whether the checker came to an end, and that by itself: not what a shell says of a program that it cannot run
-        (126, 127), and no signal."""
+        """Whether the checker ended by itself: not by a signal, and not by a shell that cannot run a program (126,
+        127)."""
         return self.code is not None and self.code >= 0 and self.code not in (126, 127)
 
     @property
     def evidence(self) -> str:
-        """What it printed last, in one line."""
+        """The last line of its output."""
         if self.code is None:
             return "it was ended when its time was over"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]

@@ -1,7 +1,6 @@
-"""What an ELF file says of its code: which function a byte belongs to, and which source line (DWARF, as ``cc -g``
-writes it).
+"""What an ELF file says of its code: the function of a byte, and its source line (DWARF, as ``cc -g`` writes it).
 
-A byte is meant by its offset in the file. A file that is damaged, or lacks something, says nothing.
+A byte is given by its offset in the file. A damaged or incomplete file yields nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 MAGIC = b"\x7fELF"
 _SYMBOL_TABLES = ".symtab", ".dynsym"
 _FUNCTIONS = "STT_FUNC", "STT_LOOS"
-"""Types of symbols; the second is that of a function that is chosen as the program starts (STT_GNU_IFUNC)."""
+"""Types of symbols. The second marks a function that is chosen when the program starts (STT_GNU_IFUNC)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -30,13 +29,13 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file; what is asked of it is read when it is first asked for."""
+    """An ELF file, read when it is first asked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def line(self, offset: int) -> str:
-        """The source file and line of the code at ``offset`` (bytes); empty where it is not known."""
+        """Return the source file and line of the code at ``offset`` (bytes); empty if it is not known."""
         at = self._address(offset)
         if at is None:
             return ""
@@ -44,8 +43,8 @@ class Binary:
         return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
 
     def is_in_function(self, offset: int, distance: int) -> bool:
-        """Whether the code at ``offset`` is in a function that begins ``distance`` bytes before it. A symbol may be
-        near without being that of the function: most libraries keep the names of exported functions alone."""
+        """Return whether the code at ``offset`` is in a function that begins ``distance`` bytes before it. A nearby
+        symbol may be another function's: most libraries keep the names of exported functions alone."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 
@@ -66,7 +65,7 @@ class Binary:
 
     @cached_property
     def _loaded(self) -> list[tuple[int, int, int]]:
-        """Of each part that is loaded its offset, its length and its address (bytes)."""
+        """The offset, length and address (bytes) of each loaded part."""
         try:
             segments = self._elf.iter_segments("PT_LOAD")
             return [(one["p_offset"], one["p_filesz"], one["p_vaddr"]) for one in segments]
@@ -75,7 +74,7 @@ class Binary:
 
     @cached_property
     def _functions(self) -> dict[int, int]:
-        """The lengths of the functions whose names are known (bytes), by address."""
+        """The lengths (bytes) of the functions with known names, by address."""
         found: dict[int, int] = {}
         try:
             for table in filter(None, map(self._elf.get_section_by_name, _SYMBOL_TABLES)):

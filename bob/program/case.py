@@ -1,4 +1,4 @@
-"""The case of a program: it is cut by what the program had told, and has a transcript beside the blocks."""
+"""The case of a program: it is cut by the program's output, and has a transcript beside the blocks."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bob.program.transcript import Transcript, Window, windows
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase(Case):
-    """See :class:`Case`; ``transcript`` is what the ``recording`` has of the program itself."""
+    """See :class:`Case`; ``transcript`` is the program's side of the ``recording``."""
 
     work: Program
     transcript: Transcript
 
     @property
     def name(self) -> str:
-        """What its answer is called: the configuration, and the pace."""
+        """The name of its answer: the configuration, and the pace."""
         return self.work.pace.of(self.subject.name)
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """The windows that it is cut into, in order."""
+        """Its windows, in order."""
         return windows(self.plan.trace, self.transcript.outputs)
 
     def within(self, window: Window) -> ProgramCase:

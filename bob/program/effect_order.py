@@ -1,7 +1,7 @@
-"""Calls in the order in which they took effect, where that is not the order in which they returned.
+"""Calls in the order of their effects, if that differs from the order of their returns.
 
-strace tells when a call begins and when it has returned, and the kernel may let another process run between the effect
-and the return. A process that waits for a lock file makes it while the call that removes it has yet to return.
+strace says when a call begins and when it has returned. The kernel may let another process run between the effect and
+the return: a process that waits for a lock file makes it while the call that removes it has yet to return.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ _REMOVING = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2")
 """Calls that take the first name that they are given."""
 _OPENING = ("open", "openat", "openat2")
 _MAKING = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat")
-"""Calls that fail where the last name that they are given is there."""
+"""Calls that fail if the last name that they are given exists."""
 
 
 def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """The ``calls``, which are in the order of their returns, in that of their effects: a close comes where it began,
-    since the kernel gives its number to another call at once; and what removes a name comes before a call that made the
-    name anew meanwhile."""
+    """Return the ``calls``, which are in the order of their returns, in that of their effects.
+
+    A close comes where it began, since the kernel gives its number to another call at once. The removal of a name comes
+    before a call that made the name again meanwhile.
+    """
     placed = []
     for place, call in enumerate(calls):
         line = _effect(place, calls)
@@ -30,7 +32,8 @@ def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
 
 
 def _effect(place: int, calls: Sequence[SystemCall]) -> float:
-    """The line by which the call at ``place`` had taken effect; between two lines where it is just before the later."""
+    """Return the line by which the call at ``place`` had taken effect; between two lines if it is just before the
+    later."""
     call = calls[place]
     if call.begun == call.done or call.result is None:
         return call.done
@@ -49,7 +52,7 @@ def _effect(place: int, calls: Sequence[SystemCall]) -> float:
 
 
 def _makes(call: SystemCall) -> str | None:
-    """The last part of the name that a call has made, which was not there; None for a call that makes none."""
+    """Return the last part of the name that a call has newly made; None if it makes none."""
     is_new = call.name in _MAKING or (call.name in _OPENING and any("O_EXCL" in flag for flag in call.arguments[1:]))
     is_new = is_new or (call.name == "renameat2" and "RENAME_NOREPLACE" in call.arguments[-1])
     names = _names(call) if is_new and call.result is not None else []
@@ -57,6 +60,6 @@ def _makes(call: SystemCall) -> str | None:
 
 
 def _names(call: SystemCall) -> list[str]:
-    """The last parts of the names that a call is given."""
+    """Return the last parts of the names that a call is given."""
     strings = [argument for argument in call.arguments if argument.startswith('"')]
     return [name_of(one).rstrip("/").rpartition("/")[2] for one in strings if not one.endswith("...")]

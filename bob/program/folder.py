@@ -16,15 +16,15 @@ from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
 MOST_BYTES = 64 * MIB
-"""So much may be in the folder of a program."""
+"""The folder of a program may have so many."""
 MOST_SECONDS = 3600.0
-"""So long may a script take at most."""
+"""A script may take so long."""
 _HINT = "bob app new NAME writes a folder to begin with"
 
 
 class ProgramDeclaration(Declaration, frozen=True):
-    """An ``app.toml``: the program is ``like`` that of another folder. ``files`` and ``scripts`` are written out: their
-    contents by their paths."""
+    """An ``app.toml``: the program is ``like`` that of another folder. ``files`` and ``scripts`` have contents by
+    paths."""
 
     about: str = ""
     like: str = ""
@@ -49,13 +49,13 @@ class ProgramDeclaration(Declaration, frozen=True):
 
     @property
     def written_out(self) -> tuple[ProgramFile, ...]:
-        """The files that are written out."""
+        """The files that it has the contents of."""
         both = ((self.files, False), (self.scripts, True))
         return tuple(ProgramFile(path, one.encode(), run) for texts, run in both for path, one in texts.items())
 
 
 def load(folder: Path) -> Program:
-    """The program in ``folder``. Raises UsageError for what is missing, or cannot be."""
+    """Return the program in ``folder``. Raises UsageError for a mistake."""
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder of a program", hint=_HINT)
     if not (folder / DECLARATION).is_file():
@@ -75,7 +75,8 @@ def load(folder: Path) -> Program:
 
 
 def named(name: str) -> Program:
-    """The program that bob ships by this name, or else that in the folder ``name``. Raises UsageError for neither."""
+    """Return the program that bob ships by this name, or else that in the folder ``name``. Raises UsageError for
+    neither."""
     there = shipped_programs()
     if name in there and not Path(name).is_dir():
         return load(there[name])
@@ -85,20 +86,20 @@ def named(name: str) -> Program:
 
 
 def shipped_programs() -> dict[str, Path]:
-    """The folders of the programs that bob ships, by name."""
+    """Return the folders of the programs that bob ships, by name."""
     folders = shipped("probes") / "apps"
     return {path.parent.name: path.parent for path in sorted(folders.glob(f"*/{DECLARATION}"))}
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """The program of which the scripts are these shell commands: it has no folder."""
+    """Return the program whose scripts are these shell commands: it has no folder."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))
 
 
 def _script(name: str, text: str) -> ProgramFile:
-    """A script that hands its arguments to a command: a file of the user's, or what a shell makes of a line."""
+    """Return a script that hands its arguments to a command: a file of the user's, or a line for a shell."""
     path = Path(text)
     with suppress(OSError):  # a command may be too long for a name
         if path.is_file():
@@ -113,17 +114,15 @@ def _script_file(name: str, path: Path) -> ProgramFile:
 
 
 def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
-    """The files of one folder, and in their places those of another that have the same paths."""
     return tuple(file for _path, file in sorted({file.path: file for file in (*under, *over)}.items()))
 
 
 def _written_out_in(folder: Path) -> tuple[ProgramFile, ...]:
-    """The files that the declaration of a folder writes out, if it has one."""
     return _declared(folder).written_out if (folder / DECLARATION).is_file() else ()
 
 
 def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
-    """The files of a folder and those that its declaration writes out. Raises UsageError for one that is both."""
+    """Return the files of a folder and those of its declaration. Raises UsageError for a path in both."""
     beside = _files(folder)
     paths = Counter(file.path for file in (*beside, *written_out))
     for path in (path for path, times in paths.items() if times > 1):

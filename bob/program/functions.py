@@ -1,7 +1,7 @@
-"""The functions and source lines below a call, without functions that strace only takes to be near.
+"""The functions and source lines below a call, without the wrong names that strace gives.
 
-strace (libunwind) gives a frame the name of the nearest symbol before it. Where a library keeps the names of exported
-functions alone, a static function so has the name of another one.
+strace (libunwind) names a frame after the nearest symbol before it. A library may keep the names of exported functions
+alone; then a static function gets the name of another one.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\)
 
 
 def files_with_names(calls: str) -> list[str]:
-    """The files of which a function is named below one of the ``calls`` (what strace wrote) so that it matters: none by
-    which everybody makes calls, and no interpreter."""
+    """Return the files with a named function below one of the ``calls`` (strace's text), without interpreters and the
+    libraries by which every program makes calls."""
     found = dict.fromkeys(frame["file"] for frame in _NAMED.finditer(calls))
     return [path for path in found if not _is_passed_over(path)]
 
 
 def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
-    """The same ``calls``, where each frame has lost its name that is not the function's that it is in, by what
-    ``files`` (of :func:`files_with_names`) say."""
+    """Return the ``calls`` without the names of frames that belong to another function, according to ``files`` (of
+    :func:`files_with_names`)."""
     binaries = {path: Binary(data) for path, data in files.items()}
     known: dict[str, str] = {}
 
@@ -57,8 +57,8 @@ _PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
 
 
 def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
-    """The ``calls``, with the source line behind each frame that is in a binary of the ``program``, whose files were
-    below ``home`` (a path of the guest) as it ran. A binary without line numbers changes nothing."""
+    """Return the ``calls``, with source lines for frames in binaries of the ``program``. Its files were below ``home``
+    (a path of the guest) while it ran."""
     binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
     if not binaries:
         return tuple(calls)

@@ -12,7 +12,7 @@ from bob.program.processes import PerProcess
 from bob.program.strace import FORKS, SystemCall, name_of
 
 MOST_LINKS = 40
-"""So many symbolic links the kernel follows for one name (``MAXSYMLINKS`` in include/linux/namei.h)."""
+"""The kernel follows so many symbolic links for one name (``MAXSYMLINKS`` in include/linux/namei.h)."""
 
 
 _OPEN = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)(?P<rest>/.*)?")
@@ -29,17 +29,19 @@ def _not_open(_pid: int, _number: int) -> str | None:
 
 @dataclass(slots=True)
 class _Folder:
-    """The working directory of a process, or of threads that share it, and what they take from the modes of the files
-    that they make (the kernel's ``struct fs_struct``). At first that is what is usual."""
+    """The working directory of a process, or of threads that share it, and its umask (the kernel's ``struct
+    fs_struct``)."""
 
     path: str
     umask: int = 0o022
 
 
 class Paths:
-    """Follows the working directory of each process that ``calls`` are of, so that a relative name becomes one below
-    ``root``. ``link_at`` says where the symbolic link at a path below the root leads, and ``open_at`` where below the
-    root the open file of a process is that has this number; None where there is none."""
+    """Follows the working directory of each process of ``calls``, so a relative name becomes one below ``root``.
+
+    ``link_at`` returns the target of the symbolic link at a path below the root, ``open_at`` the path below the root of
+    a process's open file by its number; both None if there is none.
+    """
 
     def __init__(
         self,
@@ -54,13 +56,13 @@ class Paths:
         self._leading: dict[str, None] = {}
 
     def below(self, path: str) -> str:
-        """A path of the guest as one below the root: ``/f``; empty where it is elsewhere, or the root itself."""
+        """Return a path of the guest as one below the root: ``/f``; empty if it is elsewhere, or the root itself."""
         _before, found, rest = path.partition(self._root)
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """The name at ``place``, which may be relative to a directory at the place before, or to the process's own. The
-        call ``follows`` it where it is a symbolic link; those on the way to it every call follows."""
+        """Return the name at ``place``, which may be relative to a directory at the place before, or to the process's
+        own. ``follows``: the call follows a symbolic link there. Every call follows those on the way."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -68,7 +70,7 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Take in a call that has opened a file by the name at ``place``: one below the root may have a name elsewhere,
+        """Take in a call that opened a file by the name at ``place``: a file below the root may have a name elsewhere,
         through a link that bob does not see."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
@@ -80,12 +82,11 @@ class Paths:
 
     @property
     def through_links(self) -> list[str]:
-        """The names elsewhere that a call was given, and that may be below the root, through a link that bob does not
-        see."""
+        """The names elsewhere in calls that may lead below the root, through a link that bob does not see."""
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """The same as a path of the guest, wherever it is."""
+        """Return the same as a path of the guest, wherever it is."""
         folder = call.path(place - 1) if place else ""
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:
@@ -94,8 +95,8 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a call that has succeeded: chdir and fchdir say where a process is, and a new process begins in the
-        directory of the one that made it."""
+        """Take in a successful call: chdir and fchdir say where a process is, and a new process begins in the directory
+        of its parent."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":
@@ -108,11 +109,11 @@ class Paths:
             own.path = self._resolved(named, follows=True)
 
     def umask(self, pid: int) -> int:
-        """The permission bits that a process takes from those of the files that it makes."""
+        """Return the permission bits that a process takes from those of new files."""
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Each old path below the root has a new one: so have the processes that are in it."""
+        """Move the processes below these old paths below the root to the new ones."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():
@@ -121,7 +122,7 @@ class Paths:
                     break
 
     def _of_process(self, pid: int, path: str) -> str:
-        """The path, without what /proc has of a process in front of it: its open files, its working directory."""
+        """Return the path without a process's open files and working directory from /proc."""
         if found := _OPEN.fullmatch(path):
             named = found["process"]
             there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))
@@ -131,7 +132,8 @@ class Paths:
         return path
 
     def _resolved(self, path: str, follows: bool) -> str:
-        """The path without the links below the root (path_resolution(7)): ``..`` leads out of where a link led."""
+        """Return the path without the links below the root (path_resolution(7)): ``..`` leads out of the target of a
+        link."""
         found, links = "/", 0
         waiting = path.split("/")[::-1]
         while waiting:

@@ -1,4 +1,4 @@
-"""What a process has of its own: a new one shares it with its parent, or begins with a copy (clone(2))."""
+"""A process's own state: a new process shares it with its parent, or begins with a copy (clone(2))."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """One ``T`` of each process. The first process has a ``new`` one. Of a parent's a child has a copy (``copied``), as
-    the call that made the child leaves it; or the same one, where that call has this ``flag`` (``CLONE_FILES``)."""
+    """One ``T`` for each process. The first process has a ``new`` one. A child has a copy (``copied``) of its parent's
+    from the call that made it, or the same one if that call has this ``flag`` (``CLONE_FILES``)."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}
@@ -20,8 +20,8 @@ class PerProcess(Generic[T]):
         self._of: dict[int, T] = {}
 
     def of(self, pid: int) -> T:
-        """That of a process. strace may write the first calls of a child down before the call that made it has
-        returned: then it is made here."""
+        """Return the state of a process. strace may list the first calls of a child before the call that made it; then
+        it is made here."""
         if pid not in self._of:
             made = self._made.get(pid)
             if made is None or made.pid == pid:  # a pid that was given anew is its own parent
@@ -33,14 +33,14 @@ class PerProcess(Generic[T]):
         return self._of[pid]
 
     def every(self) -> Collection[T]:
-        """Those of all processes that are known."""
+        """Return the states of all known processes."""
         return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
-        """Take in a call that has made a process: what the parent changes from now on is the parent's alone."""
+        """Take in a call that has made a process: later changes of the parent are the parent's alone."""
         if call.result:
             self.of(call.result)
 
     def put(self, pid: int, own: T) -> None:
-        """The process has one of its ``own`` from now on."""
+        """Give the process a state of its own."""
         self._of[pid] = own

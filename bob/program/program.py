@@ -13,9 +13,9 @@ from bob.program.pace import Pace
 from bob.schema import Document, Number, adapt, encode
 
 SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
-"""The names of the scripts. A program may do without a setup."""
+"""The names of the scripts. A program may lack a setup."""
 EMPTIED = "emptied"
-"""In ``must_fail``: a tree from which all was removed, after all of the output."""
+"""In ``must_fail``: an empty tree, after all of the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,13 @@ class ProgramFile:
 class Program:
     """A program under test.
 
-    ``about`` says in a line what it is. ``device`` is the size of the device (bytes; 0: the file system's default).
-    ``must_fail`` names what spoils the tree after a clean end so that the checker must refuse it: scripts of the
-    program, or :data:`EMPTIED`; where there is none, the checker was never seen to refuse anything. A script may take
-    so many ``seconds`` (in the guest's clock). It needs these Debian ``packages``. It is recorded at this ``pace``.
+    ``about`` is a line of description. ``device`` is the size of the device (bytes; 0: the file system's default).
+    ``must_fail`` names damages of the final tree that the checker must refuse: scripts of the program, or
+    :data:`EMPTIED`. A script may take so many ``seconds`` (in the guest's clock). ``packages`` are Debian's.
 
-    ``logs`` and ``frames`` are patterns as of a shell. Files with paths that match ``logs`` (relative to the directory
-    under test) are not in the states of models. Of a call, the innermost function that matches ``frames``, by its name
-    or that of the file that has it, is named as the one that made it.
+    ``logs`` and ``frames`` are shell patterns. Files whose paths match ``logs`` (relative to the directory under test)
+    are not in the states of models. The innermost function of a call that matches ``frames``, by its own name or its
+    file's, is named as its maker.
     """
 
     name: str
@@ -53,22 +52,22 @@ class Program:
     frames: tuple[str, ...] = ()
 
     def is_log(self, path: str) -> bool:
-        """Whether a ``path``, from the directory under test as the root, is one of its logs."""
+        """Return whether a ``path``, from the directory under test as the root, is one of its logs."""
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """Its name for people."""
         return self.name
 
     @property
     def slug(self) -> str:
-        """What folders are called after."""
+        """Its name for folders."""
         return self.name
 
     @property
     def scripts(self) -> tuple[str, ...]:
-        """The paths of the files that can be run."""
+        """The paths of the executable files."""
         return tuple(file.path for file in self.files if file.executable)
 
     @property
@@ -84,7 +83,7 @@ class Program:
 
     @property
     def digest(self) -> str:
-        """Two programs with the same one are the same."""
+        """Equal programs have equal digests."""
         return hashlib.sha256(json.dumps(encode(ProgramDocument.of(self)), sort_keys=True).encode()).hexdigest()[:16]
 
 

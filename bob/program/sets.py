@@ -1,4 +1,4 @@
-"""Named sets of programs, and of models to hold them against: one TOML file each, in sets/ or anybody's own."""
+"""Named sets of programs, and of models to compare them with: one TOML file each, in sets/ or a user's own."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """Programs and models, by name, with the title of their table and what is said below it.
+    """Programs and models, by name, with the title of their table and the text below it.
 
-    ``published`` has by the words for them the names of published counts, which stand beside.
+    ``published`` has names of published counts by the words for them.
     """
 
     name: str

@@ -9,16 +9,16 @@ from fnmatch import fnmatchcase
 
 _FRAME = re.compile(r"(?P<file>[^()]*)\((?:(?P<symbol>.+)\+0x[0-9a-f]+)?\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
 PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
-"""Files by which everybody makes calls: a frame in them says nothing of who wanted it."""
+"""Every program makes calls through these files: a frame in them says nothing."""
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
-"""Programs whose own functions say nothing of the script that they run."""
+"""Programs whose functions say nothing of the script that they run."""
 _TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")
-"""What may follow the parameters of a C++ function."""
+"""This may follow the parameters of a C++ function."""
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """The frames from the innermost one on of which the function, or the file that has it, matches one of ``patterns``
-    (as of a shell); all, where none does."""
+    """Return the frames from the innermost one on whose function or file matches one of the shell ``patterns``; all, if
+    none does."""
     for place, frame in enumerate(stack):
         found = _FRAME.fullmatch(frame)
         names = filter(None, (found["symbol"], posixpath.basename(found["file"]))) if found else ()
@@ -28,11 +28,8 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 
 def caller(stack: Sequence[str]) -> str:
-    """The innermost function of a known name that is neither plumbing nor an interpreter's, with its source line where
-    that is known (:mod:`bob.program.functions`), or else its file; empty where there is none.
-
-    Where an interpreter called the system by itself, there is none.
-    """
+    """Return the innermost function with a known name that is neither plumbing nor an interpreter's, with its source
+    line (:mod:`bob.program.functions`) or else its file; empty if there is none, or if an interpreter made the call."""
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -48,20 +45,20 @@ def caller(stack: Sequence[str]) -> str:
 
 
 def function_of(frame: str) -> tuple[str, str]:
-    """The file and the function of a frame; where that has no name, where in the file it is."""
+    """Return the file and the function of a frame; the frame itself if its function has no name."""
     found = _FRAME.fullmatch(frame)
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 
 
 def without_line(frame: str) -> str:
-    """The frame without its source line."""
+    """Return the frame without its source line."""
     found = _FRAME.fullmatch(frame)
     return frame[: found.start("line")].rstrip() if found and found["line"] else frame
 
 
 def _without_parameters(function: str) -> str:
-    """``ns::save(int, char*) const`` is ``ns::save``; of C++ strace writes the parameters, too. In a name of Rust's, as
-    ``<Store<(u64, u8)> as Save>::save``, brackets are no parameters."""
+    """Return ``ns::save`` for ``ns::save(int, char*) const``: strace writes the parameters in C++. The brackets of a
+    name of Rust's, as ``<Store<(u64, u8)> as Save>::save``, are not parameters."""
     last, depth = function.rfind(")"), 0
     if not _TAIL.fullmatch(function[last + 1 :]):
         return function

@@ -1,8 +1,8 @@
 """The frames of a program's calls, taken from another run of it.
 
-To look at the frames takes long, so the run that has them may go another way than the one that was recorded: what goes
-by time comes sooner or later, and processes take turns otherwise. A call has the frames of the call of the other run
-that is the same, as long as its process has done the same. Else it has those that all calls like it share.
+To look at the frames takes long, so the run that has them may differ from the recorded one: timers come sooner or
+later, and processes take turns otherwise. A call gets the frames of the same call of the other run, as long as its
+process has done the same. Else it gets the frames that all calls like it share.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from bob.program.stack import function_of, without_line
 from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
-"""Calls that are there only where stores through mappings are watched; ``mmap`` is called ``mapped`` then
+"""Calls that appear only if stores through mappings are watched; ``mmap`` is called ``mapped`` then
 (:mod:`bob.agent.inside.stores`)."""
 WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl", "fadvise64")
-"""Calls that the run that looks at frames does not have (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
+"""Calls that the run with frames does not have (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
 _ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
 """A string, or a path behind the number of a descriptor, as strace writes it."""
 _OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")
@@ -34,15 +34,14 @@ CallPlace = tuple[str, str, tuple[str, ...]]
 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """The ``calls`` with the frames of ``others``, which another run of the same program has made.
+    """Return the ``calls`` with the frames of ``others``, which another run of the same program has made.
 
-    Processes are held against each other by descent: the third child of the first process, say. As far as both make the
-    same calls, up to the last one that writes something, each has the frames of the other's; if all is the same, to the
-    end. What comes behind the last write that is the same may already be something else.
+    Processes are matched by descent: the third child of the first process, say. As far as both make the same calls, up
+    to the last one that writes something, each gets the frames of the other's; if all is the same, to the end.
 
-    Any other call has the innermost frames that all calls share which the same program has made by the same name and
-    about the same paths; where what it writes is written there, too, those that share its length. So it has none where
-    two functions do the same thing. Numbers, hashes and drawn names make no difference there.
+    Any other call gets the innermost frames that the other run shares among calls of the same program, name and paths.
+    If the same data is written there, only calls that write as much count. Numbers, hashes and random names make no
+    difference. So a call gets no frames if two functions do the same thing.
     """
     found = list(calls)
     shared = _SharedFrames(others)
@@ -61,13 +60,14 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Whether a call says which way its process goes: by what it writes, or by which program it starts."""
+    """Return whether a call shows which way its process goes: by the data that it writes, or the program that it
+    starts."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """The places of each process's calls, without those that only one of two runs has. ``descents`` numbers processes,
-    by the number of the parent and how many it had before; it is filled."""
+    """Return the places of each process's calls, without those that only one of two runs has. ``descents`` numbers
+    processes by the number of the parent and how many children it had before; it is filled."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -97,8 +97,6 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
 
 
 class _SharedFrames:
-    """The frames that all calls share that are like each other."""
-
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         every: dict[tuple[CallPlace, int | None], dict[Stack, None]] = {}
         self._written = set()
@@ -109,12 +107,12 @@ class _SharedFrames:
         self._stacks = {key: _shared(stacks) for key, stacks in every.items()}
 
     def stack(self, place: CallPlace, data: str) -> Stack:
-        """Those of a call that writes ``data``, without its numbers."""
+        """Return the frames of a call that writes ``data``, given without its numbers."""
         return self._stacks.get((place, len(data) if (place, data) in self._written else None), ())
 
 
 def _shared(stacks: Iterable[Stack]) -> Stack:
-    """The innermost frames that all ``stacks`` have, by their functions; with the source line where they agree."""
+    """Return the innermost frames that all ``stacks`` have, by their functions; with the source line if they agree."""
     first, *others = stacks
     for other in others:
         pairs = takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), zip(first, other, strict=False))
@@ -123,7 +121,7 @@ def _shared(stacks: Iterable[Stack]) -> Stack:
 
 
 def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[CallPlace, str]]:
-    """Of each call where it is made, and what it writes, without its numbers."""
+    """Yield for each call its place, and its data without numbers."""
     parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
     programs: dict[int, str] = {}
     for call in calls:
@@ -143,8 +141,8 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """What two runs have in common of a call: all but numbers of descriptors and processes, addresses, times, and names
-    that are made anew."""
+    """Return the parts of a call that recur in another run: not descriptors, processes, addresses, times and new
+    names."""
     if call.name in FORKS:
         return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)

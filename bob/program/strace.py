@@ -22,9 +22,9 @@ EXECUTES = ("execve", "execveat")
 """Calls that start a program in the place of a process's own."""
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
 READS = ("read", "readv", "preadv2")
-"""Calls that read, and may move the open file on. strace writes them down raw: their arguments are numbers."""
+"""Calls that read, and may move the open file on. strace writes their arguments raw, as numbers."""
 PASSING = (*READS, "close", "close_range")
-"""Calls that change nothing, and are there to tell which descriptor leads where, and where in a file."""
+"""Calls that change nothing, and show which descriptor leads where, and where in a file."""
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
@@ -40,11 +40,13 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is what it returned, None
-    where it failed or there is none to be told; ``opened`` is the path of the file descriptor that it returned, if any.
-    ``seconds`` is the guest's clock as the call began, and ``stack`` its frames, the innermost first. ``begun`` and
-    ``done`` are the lines at which it began, and by which it had taken effect: another call may have returned between
-    them."""
+    """A system call that has returned.
+
+    ``arguments`` are as strace writes them; ``result`` is None if the call failed or has none; ``opened`` is the path
+    of a returned file descriptor. ``seconds`` is the guest's clock when the call began, ``stack`` its frames, the
+    innermost first. It began at line ``begun``, and had taken effect by line ``done``; another call may have returned
+    between them.
+    """
 
     pid: int
     seconds: float
@@ -57,13 +59,13 @@ class SystemCall:
     done: int = 0
 
     def path(self, place: int) -> str:
-        """The path, or what else there is behind it, of the file descriptor at ``place``; empty where it is none."""
+        """Return the path, or another name, of the file descriptor at ``place``; empty if it is none."""
         found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
         return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
 
     @property
     def written(self) -> bytes:
-        """What a write or writev has written. Raises RecordingError where strace has not written all of it down."""
+        """The bytes that a write or writev has written. Raises RecordingError if strace has not listed all of them."""
         if self.result is None:
             return b""
         if any(argument.endswith("...") for argument in self.arguments):
@@ -76,12 +78,12 @@ class SystemCall:
 
 
 def parse(text: str) -> tuple[SystemCall, ...]:
-    """The calls in what strace wrote, in the order in which they returned. Raises MalformedError for other text."""
+    """Return the calls in strace's text, in the order of their returns. Raises MalformedError for other text."""
     return tuple(_calls(text))
 
 
 def _calls(text: str) -> Iterator[SystemCall]:
-    """Each call with the frames that stand below its line. Those below the line of a signal are no call's."""
+    """Yield each call with the frames below its line. Those below the line of a signal belong to no call."""
     last: SystemCall | None = None
     frames: list[str] = []
     for found in _lines(text):
@@ -96,7 +98,7 @@ def _calls(text: str) -> Iterator[SystemCall]:
 
 
 def _lines(text: str) -> Iterator[SystemCall | str | None]:
-    """Calls and frames, as they are written; None for another line."""
+    """Yield calls and frames, as they are written; None for another line."""
     begun: dict[int, tuple[int, float, str, str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(_FRAME):
@@ -130,7 +132,8 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
 
 
 def _split(arguments: str) -> tuple[str, ...]:
-    """The arguments; those in brackets are one. Strings and paths are escaped, so no bracket or comma is in them."""
+    """Return the arguments; those in brackets are one. Strings and paths are escaped, so they have no bracket or
+    comma."""
     found, depth, start = [], 0, 0
     for mark in _MARKS.finditer(arguments):
         if mark[0] in "([{":
@@ -145,7 +148,7 @@ def _split(arguments: str) -> tuple[str, ...]:
 
 
 def _result(text: str) -> tuple[int | None, str]:
-    """What a call returned, and the path behind it where that is a file descriptor."""
+    """Return the result of a call, and the path behind it if that is a file descriptor."""
     if found := _FD.match(text):
         return int(found["fd"]), unescaped(found["path"]).decode(errors="surrogateescape")
     number = re.match(r"0x[0-9a-f]+|-?\d+", text)
@@ -154,10 +157,10 @@ def _result(text: str) -> tuple[int | None, str]:
 
 
 def name_of(argument: str) -> str:
-    """The name of a file, or what a symbolic link leads to: other bytes than those of UTF-8 are kept."""
+    """Return the name of a file, or the target of a symbolic link, with surrogates for bytes that are not UTF-8."""
     return unescaped(argument.strip('"')).decode(errors="surrogateescape")
 
 
 def unescaped(text: str) -> bytes:
-    """The bytes of hexadecimal escapes."""
+    """Return the bytes of hexadecimal escapes."""
     return bytes.fromhex(text.replace("\\x", ""))

@@ -1,8 +1,8 @@
-"""What the recording of a program yields beside the blocks: what it told the outside, and when, and its system calls.
-Each crash state is held against what was told before the crash.
+"""What the recording of a program yields beside the blocks: its output, with times, and its system calls.
 
-An output counts from the moment at which the program's call had returned. The kernel says so in the buffer that has the
-bios, too (the event ``raw_syscalls:sys_exit``), so there is one order of all. strace says what was written, and where.
+Each crash state is compared with the output before the crash. An output counts when the program's call has returned.
+The kernel reports that in the buffer with the bios (the event ``raw_syscalls:sys_exit``), so there is one order of all.
+strace says what was written, and where.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The crashes before which just ``output`` was told: those of ``trace``."""
+    """The crashes after just this ``output``: those of ``trace``."""
 
     output: bytes
     trace: Trace
@@ -54,21 +54,21 @@ class Transcript:
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """What each call told, by the place of the call among all. Raises RecordingError where strace has not written
-        all of it down."""
+        """The output of each call, by the place of the call among all. Raises RecordingError if strace has not listed
+        all of it."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
     def with_frames(self, frames: Sequence[SystemCall]) -> Transcript:
-        """Return the same, its calls with the frames that they have in another run."""
+        """Return a transcript whose calls have the frames that they have in another run."""
         return replace(self, calls=with_stacks_of(self.calls, frames))
 
 
 def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: bytes) -> tuple[Output, ...]:
-    """The outputs, in order, of a program whose standard output was the pipe with the inode ``pipe``, out of which
-    ``output`` was read.
+    """Return the outputs, in order, of a program whose standard output was the pipe with the inode ``pipe``. bob read
+    ``output`` out of it.
 
-    Raises RecordingError where the calls are not the kernel's, or did not write what was read.
+    Raises RecordingError if the kernel and strace list different calls, or if other data was read.
     """
     name = f"pipe:[{pipe}]"
     found: list[Output] = []
@@ -91,7 +91,7 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
-    """What is to be added to the clock of strace (seconds) to get that of the timeline; None where no call is in both.
+    """Return the seconds to add to strace's clock to get that of the timeline; None if no call is in both.
 
     The kernel says when a call returned, and strace when it began: the shortest call has the nearest answer.
     """
@@ -105,7 +105,8 @@ def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | Non
 def _of_process(
     pid: int, calls: Sequence[SystemCall], timeline: Timeline
 ) -> tuple[list[SystemCall], list[CallReturned]]:
-    """The calls of a process that may tell something: as strace has them, and as the kernel says that they returned."""
+    """Return the calls of a process that may write output: as strace lists them, and as the kernel reports their
+    returns."""
     made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
     return made, [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
 
@@ -115,8 +116,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
-    """The windows in which nothing, the first output, the first two ... were told; what was told before the window of
-    ``trace`` is told in all. A state that is legal in several of them is several cases."""
+    """Return the windows before and after each output. Output from before the window of ``trace`` is in all. A state
+    that is legal in several of them is several cases."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:

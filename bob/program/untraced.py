@@ -1,4 +1,4 @@
-"""What a program's system calls do not tell: changes of files that bob does not follow."""
+"""Changes of files that a program's system calls do not show."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bob.program.strace import WRITES, SystemCall
 CHANGES = (*WRITES, "ftruncate", "fallocate")
 """Calls that change the file behind their first argument."""
 RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
-"""Where in its arguments a call has the old name and the new one."""
+"""The places of the old and the new name in a call's arguments."""
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
-"""Calls that change the file behind this argument with data that strace does not tell."""
+"""Calls that change the file behind this argument with data that strace does not list."""
 COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
-"""Where such a call has the file that the data is from: below the root, it is known (:mod:`bob.protocol.follow`)."""
+"""The argument of such a call with the source file: below the root, its data is known (:mod:`bob.protocol.follow`)."""
 HARMLESS = (
     "TCGETS",
     "FIONREAD",
@@ -31,25 +31,25 @@ ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 
 
 def is_exchange(call: SystemCall) -> bool:
-    """Whether a rename gives each of its two names what the other one had."""
+    """Return whether a rename swaps its two names."""
     return any("RENAME_EXCHANGE" in argument for argument in call.arguments)
 
 
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:
-    """Whether something may have been stored in a file below ``root`` through a shared mapping."""
+    """Return whether something may have been stored in a file below ``root`` through a shared mapping."""
     names = Paths(root, calls)
     return any(_maps(call, names) for call in calls if call.result is not None)
 
 
 def _maps(call: SystemCall, names: Paths) -> str:
-    """The name of the file that a call maps so that what is stored is written to it; empty where there is none."""
+    """Return the name of the file that a call maps so that stores are written to it; empty if there is none."""
     if call.name != "mmap" or "PROT_WRITE" not in call.arguments[2] or "MAP_SHARED" not in call.arguments[3]:
         return ""
     return names.below(call.path(4))
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """What may have changed files below ``root`` without a call that tells the bytes, a phrase each."""
+    """Return the possible changes of files below ``root`` whose bytes no call shows, a phrase each."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 
@@ -71,7 +71,7 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """What was done without a call of its own, so that no pace came behind it: a phrase each."""
+    """Return the operations without a call of their own, after which no pace could come: a phrase each."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 

@@ -1,7 +1,4 @@
-"""A file system in memory that knows no kernel: what a workload has made so far.
-
-It is the mutable model behind :func:`bob.workload.simulation.simulate`.
-"""
+"""The file system in memory that :func:`bob.workload.simulation.simulate` changes. It knows no kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from bob.workload.shades import CELL_BYTES, Shades
 
 
 class FileTree:
-    """Names, and files with their contents; ``pattern`` is that by which data is written.
+    """Names, and files with their contents; ``pattern`` says how data is written.
 
     Its methods raise ValueError, in words for people, for what a file system would refuse.
     """
@@ -28,7 +25,7 @@ class FileTree:
         self._shifted: set[int] = set()
 
     def copy(self) -> FileTree:
-        """Another one that is as this is now."""
+        """Return an independent copy."""
         copied = FileTree.__new__(FileTree)
         copied._shades = None if self._shades is None else self._shades.copied()
         copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
@@ -37,7 +34,7 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Take note that what is in a file gets another place."""
+        """Note that the contents of a file move."""
         if identity in self._shifted:  # of two that are torn, bob could not say what is whose
             raise ValueError("a file is shifted once at most")
         self._shifted.add(identity)
@@ -45,11 +42,11 @@ class FileTree:
             self._shades.shift((identity, ""))
 
     def snapshot(self) -> HistoryStep:
-        """All names, files and handles as they are now."""
+        """Return all names, files and handles as they are now."""
         return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
-        """Make something at ``path`` in step number ``step``; its identity."""
+        """Make something at ``path`` in step number ``step``; return its identity."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -63,7 +60,7 @@ class FileTree:
         return identity
 
     def make_unnamed(self, directory: str, step: int) -> int:
-        """A file that no name leads to yet."""
+        """Make a file without a name; return its identity."""
         self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
         self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))
@@ -77,11 +74,11 @@ class FileTree:
         self.handles[handle] = identity
 
     def has(self, name: str) -> bool:
-        """Whether there is something with this path or handle."""
+        """Return whether this path or handle exists."""
         return name in self.names or name in self.handles
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """What a path or a handle leads to."""
+        """Return the identity behind a path or handle, which must be of one of ``kinds`` if there are any."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:
@@ -96,18 +93,19 @@ class FileTree:
         self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def fill(self, identity: int, content: bytes) -> None:
-        """Give a file its new contents: it is modified now."""
+        """Give a file new contents: it is modified now."""
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
-        """What operation ``number`` writes there, to a thing's contents or one of its attributes."""
+        """Return what operation ``number`` writes there, to contents or to an attribute."""
         if self._shades is None:
             return contents(number, offset, length, UNSHADED)
         shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
         return contents(number, offset, length, shade)
 
     def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
-        """What is copied of ``source`` to the same place in the file ``path``, which may not be there yet."""
+        """Return the bytes of ``source`` that are copied to the same place in the file ``path``, which may not exist
+        yet."""
         identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
             raise ValueError("a file is not copied to itself")
@@ -123,12 +121,12 @@ class FileTree:
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Take note that bytes of ``source`` are in another file now, too."""
+        """Note that bytes of ``source`` are in another file now, too."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 
     def rename(self, old: str, new: str, replacing: Replacing) -> None:
-        """rename(2): what is at ``old`` is at ``new``, with all below it, or the two swap their names."""
+        """Move ``old`` to ``new`` with all below it, or let the two swap their names (rename(2))."""
         moved = self.find(old)
         self.parent_of(new)
         if "/" in (old, new) or new.startswith(old + "/"):
@@ -160,7 +158,7 @@ class FileTree:
             self.things[identity].names.add(new + path[len(old) :])
 
     def drop(self, path: str) -> None:
-        """Take a name away; of a directory, only where it is empty."""
+        """Remove a name; a directory must be empty."""
         identity = self.find(path)
         if path == "/":
             raise ValueError("the root cannot be removed")
@@ -185,14 +183,13 @@ class FileTree:
         self.set(identity, links=self.inodes[identity].links + 1)
 
     def parent_of(self, path: str) -> int:
-        """The directory that ``path`` is in, or would be in."""
+        """Return the identity of the directory of ``path``."""
         return self.find(parent(path), FileKind.DIRECTORY)
 
     def _touch(self, path: str) -> None:
-        """A name is made or taken away in the directory of ``path``: that is modified now."""
         self.set(self.parent_of(path), modified=None)
 
 
 def not_open(handle: str) -> str:
-    """What to say of a handle that no file is open as."""
+    """Return the complaint about a handle that no file is open as."""
     return f"no file is open as {handle} (a path begins with a slash)"

@@ -1,11 +1,10 @@
-"""What kinds of change a workload's operations make, and how two changes are related.
+"""The kinds of change that a workload's operations make, and how two changes are related.
 
-An operation is one or more *changes*, each of one kind: a write that makes its file is a create and an append, one
-over the end of a file an overwrite and an append, one that opens with O_TRUNC a truncate and an append. A link that
-gives a file its first name is a create. Making zeros of a range is a zero, and a fallocate where the file grows. Taking
-a range out, or putting one in, is a shift. Allocating a range without growing the file changes nothing that can be
-read. The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) speak of kinds, not of single
-operations.
+An operation makes one or more *changes*, each of one kind. A write that makes its file is a create and an append; one
+over the end of a file an overwrite and an append; one with O_TRUNC a truncate and an append. A link that gives a file
+its first name is a create. Allocating a range without growing the file changes nothing that can be read.
+
+The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) are about kinds, not operations.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from bob.workload.history import History
 
 
 class ChangeKind(StrEnum):
-    """The kinds of change that a model tells apart."""
+    """The kinds of change that a model distinguishes."""
 
     OVERWRITE = "overwrite"
     APPEND = "append"
@@ -41,7 +40,7 @@ class ChangeKind(StrEnum):
 
 
 MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHIFT)
-"""Those that models speak of."""
+"""Models have these kinds."""
 
 
 class Relation(StrEnum):
@@ -54,10 +53,10 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperationScope:
-    """What an operation has to do with.
+    """The objects of an operation.
 
-    ``things`` are what it is about: the file written to, the file or directory that is made, removed, named, moved or
-    replaced. ``directories`` are those whose names it changes, or in which its file has a name.
+    ``things`` are those that it writes to, makes, removes, names, moves or replaces. ``directories`` are those whose
+    names it changes, or in which its file has a name.
     """
 
     things: frozenset[int]
@@ -74,7 +73,7 @@ class OperationChange(OperationScope):
 
 @lru_cache(maxsize=8)
 def changes(history: History) -> tuple[OperationChange, ...]:
-    """Every change of a workload, in program order; operations that only sync, wait or tell make none."""
+    """Return every change of a workload, in program order. Operations that sync, wait or acknowledge make none."""
     return tuple(
         change
         for number, operation in enumerate(history.operations, start=1)
@@ -84,7 +83,7 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
-    """The operations that are one change only, by number: as much as is there of the one is there of the other."""
+    """Return the operations that make one change only, by number."""
     found: dict[int, list[OperationChange]] = {}
     for change in changes(history):
         found.setdefault(change.number, []).append(change)
@@ -92,7 +91,7 @@ def single_changes(history: History) -> dict[int, OperationChange]:
 
 
 def extent(history: History, number: int, *things: int) -> OperationScope:
-    """What operation ``number``, which is about ``things``, has to do with."""
+    """Return the scope of operation ``number``, which is about ``things``."""
     steps = history.steps[number - 1], history.steps[number]
     return OperationScope(
         frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things))
@@ -100,7 +99,7 @@ def extent(history: History, number: int, *things: int) -> OperationScope:
 
 
 def relation(one: OperationScope, other: OperationScope) -> Relation:
-    """How two changes are related. What is in a directory is in the same directory as what is done to that itself."""
+    """Return how two changes are related. The contents of a directory share it with changes to the directory itself."""
     if one.things & other.things:
         return Relation.SAME_FILE
     if (one.directories | one.things) & (other.directories | other.things):

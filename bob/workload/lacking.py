@@ -1,4 +1,4 @@
-"""Workloads for file systems that lack operations: links, attributes, modes, and some that fallocate has."""
+"""Workloads for file systems that lack operations: links, attributes, modes, and some of fallocate."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ LACKABLE: dict[str, OperationTest] = {
     "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
     "collapse": _allocating(Allocation.COLLAPSE, Allocation.INSERT),
 }
-"""The operations that a file system may lack, as its declaration calls them; the last ones are flags of renameat2 and
+"""The operations that a file system may lack, as its declaration calls them. The last ones are flags of renameat2 and
 modes of fallocate."""
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Those that are among ``operations`` out of what the file system ``lacks``."""
+    """Return the operations that ``operations`` use out of what the file system ``lacks``."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
-    """``workload`` without the operations that the file system ``lacks``.
+    """Return ``workload`` without the operations that the file system ``lacks``.
 
-    None where nothing would be left, or where something else is done to what such an operation makes.
+    Return None if nothing would be left, or if another operation uses what a removed one makes.
     """
     kinds = [LACKABLE[name] for name in lacks]
     setup, operations = (
@@ -76,7 +76,6 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
 
 
 def _made(operation: Operation) -> str:
-    """The name that an operation makes; empty for one that makes none."""
     match operation:
         case ops.Link(_old, new):
             return new

@@ -1,10 +1,9 @@
 """The logical operations of a workload, as plain data.
 
-Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds
-of the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program
-would, unless it is given a file that :class:`Open` or :class:`Unnamed` keeps open: where a path may be such a file's
-*handle*, the text says so. A handle is a word without a slash. :mod:`bob.agent.inside` is the only place that performs
-operations.
+Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of
+the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program would.
+:class:`Open` and :class:`Unnamed` keep a file open under a *handle*, a word without a slash; some paths may be handles.
+:mod:`bob.agent.inside` alone performs operations.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class How(StrEnum):
     DSYNC = "dsync"
     MMAP = "mmap"
     TRUNC = "trunc"
-    """The file is opened with O_TRUNC first: its old contents go, the write starts at offset 0."""
+    """The file is opened with O_TRUNC first, so the write starts at offset 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Create:
 
 
 class Special(StrEnum):
-    """Which special file mknod(2) makes; devices have the number 7:11."""
+    """The special file that mknod(2) makes; devices have the number 7:11."""
 
     FIFO = "fifo"
     SOCKET = "socket"
@@ -57,8 +56,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """Make a file without a name in the file system of the directory ``path``, and keep it open as ``handle``:
-    O_TMPFILE of open(2). A link gives it a name."""
+    """Make a file without a name in the file system of the directory ``path`` (O_TMPFILE of open(2)), and keep it open
+    as ``handle``. A link gives it a name."""
 
     path: str
     handle: str
@@ -71,7 +70,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """write(2) at ``offset``; with ``offset`` None, at the end of the file (O_APPEND). ``path`` may be a handle."""
+    """write(2) at ``offset``; None: at the end of the file (O_APPEND). ``path`` may be a handle."""
 
     path: str
     offset: int | None
@@ -91,7 +90,7 @@ class CopyRange:
 
 @dataclass(frozen=True, slots=True)
 class Reflink:
-    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all that ``source`` has. Both may be handles."""
+    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all of ``source``. Both may be handles."""
 
     source: str
     path: str
@@ -106,36 +105,36 @@ class Truncate:
 
 
 class Allocation(StrEnum):
-    """What fallocate(2) does to a range: its modes."""
+    """The modes of fallocate(2)."""
 
     GROW = "grow"
-    """Allocate it, and grow the file where it ends beyond: mode 0."""
+    """Allocate the range, and grow the file if the range ends beyond: mode 0."""
     KEEP = "keep"
     """Allocate it, also beyond the end of the file, and leave the size: FALLOC_FL_KEEP_SIZE."""
     PUNCH = "punch"
-    """Make it a hole: FALLOC_FL_PUNCH_HOLE, which goes with FALLOC_FL_KEEP_SIZE only."""
+    """Make it a hole: FALLOC_FL_PUNCH_HOLE, which needs FALLOC_FL_KEEP_SIZE."""
     ZERO = "zero"
-    """Make it zeros, and grow the file where it ends beyond: FALLOC_FL_ZERO_RANGE."""
+    """Make it zeros, and grow the file if the range ends beyond: FALLOC_FL_ZERO_RANGE."""
     ZERO_KEEP = "zero-keep"
     """Make it zeros, and leave the size: FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE."""
     COLLAPSE = "collapse"
-    """Take it out, and move what is behind it to its place: FALLOC_FL_COLLAPSE_RANGE."""
+    """Take it out, and move the bytes behind it to its place: FALLOC_FL_COLLAPSE_RANGE."""
     INSERT = "insert"
-    """Put in zeros, and move what is there behind them: FALLOC_FL_INSERT_RANGE."""
+    """Put in zeros, and move the old bytes behind them: FALLOC_FL_INSERT_RANGE."""
 
     @property
     def zeroes(self) -> bool:
-        """Whether what was there reads as zeros afterwards."""
+        """Whether the range reads as zeros afterwards."""
         return self in (Allocation.PUNCH, Allocation.ZERO, Allocation.ZERO_KEEP)
 
     @property
     def shifts(self) -> bool:
-        """Whether what is behind it gets another place."""
+        """Whether the bytes behind the range move."""
         return self in (Allocation.COLLAPSE, Allocation.INSERT)
 
     @property
     def grows(self) -> bool:
-        """Whether the file ends where the range does, if it ended before."""
+        """Whether a shorter file grows to the end of the range."""
         return self in (Allocation.GROW, Allocation.ZERO)
 
 
@@ -150,14 +149,14 @@ class Fallocate:
 
 
 class Replacing(StrEnum):
-    """What rename does with the new name where it is there: the flags of renameat2(2)."""
+    """What rename does with an existing new name: the flags of renameat2(2)."""
 
     REPLACE = "replace"
-    """What has it loses it: no flag, as rename(2)."""
+    """It loses its file: no flag, as rename(2)."""
     REFUSE = "noreplace"
     """EEXIST: RENAME_NOREPLACE."""
     EXCHANGE = "exchange"
-    """It gets the old name: RENAME_EXCHANGE. The new name must be there."""
+    """It gets the old name: RENAME_EXCHANGE. The new name must exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ class Rmdir:
 
 @dataclass(frozen=True, slots=True)
 class Setxattr:
-    """``path`` may be a handle, as it may where one of the next four is done."""
+    """``path`` may be a handle, also in the next four."""
 
     path: str
     name: str
@@ -228,8 +227,8 @@ class Chown:
 
 @dataclass(frozen=True, slots=True)
 class Utimes:
-    """Set the times of access and modification to ``seconds`` since 1970 (utimensat(2)): an even number, as vfat keeps
-    no other, before that of any recording."""
+    """Set the times of access and modification to ``seconds`` since 1970 (utimensat(2)). The number is even, since vfat
+    keeps no other, and before any recording."""
 
     path: str
     seconds: int
@@ -237,7 +236,7 @@ class Utimes:
 
 @dataclass(frozen=True, slots=True)
 class Fsync:
-    """fsync(2) of a file or directory, which may be a handle; ``data_only`` makes it fdatasync(2)."""
+    """fsync(2) of a file, directory or handle; ``data_only`` makes it fdatasync(2)."""
 
     path: str
     data_only: bool = False
@@ -268,14 +267,14 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Let ``seconds`` of the guest's clock pass (free where that clock is virtual)."""
+    """Let ``seconds`` of the guest's clock pass (free if that clock is virtual)."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """A mark in the recording: a program tells its user that all so far is done."""
+    """A mark in the recording: a program assures its user that all so far is done."""
 
     text: str
 
@@ -320,10 +319,9 @@ class At(StrEnum):
 class Finish:
     """How a recording ends after its last operation.
 
-    ``natural``: nothing is asked; the recording goes on until nothing is dirty and the block layer has been quiet.
-    ``phase`` is how many seconds before the first operation a transaction was opened by an unrelated small write, so
-    that the kernel's periodic work falls at another moment (facts: natural writeback has phases). Otherwise
-    ``operations`` (fsync of a later operation's file, fsync of a directory, sync) are performed and it ends there.
+    ``natural``: the recording goes on until nothing is dirty and the block layer has been quiet. An unrelated small
+    write opens a transaction ``phase`` seconds before the first operation, so the kernel's periodic work falls at
+    another moment (facts: natural writeback has phases). Otherwise ``operations`` (an fsync, sync ...) end it.
     """
 
     name: str
@@ -337,10 +335,8 @@ NATURAL = Finish("natural", natural=True)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Initial tree (made durable before recording), operations, how it finishes, and when the crash may come.
-
-    ``pattern`` is that by which its data is written (:mod:`bob.workload.pattern`).
-    """
+    """An initial tree (made durable before recording), operations, a finish, and when the crash may come. ``pattern``
+    says how its data is written (:mod:`bob.workload.pattern`)."""
 
     name: str
     setup: tuple[Operation, ...]
@@ -356,5 +352,5 @@ class Workload:
 
     @property
     def slug(self) -> str:
-        """Its name and its finish, which folders are called after."""
+        """Its name and its finish, for the names of folders."""
         return f"{self.name} {self.finish.name}"

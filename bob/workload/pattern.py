@@ -1,21 +1,17 @@
-r"""What is written names its operation: contents that can be recognised in every few bytes.
+r"""Contents that name the operation that wrote them, in every few bytes.
 
-A file's bytes are a function of the operation that wrote them, of the offset in the file, and of the operation's
-*shade* (:mod:`bob.workload.shades`), by which each byte differs from those of other operations in the same place. They
-come in *cells* of 16 printable bytes, aligned to the file offset, so that a hexdump of a crash image reads like a
-sentence::
+A file's bytes are a function of the operation, of the offset in the file, and of the operation's *shade*
+(:mod:`bob.workload.shades`), by which operations that write to one place differ in each byte. They come in *cells* of
+16 printable bytes, aligned to the file offset::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
     [012C:00001A:7F]    operation 300: from 128 on they have four digits
-    {23XPZPPPPQaZWf}    what made the initial tree, [op80:00001A:7F] in shade 32; its operations begin at 0x80
+    {23XPZPPPPQaZWf}    the initial tree, [op80:00001A:7F] in shade 32; its operations begin at 0x80
     \pq14;11112B;8G^    operation 3 in shade 1, where another one wrote in shade 0
-    <stale--medium!>    never written: what the device held before mkfs
+    <stale--medium!>    never written: the contents of the device before mkfs
 
-Whoever knows the operations of a workload can therefore tell of any range, unaligned ends included, whether it is data
-of operation k, zeros, stale medium or none of these.
-
-Recordings and witnesses of before shades have cells like ``<op03:00001a:7f>``, for all operations alike: shade
-``UNSHADED``.
+So bob can say of any range, unaligned ends included, whether it is data of operation k, zeros, stale medium or neither.
+Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``.
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ from bob.workload.shades import (
 __all__ = ["CELL_BYTES", "FIRST_SETUP_NUMBER", "STALE_CELL"]
 
 UNSHADED_PATTERN, PATTERN = 1, 2
-"""How a workload's data is written: by the first pattern, or as it is now."""
+"""The first pattern, and that of today."""
 UNSHADED = -1
 PATTERN_BLOCK_BYTES = 4096
 MOST_SETUP_OPERATIONS = 128
@@ -64,7 +60,7 @@ _DIGITS = [6, 7, 8, 9, 10, 11, 13, 14]
 
 
 class PatternCell(NamedTuple):
-    """What a cell says: its operation, the file offset (bytes) that it is for, and its shade."""
+    """The operation of a cell, its file offset (bytes), and its shade."""
 
     operation: int
     offset: int
@@ -72,14 +68,13 @@ class PatternCell(NamedTuple):
 
 
 def word_of(operation: int) -> bytes:
-    """The four bytes of a plain cell that name its operation."""
+    """Return the four bytes by which a plain cell names its operation."""
     if operation >= FIRST_SETUP_NUMBER:
         return b"op%02X" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
     return (b"op%02X" if operation < _FIRST_SETUP_WORD else b"%04X") % operation
 
 
 def _operation(word: bytes) -> int:
-    """The operation that a cell names."""
     if not word.startswith(b"op"):
         return int(word, 16)
     number = int(word[2:], 16)
@@ -87,7 +82,7 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """By byte: the shade in which ``character`` is that byte at a ``position``; below 0 where it is none."""
+    """Return, by byte, the shade in which ``character`` is that byte at a ``position``; below 0 if there is none."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -105,10 +100,10 @@ def _block(operation: int, block: int, shade: int) -> bytes:
 
 
 def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
-    """The ``length`` bytes that operation number ``operation`` writes at file offset ``offset`` (bytes).
+    """Return the ``length`` bytes that operation number ``operation`` writes at file offset ``offset`` (bytes).
 
-    Without a ``shade`` they are in that of an operation that writes where no other does. Raises ValueError for a number
-    of ``MAX_OPERATIONS`` or more, and for a shade that is none.
+    Without a ``shade`` it is that of an operation that writes where no other does. Raises ValueError for a number of
+    ``MAX_OPERATIONS`` or more, and for an unknown shade.
     """
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
@@ -123,12 +118,12 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """``length`` bytes of medium that was not written since before mkfs (cell-aligned)."""
+    """Return ``length`` bytes of medium that was not written since before mkfs (cell-aligned)."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 
 def operations_in(data: bytes) -> frozenset[int]:
-    """The numbers of the operations whose whole cells occur in ``data``, wherever they stand in it."""
+    """Return the numbers of the operations whose whole cells occur in ``data``, wherever they are in it."""
     numbers: set[int] = set()
     start = position = 0
     while position < len(data):
@@ -144,7 +139,7 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """How many bytes of ``data`` from ``position`` on are as ``cell`` begins: a block, a sector, or none."""
+    """Return how many bytes of ``data`` from ``position`` on continue ``cell``: a block, a sector, or none."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
@@ -153,7 +148,7 @@ def _same(data: bytes, position: int, cell: PatternCell) -> int:
 
 
 def _scattered(data: bytes) -> set[int]:
-    """What :func:`operations_in` says, cell by cell."""
+    """Return the result of :func:`operations_in`, cell by cell."""
     words = {word for word, _block, _cell in _OLD_CELL.findall(data)}
     found = np.frombuffer(data, np.uint8)
     starts = max(len(found) - CELL_BYTES + 1, 0)
@@ -170,14 +165,14 @@ def _scattered(data: bytes) -> set[int]:
 
 
 _DESCRIBED: dict[tuple[bytes, int, int], str] = {}
-"""What :func:`describe` has said, by digest, length and offset: most crash states have most contents in common."""
+"""The results of :func:`describe`, by digest, length and offset: most crash states share most contents."""
 MOST_DESCRIBED = 2**14
 _PLACES = np.arange(CELL_BYTES)
 _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
 def place(data: bytes) -> PatternCell | None:
-    """What the cell at the beginning of ``data`` says; None if there is no cell."""
+    """Return the cell at the beginning of ``data``; None if there is none."""
     return _place(data[:CELL_BYTES])
 
 
@@ -198,7 +193,7 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """The only operation whose data ``part`` of a cell at file offset ``offset`` can be; None if there is none."""
+    """Return the only operation whose data ``part`` of a cell at file offset ``offset`` can be; None without one."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -211,7 +206,7 @@ def author(part: bytes, offset: int) -> int | None:
 
 
 def _named_by(part: bytes, position: int) -> Iterator[int]:
-    """The operations whose names fit ``part`` of a plain cell."""
+    """Yield the operations whose names fit ``part`` of a plain cell."""
     seen = [part[at - position : at - position + 1] if 0 <= at - position < len(part) else b"" for at in range(1, 5)]
     form = re.compile(b"".join(re.escape(byte) if byte else b"." for byte in seen))
     return (operation for word, operation in _words().items() if form.fullmatch(word))
@@ -223,11 +218,11 @@ def _words() -> dict[bytes, int]:
 
 
 def describe(data: bytes, offset: int = 0) -> str:
-    """What a person is told of ``data``, found at file offset ``offset`` (bytes): runs of who wrote what.
+    """Return in words who wrote ``data``, found at file offset ``offset`` (bytes).
 
-    For example ``"operation 3 (512 B), zeros (3,584 B)"``; what the initial tree held is ``initial data``. Bytes that
-    are none of data, zeros or stale medium are ``unknown``; a cell that was found elsewhere than it says is
-    ``misplaced``. A few bytes that could be of several operations count with those beside them.
+    For example ``"operation 3 (512 B), zeros (3,584 B)"``. The contents of the initial tree are ``initial data``; bytes
+    that are neither data, zeros nor stale medium are ``unknown``; a cell at another place than it says is
+    ``misplaced``. A few bytes that several operations could have written count with their neighbours.
     """
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
@@ -250,7 +245,8 @@ def _described(data: bytes, offset: int) -> str:
 
 
 def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-    """Each cell of ``data``, or part of one where an operation began or ended inside it: its name and length."""
+    """Yield the name and length of each cell of ``data``, or of parts if an operation began or ended inside the
+    cell."""
     before: PatternCell | None = None
     position = 0
     while position < len(data):
@@ -282,7 +278,8 @@ def _source(cell: PatternCell) -> tuple[int, int]:
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
-    """The name of a whole block of one kind, as are nearly all of a long file: cell by cell they take seconds."""
+    """Return the name of a whole block of one kind, as most blocks of a long file are: cell by cell they take
+    seconds."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
     first = place(block)
@@ -293,9 +290,9 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """``piece`` of a cell as what is before and after a point in it; empty if it cannot be told so.
+    """Return ``piece`` of a cell as the parts before and after a point; empty if there is no such point.
 
-    Two operations that meet inside a cell can make the number of a third there.
+    Two operations that meet inside a cell can form the number of a third there.
     """
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
@@ -306,7 +303,7 @@ def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple
 
 
 def _part_of(part: bytes, offset: int, near: Sequence[PatternCell]) -> str | None:
-    """The name of ``part`` of a cell; data only of the operations ``near``."""
+    """Return the name of ``part`` of a cell; data only of the operations ``near``."""
     if not any(part):
         return "zeros"
     for cell in near:

@@ -1,5 +1,4 @@
-"""Workloads and finishes as run directories and witnesses have them (docs/formats.md): operations in the one-line
-language."""
+"""Workloads and finishes in run directories and witnesses (docs/formats.md): operations in the one-line language."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ class FinishDocument(Document, frozen=True, kw_only=True):
 
     @property
     def finish(self) -> Finish:
-        """The finish. Raises UsageError for what is no operation."""
+        """The finish. Raises UsageError for an unknown operation."""
         return adapt(Finish, self, operations=_operations(self.operations))
 
 
 class WorkloadDocument(Document, frozen=True, kw_only=True):
-    """A workload. One that names no ``pattern`` is of before there were several."""
+    """A workload. An old one names no ``pattern``."""
 
     name: str
     setup: tuple[str, ...]
@@ -52,7 +51,7 @@ class WorkloadDocument(Document, frozen=True, kw_only=True):
 
     @property
     def workload(self) -> Workload:
-        """The workload. Raises UsageError for what is no operation."""
+        """The workload. Raises UsageError for an unknown operation."""
         setup, operations = _operations(self.setup), _operations(self.operations)
         return adapt(Workload, self, setup=setup, operations=operations, finish=self.finish.finish)
 
@@ -71,5 +70,5 @@ def workload_to_json(workload: Workload) -> Any:
 
 
 def workload_from_json(plain: Any) -> Workload:
-    """Return the workload in plain JSON. Raises ShapeError or UsageError for what is none."""
+    """Return the workload in plain JSON. Raises ShapeError or UsageError for a mistake."""
     return decode(WorkloadDocument, plain).workload

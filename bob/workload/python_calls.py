@@ -1,7 +1,7 @@
-"""What a workload in Python is given as ``fs``: it calls operations there, and asks what is there without a crash.
+"""The ``fs`` of a workload in Python: its calls add operations, and it answers questions about the tree.
 
-Each operation of the language is a method: ``fs.write("/a", 0, 4096)`` is the line ``write /a 0 4096``. A call does
-nothing but add its operation to the workload, in memory.
+Each operation of the language is a method: ``fs.write("/a", 0, 4096)`` is the line ``write /a 0 4096``. All happens in
+memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bob.workload.operations import Operation
 from bob.workload.simulation import RefusedError, Simulation
 
 _PART_BYTES = 512
-"""Of each part of a file with so many bytes, its shape says whether it is zeros."""
+"""The shape of a file says of each part of so many bytes whether it is zeros."""
 
 
 class RefusedCall(OSError):
@@ -28,9 +28,9 @@ class RefusedCall(OSError):
 
 
 class Stopped(BaseException):
-    """Ends a run of a file from within one of its calls. It is no Exception, so ``except Exception`` lets it pass.
+    """Ends a run of a file from within one of its calls. It is not an Exception, so ``except Exception`` lets it pass.
 
-    ``error`` is the mistake that the file made; None where the run need not go on.
+    ``error`` is the mistake of the file; None if the run need not go on.
     """
 
     def __init__(self, error: UsageError | None = None) -> None:
@@ -66,22 +66,22 @@ class SimulatedFileSystem:
         return Verb(self, verb)
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a name."""
+        """Return whether there is such a name."""
         return self.kind(path) is not None
 
     def kind(self, path: str) -> str | None:
-        """``"file"``, ``"directory"`` or ``"symlink"``; None where the name is not there."""
+        """Return ``"file"``, ``"directory"`` or ``"symlink"``; None if the name does not exist."""
         kind = self.performing.kind(self._path(path))
         return None if kind is None else kind.value
 
     def size(self, path: str) -> int:
-        """How many bytes the file has. Raises Refused for what is no file."""
+        """Return the size of a file (bytes). Raises Refused if it is not a file."""
         if self.performing.kind(self._path(path)) is not FileKind.FILE:
             raise RefusedCall(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
         return self.performing.size(path)
 
     def names(self, path: str = "/") -> list[str]:
-        """The names in a directory, in the order of the alphabet. Raises Refused for what is no directory."""
+        """Return the sorted names in a directory. Raises Refused if it is not a directory."""
         if self.performing.kind(self._path(path)) is not FileKind.DIRECTORY:
             raise RefusedCall(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
         above = path.rstrip("/")
@@ -89,18 +89,18 @@ class SimulatedFileSystem:
         return sorted(name for folder, _slash, name in names if folder == above and name)
 
     def tree(self) -> dict[str, int | None]:
-        """Every name that is there, with the size of the file in bytes; None for what is no file."""
+        """Return every name with the size of its file (bytes); None if it is not a file."""
         names = sorted(self.performing.now().names)
         sizes = (self.performing.size(one) if self.performing.kind(one) is FileKind.FILE else None for one in names)
         return dict(zip(names, sizes, strict=True))
 
     def done(self) -> list[str]:
-        """The operations so far, one line each; without those that made the initial tree."""
+        """Return the operations so far, one line each; without those that made the initial tree."""
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """All that decides what a crash may leave, but for where things lie on the disk: the shape of the tree when
-        all of it was synced last, and the operations since then."""
+        """Return all that decides what a crash may leave, except the layout on the disk: the shape of the tree at the
+        last sync of everything, and the operations since then."""
         count, step = self._synced
         return shape(step, self.performing.things), tuple(self.performing.done[count:])
 
@@ -136,7 +136,7 @@ class SimulatedFileSystem:
 
 
 QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
-"""What ``fs`` can be asked; no operation has one of these names."""
+"""The questions of ``fs``; no operation has one of these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +152,8 @@ class Verb:
 
 
 def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
-    """All of a tree but for the bytes that operations wrote: names, what has several of them, kinds, sizes, where
-    there are zeros, attributes."""
+    """Return all of a tree except the bytes that operations wrote: names, hard links, kinds, sizes, zeros,
+    attributes."""
     first: dict[int, str] = {}
     for path, identity in sorted(step.names.items()):
         first.setdefault(identity, path)
@@ -171,7 +171,6 @@ def _of_inode(inode: Inode) -> Hashable:
 
 
 def _line(verb: str, words: Sequence[object]) -> str:
-    """The call as a line of the language."""
     places = GRAMMAR[verb].usage.split()[1:]
     texts = (_word(word, place) for word, place in zip_longest(words, places[: len(words)], fillvalue=""))
     return shlex.join([verb, *texts])

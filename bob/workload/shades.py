@@ -1,10 +1,9 @@
 """Shades: how operations that write to one place are made to differ in every byte.
 
-In a *shade* each character of a cell is moved on in its alphabet, by as many places as the shade's number says. The
-alphabet at a position of the cell is the printable characters but for the one that the stale medium has there: so no
-byte is zero or stale, and two operations differ wherever the cell has the same character for both. Only in the digits
-of their numbers can they agree; then one of them takes another shade. Shades from ``ALPHABET`` on are the same again
-with the highest bit set.
+A *shade* moves each character of a cell on in its alphabet, by the shade's number. The alphabet at a position of the
+cell is the printable characters except the one of the stale medium: so no byte is zero or stale, and two operations
+differ wherever the cell has the same character for both. They can agree only in the digits of their numbers; then one
+of them takes another shade. Shades from ``ALPHABET`` on have the highest bit set, too.
 
 Operations of a workload begin at shade 0, in which a cell is plain text, those of its initial tree at 32, in which
 brackets are braces.
@@ -22,15 +21,15 @@ from numpy.typing import NDArray
 CELL_BYTES = 16
 STALE_CELL = b"<stale--medium!>"
 ALPHABET = 93
-"""How many characters the alphabet of a position has."""
+"""The number of characters in the alphabet of a position."""
 SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
 FIRST_SETUP_NUMBER = 10_000
-"""Operations of a workload are 1, 2, ...; those that make its initial tree have numbers from here on."""
+"""Operations of a workload are 1, 2, ...; those of its initial tree have numbers from here on."""
 WORD = slice(1, 5)
-"""Where a cell has its operation."""
+"""The place of the operation in a cell."""
 SHORT_BYTES = 2 * CELL_BYTES - 1
-"""What is shorter may have no whole cell, and so no name of its operation."""
+"""A shorter range may have no whole cell, and so no name of its operation."""
 _HIGH = 0x80
 
 
@@ -51,18 +50,18 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 SHADED, PLAIN = _tables()
-"""By shade, position in the cell and byte: the byte in that shade, and back; 0 where there is none."""
+"""By shade, position in the cell and byte: the byte in that shade, and back; 0 if there is none."""
 _PLACES = np.arange(CELL_BYTES)
 
 
 def shaded(cells: bytes, shade: int) -> bytes:
-    """Whole plain ``cells`` in a shade."""
+    """Return whole plain ``cells`` in a shade."""
     rows = np.frombuffer(cells, np.uint8).reshape(-1, CELL_BYTES)
     return bytes(SHADED[shade, _PLACES, rows].tobytes())
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """``part`` of a cell, from a position in it on, as it is without the shade; zeros where it is of no such cell."""
+    """Return ``part`` of a cell, from a position in it on, without the shade; zeros if it is of no such cell."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -87,12 +86,11 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """The shade in which operation ``number``, in cells ``word``, writes ``length`` bytes of ``thing`` at
+        """Return the shade in which operation ``number``, in cells ``word``, writes ``length`` bytes of ``thing`` at
         ``start``.
 
-        None of its bytes is one that an earlier operation has put in the same place. What may have no whole cell, by
-        which it could be told, differs from all that is written anywhere, as long as there are shades for that. Raises
-        ValueError if there is no shade left.
+        It differs in each byte from every earlier write to the same place. A range that may have no whole cell differs
+        from all writes anywhere, as long as there are shades for that. Raises ValueError if there is no shade left.
         """
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
@@ -113,22 +111,22 @@ class Shades:
         return shade
 
     def copied(self) -> Shades:
-        """Others that were chosen as these were."""
+        """Return an independent copy."""
         copied = Shades()
         copied._shifted, copied._short = set(self._shifted), list(self._short)
         copied._written = {thing: list(written) for thing, written in self._written.items()}
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """What is in ``thing`` gets another place: what is written there later is to differ from all of it. Raises
-        ValueError where that cannot be."""
+        """Note that the contents of ``thing`` move: later writes are to differ from all of it. Raises ValueError if
+        they cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError("so many operations wrote to a file that is shifted that later ones could not be seen")
         self._shifted.add(thing)
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
-        """``length`` bytes of ``source`` at ``start`` are copied to the same place in ``thing``: what is written there
-        later is to differ from them."""
+        """Note a copy of ``length`` bytes of ``source`` at ``start`` to the same place in ``thing``: later writes there
+        are to differ from them."""
         copied = [
             one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
             for one in self._written.get(source, [])
@@ -138,7 +136,7 @@ class Shades:
 
 
 def first_shade(number: int) -> int:
-    """The shade of an operation where no other writes."""
+    """Return the shade of an operation where no other writes."""
     return SETUP_SHADE if number >= FIRST_SETUP_NUMBER else 0
 
 
@@ -149,7 +147,7 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """The shades in which cells of ``word`` would agree with one of ``others`` in a byte."""
+    """Return the shades in which cells of ``word`` would agree with one of ``others`` in a byte."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

@@ -1,6 +1,6 @@
 """Performs a workload in memory: a small file system that knows no kernel, and refuses what one would refuse.
 
-It is the source of the bytes that the agent writes, and of the history that the presence oracle holds a crash against.
+It makes the bytes that the agent writes, and the history that the presence oracle compares a crash with.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from bob.workload.pattern import (
 DIRECT_BYTES = 512
 """Offsets and lengths of direct I/O are multiples of this many bytes."""
 SHIFT_BYTES = 4096
-"""What is taken out of a file or put in are whole blocks, and so is what is before it."""
+"""Ranges that are taken out of a file or put in begin and end at multiples of this many bytes."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
-"""Files are followed in memory, each state of them."""
+"""The history keeps each state of a file in memory."""
 
 
 class RefusedError(UsageError):
-    """A file system would refuse ``operation``: ``why``. ``is_too_large`` where bob does, as it would not fit."""
+    """A file system would refuse ``operation``: ``why``. ``is_too_large``: bob refuses it for its size."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -43,9 +43,9 @@ class _TooLarge(ValueError):
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
-    """The history of ``workload``, and its setup and operations as the agent performs them.
+    """Return the history of ``workload``, and its setup and operations as the agent performs them.
 
-    Raises RefusedError for a workload that a file system would refuse (a name that is not there, ...).
+    Raises RefusedError for a workload that a file system would refuse (a missing name, ...).
     """
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
@@ -64,7 +64,6 @@ def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...
 
 
 def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
-    """What the ``setup`` of a workload makes, and how the agent performs it. Raises as :func:`simulate` does."""
     try:
         system, performed = _made(setup, pattern)
     except UsageError:
@@ -91,8 +90,8 @@ class Simulation:
         self._system = self._again()
 
     def perform(self, operation: Operation) -> None:
-        """Perform ``operation`` as the next one. Raises RefusedError where a file system would refuse it, and
-        UsageError for one operation too many; then nothing is done."""
+        """Perform ``operation`` as the next one. Raises RefusedError if a file system would refuse it, UsageError for
+        one operation too many; then nothing is done."""
         number = len(self.done) + 1
         try:
             _run(self._system, (operation,), number, number, self._name)
@@ -102,21 +101,21 @@ class Simulation:
         self.done.append(operation)
 
     def kind(self, path: str) -> FileKind | None:
-        """What the name refers to; None where it is not there."""
+        """Return the kind of the named object; None if it does not exist."""
         identity = self._system.names.get(path)
         return None if identity is None else self._system.things[identity].kind
 
     def size(self, path: str) -> int:
-        """The size in bytes of the file that has the name."""
+        """Return the size (bytes) of the file with this name."""
         return len(self._system.inodes[self._system.names[path]].content)
 
     def now(self) -> HistoryStep:
-        """The file system as it is."""
+        """Return the file system as it is."""
         return self._system.snapshot()
 
     @property
     def things(self) -> Sequence[Thing]:
-        """Everything that there ever was; an identity is its place."""
+        """Everything that ever existed; an identity is its place."""
         return self._system.things
 
     def _again(self) -> FileTree:
@@ -254,7 +253,6 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
 
 
 def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> bytes:
-    """``content`` with a range taken out, or put in."""
     if offset % SHIFT_BYTES or length % SHIFT_BYTES:
         raise ValueError(f"{length:,} bytes at {offset:,} are not whole blocks of {SHIFT_BYTES:,}")
     if mode is Allocation.INSERT and offset < len(content):
@@ -266,7 +264,6 @@ def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> byte
 
 
 def _copy(system: FileTree, step: int, source: str, path: str, offset: int, length: int) -> int:
-    """Copy a range of ``source`` to the same place in ``path``; where that is."""
     copied_from = system.find(source, FileKind.FILE)
     copied = system.copied(copied_from, offset, length, path)
     if not system.has(path):

@@ -1,4 +1,4 @@
-"""The steps of a recording, as the guest narrates them, in words."""
+"""The steps of a recording, as the guest prints them, in words."""
 
 from __future__ import annotations
 
