@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -62,8 +61,3 @@ def place_of(name: str) -> GridPlace | None:
     else:
         layout, down, across = (_DURABILITY if one in _DURABILITY.down else _UNITS), one, other
     return GridPlace(layout, down, across) if down in layout.down and across in layout.across else None
-
-
-def is_in_grid(names: Sequence[str]) -> bool:
-    """Whether some of these rows stand in a grid."""
-    return any(place_of(name) for name in names)

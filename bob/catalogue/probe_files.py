@@ -124,21 +124,16 @@ def load(path: Path) -> Probe:
 def parsed(file: str, text: str) -> Probe:
     """The probe in TOML ``text``, which mistakes call ``file``."""
     with mistakes_in(file, _HINT):
-        return _probe(declared(ProbeDeclaration, text))
+        document = declared(ProbeDeclaration, text)
+        check_name(document.name)
+        prop, workloads = document.declared, _workloads(document.workloads)
+        if not any(questions(prop, simulate(workload)[0]) for workload in workloads):
+            raise ValueError("no workload has an operation that the property is about")
+        return Probe(document.row, prop, workloads)
 
 
 _HINT = "see docs/write-a-probe.md"
 _IS_IT = "is this the probe file?"
-
-
-def _probe(document: ProbeDeclaration) -> Probe:
-    check_name(document.name)
-    prop = document.declared
-    workloads = _workloads(document.workloads)
-    histories = [simulate(workload)[0] for workload in workloads]
-    if not any(questions(prop, history) for history in histories):
-        raise ValueError("no workload has an operation that the property is about")
-    return Probe(document.row, prop, workloads)
 
 
 def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:

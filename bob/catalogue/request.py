@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject
 from bob.subject.subject import ConfigurationDocument
 from bob.trace.recording import Completion
-from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
 
 DEFAULT_IMAGE = "debian-bookworm"
@@ -120,7 +119,12 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         parts = ConfigurationDocument.of(request.configuration), DeviceModelDocument.of(request.model)
         of_parts = {name: getattr(part, name) for part in parts for name in part.__struct_fields__}
         probes = tuple(
-            adapt(ProbeDocument, PropertyDocument.of(one.property), row=one.row, workloads=_documents(one.workloads))
+            adapt(
+                ProbeDocument,
+                PropertyDocument.of(one.property),
+                row=one.row,
+                workloads=_documents(one),
+            )
             for one in request.probes
         )
         return adapt(cls, request, **of_parts, probes=probes)
@@ -138,8 +142,8 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         )
 
 
-def _documents(workloads: Sequence[Workload]) -> tuple[WorkloadDocument, ...]:
-    return tuple(map(WorkloadDocument.of, workloads))
+def _documents(probe: Probe) -> tuple[WorkloadDocument, ...]:
+    return tuple(map(WorkloadDocument.of, probe.workloads))
 
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def probes_of(rows: RowSet) -> tuple[Probe, ...]:
         return shipped_probes()
     properties = tuple(_PROPERTIES[rows]())
     asking: dict[str, list[Workload]] = {prop.name: [] for prop in properties}
-    for _done, alike in groupby(_workloads(rows), key=_what_is_done):
+    for _done, alike in groupby(_workloads(rows), key=lambda one: (one.setup, one.operations, one.at)):
         several = tuple(alike)
         history = simulate(several[0])[0]
         for prop in properties:
@@ -54,11 +54,6 @@ def _workloads(rows: RowSet) -> tuple[Workload, ...]:
         return own
     atomic = (probe for probe in shipped_probes() if probe.property.family == units.FAMILY)
     return (*(workload for probe in atomic for workload in probe.workloads), *own)
-
-
-def _what_is_done(workload: Workload) -> object:
-    """What a workload does before it finishes, which is all that it can be asked about."""
-    return workload.setup, workload.operations, workload.at
 
 
 def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1) -> tuple[Probe, ...]:

@@ -68,7 +68,8 @@ def load(folder: Path) -> Program:
             raise UsageError(
                 f"{DECLARATION}: like names {asked.like!r}, which is no folder", hint=f"seen from {folder}"
             )
-        files = _laid_over(_together(other, _written_out_in(other)), files)
+        theirs = _declared(other).written_out if (other / DECLARATION).is_file() else ()
+        files = _laid_over(_together(other, theirs), files)
     program = adapt(Program, asked, name=folder.resolve().name, files=files, device=round(asked.device_mib) * MIB)
     _check(program, folder)
     return program
@@ -115,10 +116,6 @@ def _script_file(name: str, path: Path) -> ProgramFile:
 
 def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
     return tuple(file for _path, file in sorted({file.path: file for file in (*under, *over)}.items()))
-
-
-def _written_out_in(folder: Path) -> tuple[ProgramFile, ...]:
-    return _declared(folder).written_out if (folder / DECLARATION).is_file() else ()
 
 
 def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:

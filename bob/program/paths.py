@@ -19,14 +19,6 @@ _OPEN = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<num
 _OWN_FOLDER = re.compile(r"/proc/(?:self|thread-self)/cwd(?P<rest>/.*)?")
 
 
-def _no_links(_path: str) -> str | None:
-    return None
-
-
-def _not_open(_pid: int, _number: int) -> str | None:
-    return None
-
-
 @dataclass(slots=True)
 class _Folder:
     """The working directory of a process, or of threads that share it, and its umask (the kernel's ``struct
@@ -47,8 +39,8 @@ class Paths:
         self,
         root: str,
         calls: Sequence[SystemCall],
-        link_at: Callable[[str], str | None] = _no_links,
-        open_at: Callable[[int, int], str | None] = _not_open,
+        link_at: Callable[[str], str | None] = lambda _path: None,
+        open_at: Callable[[int, int], str | None] = lambda _pid, _number: None,
     ) -> None:
         self._root, self._link_at, self._open_at = root, link_at, open_at
         self._folders = PerProcess(calls, "CLONE_FS", lambda: _Folder(root), replace)

@@ -122,12 +122,8 @@ def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
     start, before = trace.start, b""
     for output in outputs:
         if output.at.time > start.time:
-            made.append(Window(before, replace(trace, start=start, end=_just_before(output.at))))
+            made.append(Window(before, replace(trace, start=start, end=Moment(output.at.time - 1, output.at.seconds))))
             start = output.at
         before += output.data
     made.append(Window(before, replace(trace, start=start)))
     return tuple(made)
-
-
-def _just_before(at: Moment) -> Moment:
-    return Moment(at.time - 1, at.seconds)

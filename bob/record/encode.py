@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bob.agent.shared import LayerDocument, OperationsDocument, SubjectDocument
-from bob.subject import Layer, Subject
+from bob.subject import Subject
 from bob.workload import operations as ops
 from bob.workload.history import PerformedOperation
 from bob.workload.language import form_of
@@ -30,13 +30,12 @@ def encode_subject(subject: Subject) -> SubjectDocument:
         quiet=fs.quiet,
         enough=fs.enough,
         keeps_commits=fs.keeps_commits,
-        layers=list(map(_encode_layer, subject.layers)),
+        layers=[LayerDocument(_lists(one.assemble), _lists(one.release), one.device) for one in subject.layers],
     )
 
 
-def _encode_layer(layer: Layer) -> LayerDocument:
-    assemble, release = ([list(command) for command in commands] for commands in (layer.assemble, layer.release))
-    return LayerDocument(assemble, release, layer.device)
+def _lists(commands: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [list(command) for command in commands]
 
 
 def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:

@@ -290,7 +290,7 @@ class Choosing(Space):
                     found += [workload] if asks[key] else []
             how_many["IDLE"] += ran.ended is not Ended.SEEN and not any(asks[key] for key in keys)
             again = following(ran.places)
-        self.notes = (*_notes(how_many, first_refused), *self._of_signature())
+        self.notes = tuple(_notes(how_many, first_refused, self._file.unlike))
         yield from sorted(found, key=lambda workload: len(workload.operations))
 
     def draw(self, length: int, random: Random, seen: set[Hashable]) -> tuple[Hashable, Workload] | None:
@@ -307,12 +307,8 @@ class Choosing(Space):
             name = "; ".join(map(write_one, operations))
             yield in_normal_names(ran.setup, operations), Workload(name, ran.setup, operations, at=At.END)
 
-    def _of_signature(self) -> Iterator[str]:
-        if self._file.unlike:
-            yield f"signature is not used where a variable is a {self._file.unlike}: bob cannot compare those"
 
-
-def _notes(how_many: Mapping[str, int], first_refused: str) -> Iterator[str]:
+def _notes(how_many: Mapping[str, int], first_refused: str, unlike: str) -> Iterator[str]:
     """What is to be told of so many runs: how they ended."""
     runs = sum(how_many[one.name] for one in Ended)
     yield f"{runs:,} sequence{'' if runs == 1 else 's'} of choices"
@@ -322,3 +318,5 @@ def _notes(how_many: Mapping[str, int], first_refused: str) -> Iterator[str]:
         yield f"{seen:,} ended where an earlier one had the same signature"
     if idle := how_many["IDLE"]:
         yield f"{idle:,} asked for nothing: no call of theirs promises anything of what was done before it"
+    if unlike:
+        yield f"signature is not used where a variable is a {unlike}: bob cannot compare those"

@@ -19,7 +19,8 @@ _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 def decisive(line: CrashTimeline) -> str:
     """Which write the crash hangs on, as the beginning of a sentence."""
-    return _capital(in_words(line))
+    words = in_words(line)
+    return words[:1].upper() + words[1:]
 
 
 def in_words(line: CrashTimeline) -> str:
@@ -84,10 +85,6 @@ def _fate(one: WriteEvent) -> str:
 
 def _and(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def at(seconds: float) -> str:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 from bob.schema import Document
-from bob.trace.model import DeviceWrite, Moment, Trace
+from bob.trace.model import Moment, Trace
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
@@ -131,43 +131,35 @@ def timeline(
     def ended(moment: Moment) -> float | None:
         return _seconds(moment.seconds - start) if moment.time <= time else None
 
-    torn, kept, durable = dict(state.torn), set(state.kept), set(point.durable)
+    torn = dict(state.torn)
+    fates = {
+        **dict.fromkeys(torn, Fate.TORN),
+        **dict.fromkeys(state.kept, Fate.KEPT),
+        **dict.fromkeys(point.durable, Fate.DURABLE),
+    }
     events: list[tuple[int, StoryEvent]] = []
     for write in trace.writes:
         if write.submitted.time > time:
             continue
         index = write.index
-        fate = (
-            Fate.DURABLE
-            if index in durable
-            else Fate.KEPT
-            if index in kept
-            else Fate.TORN
-            if index in torn
-            else Fate.LOST
-        )
         kind, what = names[index]
-        events.append(
-            (
-                write.submitted.time,
-                WriteEvent(
-                    seconds=_seconds(write.submitted.seconds - start),
-                    end=ended(write.completed),
-                    first=index,
-                    count=1,
-                    sector=write.sector,
-                    sectors=write.sectors,
-                    task=write.task,
-                    fua=write.fua,
-                    fate=fate,
-                    kind=kind,
-                    what=what,
-                    operations=_operations(write),
-                    kept=_units(torn.get(index, ())),
-                    decides=index in causes,
-                ),
-            )
+        event = WriteEvent(
+            seconds=_seconds(write.submitted.seconds - start),
+            end=ended(write.completed),
+            first=index,
+            count=1,
+            sector=write.sector,
+            sectors=write.sectors,
+            task=write.task,
+            fua=write.fua,
+            fate=fates.get(index, Fate.LOST),
+            kind=kind,
+            what=what,
+            operations=tuple(sorted(one for one in operations_in(write.data) if one < FIRST_SETUP_NUMBER)),
+            kept=_units(torn.get(index, ())),
+            decides=index in causes,
         )
+        events.append((write.submitted.time, event))
     for flush in trace.flushes:
         if trace.start.time <= flush.submitted.time <= time:
             began = _seconds(flush.submitted.seconds - start)
@@ -175,8 +167,9 @@ def timeline(
             events.append((flush.submitted.time, flushed))
     events += _calls(trace, time)
     events.sort(key=lambda pair: pair[0])
-    known = [at.seconds for at in _moments(trace) if at.time <= time]
-    few, left_out = _fewer(list(_together(event for _time, event in events)))
+    sent = [write.submitted for write in trace.writes] + [flush.submitted for flush in trace.flushes]
+    known = [at.seconds for at in (*sent, *(mark.at for mark in trace.marks)) if at.time <= time]
+    few, left_out = _fewer(_together(event for _time, event in events))
     if len(few) > MOST_EVENTS:
         few = list(_by_kind(few))
     crash = _seconds(max(known, default=start) - start)
@@ -201,23 +194,10 @@ def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
 
 
 def _timeless(event: StoryEvent) -> StoryEvent:
-    if isinstance(event, ProgramCallEvent):
-        return replace(event, seconds=0.0)
-    end = None if event.end is None else 0.0
-    if isinstance(event, CallEvent):
-        return replace(event, seconds=0.0, end=end)
-    if isinstance(event, FlushEvent):
-        return replace(event, seconds=0.0, end=end, task="")
-    return replace(event, seconds=0.0, end=end, task="", kind="", what="")
-
-
-def _moments(trace: Trace) -> Iterator[Moment]:
-    for write in trace.writes:
-        yield write.submitted
-    for flush in trace.flushes:
-        yield flush.submitted
-    for mark in trace.marks:
-        yield mark.at
+    told: dict[str, object] = {"seconds": 0.0, "task": "", "kind": "", "what": ""}
+    if getattr(event, "end", None) is not None:
+        told["end"] = 0.0
+    return replace(event, **{name: value for name, value in told.items() if hasattr(event, name)})
 
 
 def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
@@ -237,31 +217,23 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
             yield at, CallEvent(seconds=seconds, end=done.get(number), number=number)
 
 
-def _together(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
+def _together(events: Iterable[StoryEvent]) -> list[StoryEvent]:
     """``events``, with writes that follow each other told together."""
-    last: StoryEvent | None = None
+    found: list[StoryEvent] = []
     for event in events:
+        last = found[-1] if found else None
         if isinstance(last, WriteEvent) and isinstance(event, WriteEvent) and _belong_together(last, event):
-            last = _joined(last, event)
-            continue
-        if last is not None:
-            yield last
-        last = event
-    if last is not None:
-        yield last
+            found[-1] = _joined(last, event)
+        else:
+            found.append(event)
+    return found
 
 
 def _belong_together(one: WriteEvent, other: WriteEvent) -> bool:
     alike = (one.fate, one.kind, one.task, one.fua) == (other.fate, other.kind, other.task, other.fua)
-    follows = one.sector + one.sectors == other.sector
-    return (
-        alike
-        and follows
-        and not one.decides
-        and not other.decides
-        and one.fate is not Fate.TORN
-        and (one.what == other.what or one.kind == "data")
-    )
+    is_alone = one.decides or other.decides or one.fate is Fate.TORN
+    follows = one.sector + one.sectors == other.sector and (one.what == other.what or one.kind == "data")
+    return alike and follows and not is_alone
 
 
 def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
@@ -304,12 +276,8 @@ def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
     return few, left_out
 
 
-def _operations(write: DeviceWrite) -> tuple[int, ...]:
-    return tuple(sorted(number for number in operations_in(write.data) if number < FIRST_SETUP_NUMBER))
-
-
 def _units(ranges: Sequence[tuple[int, int]]) -> str:
-    """Such as "units 0-2, 5"."""
+    """Return words such as "units 0-2, 5"."""
     spans = [f"{first}" if stop == first + 1 else f"{first}-{stop - 1}" for first, stop in ranges]
     if not spans:
         return ""

@@ -172,14 +172,10 @@ def _of_inode(inode: Inode) -> Hashable:
 
 def _line(verb: str, words: Sequence[object]) -> str:
     places = GRAMMAR[verb].usage.split()[1:]
-    texts = (_word(word, place) for word, place in zip_longest(words, places[: len(words)], fillvalue=""))
+    pairs = zip_longest(words, places[: len(words)], fillvalue="")
+    # The language has a mode in octal, and Python's 0o640 is 416.
+    texts = (f"{word:03o}" if at == "MODE" and isinstance(word, int) else str(word) for word, at in pairs)
     return shlex.join([verb, *texts])
-
-
-def _word(word: object, place: str) -> str:
-    if place == "MODE" and isinstance(word, int):
-        return f"{word:03o}"  # the language has it in octal, and Python's 0o640 is 416
-    return str(word)
 
 
 _operation = lru_cache(4096)(parse_one)
