@@ -12,7 +12,7 @@ from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.vocabulary import row_of_today
 from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.observe.effort import Effort
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.schema import Number, adapt, decode, encode, field, mistakes_in, older
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject
 from bob.subject.subject import ConfigurationDocument

@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import groupby
 
-from bob.catalogue import durability, pairs, units
+from bob.catalogue.finer_rows import ATOMICITY, durability_rows, pair_rows, unit_rows
 from bob.catalogue.probe_files import Probe, load_workloads, named, shipped_probes
 from bob.claim.property.rules import Property, questions
 from bob.resources import shipped
@@ -25,9 +25,9 @@ class RowSet(StrEnum):
 
 
 _PROPERTIES: Mapping[RowSet, Callable[[], Iterator[Property]]] = {
-    RowSet.PAIRS: pairs.properties,
-    RowSet.DURABILITY: durability.properties,
-    RowSet.UNITS: units.properties,
+    RowSet.PAIRS: pair_rows,
+    RowSet.DURABILITY: durability_rows,
+    RowSet.UNITS: unit_rows,
 }
 
 
@@ -52,7 +52,7 @@ def _workloads(rows: RowSet) -> tuple[Workload, ...]:
     own = load_workloads(shipped("probes") / "rows" / f"{rows.value}.toml")
     if rows is not RowSet.UNITS:
         return own
-    atomic = (probe for probe in shipped_probes() if probe.property.family == units.FAMILY)
+    atomic = (probe for probe in shipped_probes() if probe.property.family == ATOMICITY)
     return (*(workload for probe in atomic for workload in probe.workloads), *own)
 
 

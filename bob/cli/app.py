@@ -18,8 +18,7 @@ from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import group, option
 from bob.program.folder import named, of_commands
-from bob.program.pace import Pace
-from bob.program.program import Program
+from bob.program.program import Pace, Program
 from bob.run import option_table as table
 from bob.run.option_values import PROGRAM
 from bob.run.requests import RECORDED_ON, program_requests

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bob.catalogue.request import Host
 from bob.errors import UsageError
 from bob.options import option
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.progress import Progress, Silent
 from bob.python.calls import for_python
 from bob.run import option_table as table

@@ -9,7 +9,7 @@ from bob.answer.result import Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.judge.statics import told_once
 from bob.program.answer import Consequence
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.report.escape import markdown
 from bob.report.programs import MOST_RELIED_ON
 from bob.text import compact, plural

@@ -8,8 +8,7 @@ from pathlib import Path
 from bob.answer.result import Result
 from bob.apm.model import Model, with_distinct_names
 from bob.judge.modelled import Change, change
-from bob.program.pace import Pace
-from bob.program.program import Program
+from bob.program.program import Pace, Program
 from bob.progress import Progress
 from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.programs import try_program

@@ -15,7 +15,7 @@ from bob.crash.caches import CACHES, VOLATILE
 from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
 from bob.options import REQUIRED, Choice, Range, group, option
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.run import option_values as values
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
 from bob.trace.model import SECTOR_BYTES

@@ -36,8 +36,7 @@ from bob.judge.modelled import crossed
 from bob.judge.programs import CHECKER, EasiestCrash, judge
 from bob.judge.reliance import Reliances
 from bob.program.case import ProgramCase
-from bob.program.pace import Pace
-from bob.program.program import Program, ProgramDocument
+from bob.program.program import Pace, Program, ProgramDocument
 from bob.program.strace import SystemCall
 from bob.program.transcript import Transcript
 from bob.program.untraced import not_followed, unpaced

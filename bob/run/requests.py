@@ -15,8 +15,7 @@ from bob.claim.expectation.syntax import Expectation
 from bob.errors import PointedError, UsageError, meant
 from bob.guest.capacity import check_device, check_jobs
 from bob.judge.question import Trial
-from bob.program.pace import Pace
-from bob.program.program import Program
+from bob.program.program import Pace, Program
 from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, product
 from pathlib import Path
 
-from bob.catalogue.durability import properties
+from bob.catalogue.finer_rows import durability_rows
 from bob.catalogue.probe_files import counted
 from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
@@ -153,7 +153,7 @@ def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iter
 
 def promised(names: Sequence[str]) -> tuple[Property, ...]:
     """The rows of durability of these names, each once. Raises UsageError for a name that none has."""
-    known = {one.name: one for one in properties()}
+    known = {one.name: one for one in durability_rows()}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))
     return tuple(known[name] for name in dict.fromkeys(names))

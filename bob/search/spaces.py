@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bob.catalogue.durability import properties
+from bob.catalogue.finer_rows import durability_rows
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
@@ -98,7 +98,7 @@ class Search:
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:
-            promises = tuple(one for one in properties() if one.name in _names())
+            promises = tuple(one for one in durability_rows() if one.name in _names())
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
         made = bounds.parsed(self.name, self.text, self.filler)
         return Within(made, self.wanted)

@@ -33,11 +33,15 @@ SHORT_BYTES = 2 * CELL_BYTES - 1
 _HIGH = 0x80
 
 
+def _alphabet(position: int) -> bytes:
+    return bytes(byte for byte in range(33, 127) if byte != STALE_CELL[position])
+
+
 def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     shaded = np.zeros((SHADES, CELL_BYTES, 256), np.uint8)
     plain = np.zeros((SHADES, CELL_BYTES, 256), np.uint8)
     for position in range(CELL_BYTES):
-        alphabet = np.array([byte for byte in range(33, 127) if byte != STALE_CELL[position]], np.uint8)
+        alphabet = np.frombuffer(_alphabet(position), np.uint8)
         for shade in range(SHADES):
             moved = np.roll(alphabet, -(shade % ALPHABET)) | (_HIGH if shade >= ALPHABET else 0)
             shaded[shade, position, alphabet] = moved

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bob.catalogue.durability import properties
+from bob.catalogue.finer_rows import durability_rows
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
@@ -116,7 +116,7 @@ def test_a_case_for_xfstests_shows_what_was_not_sent(
 ) -> None:
     """The second claim is wrong: nobody promises the data of another file, and the kernel writes it later."""
     taken = take(recording.agent, replace(workload(operations), at=At.END))
-    [prop] = [one for one in properties() if one.name == row]
+    [prop] = [one for one in durability_rows() if one.name == row]
     found = kept(taken, taken.last, tmp_path / "witness.json")
     case = to_case(replace(found, claim=OfProperty(row, Question((1,), returned=2), prop)), "900")
     assert "dmflakey" in case.script

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from bob.catalogue import durability, pairs
+from bob.catalogue.finer_rows import UNTELLABLE, durability_rows, pair_rows
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.property.account import EffectExtent
 from bob.claim.property.calls import makers
@@ -29,7 +29,7 @@ from claim.worlds import World
 from wording import sentence_with, text_with
 
 PROBES = probes_of(RowSet.DURABILITY)
-PROPERTIES = {prop.name: prop for prop in durability.properties()}
+PROPERTIES = {prop.name: prop for prop in durability_rows()}
 SETUP = "mkdir /d; mkdir /e; write /top 0 8192; write /d/a 0 8192; write /d/b 0 8192; link /d/b /e/b; write /e/c 0 8192"
 
 
@@ -293,8 +293,8 @@ def broken(properties: Sequence[Property]) -> dict[str, list[tuple[int, Question
 
 
 def test_every_pair_that_can_be_told_is_asked() -> None:
-    properties = list(pairs.properties())
-    assert len(properties) == 3 * 14 * 14 - len(pairs.UNTELLABLE)
+    properties = list(pair_rows())
+    assert len(properties) == 3 * 14 * 14 - len(UNTELLABLE)
     told = {name for name, several in broken(properties).items() if several}
     assert told == {probe.property.name for probe in PAIRS}
 
@@ -303,7 +303,7 @@ def test_what_was_left_out_cannot_be_told() -> None:
     same_file = (Relation.SAME_FILE,)
     left_out = [
         Property(f"{first} {later}", "", "", Rule.ORDERED, kinds=(first,), later_kinds=(later,), relations=same_file)
-        for first, later in pairs.UNTELLABLE
+        for first, later in UNTELLABLE
     ]
     assert not any(broken(left_out).values())
 
@@ -333,13 +333,13 @@ def test_a_pair_is_asked_in_its_relation_only() -> None:
     operations = "write /d/a 0 4096; append /d/a 10; append /d/b 10; append /e/c 10; write /d/new 0 10"
     history = World.of(Workload("w", parse(setup), parse(operations))).history
     for relation, later in zip(Relation, (2, 3, 4), strict=True):
-        [prop] = [one for one in pairs.properties() if one.name == f"overwrite-then-append.{relation.value}"]
+        [prop] = [one for one in pair_rows() if one.name == f"overwrite-then-append.{relation.value}"]
         assert questions(prop, history) == (Question((1,), later),)
 
 
 @pytest.mark.parametrize("relation", Relation)
 def test_names_say_all(relation: Relation) -> None:
-    of_it = [prop for prop in pairs.properties() if prop.relations == (relation,)]
+    of_it = [prop for prop in pair_rows() if prop.relations == (relation,)]
     for first, later in product(ChangeKind, ChangeKind):
         named = [prop for prop in of_it if (prop.kinds, prop.later_kinds) == ((first,), (later,))]
         assert [prop.name for prop in named] in ([], [f"{first.value}-then-{later.value}.{relation.value}"])

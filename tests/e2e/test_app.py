@@ -29,8 +29,7 @@ from bob.judge.modelled import change
 from bob.observe import explore
 from bob.observe.observations import without_numbers
 from bob.program.answer import Consequence
-from bob.program.pace import Pace
-from bob.program.program import Program, ProgramDocument, ProgramFile
+from bob.program.program import Pace, Program, ProgramDocument, ProgramFile
 from bob.progress import Silent
 from bob.protocol.contrast import Reliance
 from bob.protocol.diagram import StepKind

@@ -17,7 +17,7 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.answer.result import Cause, Finding
 from bob.blocks.naming import BlockKind, BlockName
-from bob.catalogue.durability import properties
+from bob.catalogue.finer_rows import durability_rows
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.rules import Property
 from bob.claim.verdict import Verdict
@@ -38,7 +38,7 @@ from claim.worlds import World
 from claims import broken
 
 NATURAL = Finish("natural", natural=True)
-PROMISES = {prop.name: prop for prop in properties()}
+PROMISES = {prop.name: prop for prop in durability_rows()}
 WRITES = (2, 6, 10)
 """When the writes are sent; each is done four later. Operation 1 returns at 4, the fsync at 20, the recording at 40."""
 NAMES = ("data", "inode table", "log record")

@@ -13,7 +13,7 @@ from bob import documents
 from bob.claim.checking import CheckerClaim
 from bob.crash.state import CrashState
 from bob.program.case import ProgramCase
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.program.transcript import Output, Transcript
 from bob.store.run_directory import RunDirectory
 from bob.witness import document as witness

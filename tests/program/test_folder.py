@@ -19,8 +19,7 @@ from bob.catalogue.request import ProbeRequest, request_from_json, request_to_js
 from bob.cli.app import TEMPLATE
 from bob.errors import UsageError
 from bob.program.folder import load, of_commands, shipped_programs
-from bob.program.pace import Pace
-from bob.program.program import EMPTIED, Program, ProgramDocument
+from bob.program.program import EMPTIED, Pace, Program, ProgramDocument
 from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
 from bob.run.requests import program_requests
 from bob.schema import decode, encode

@@ -27,7 +27,7 @@ from bob.cli.help_page import contexts
 from bob.crash.caches import CACHES
 from bob.errors import BobError, PointedError, StoreError, UsageError
 from bob.options import parameters
-from bob.program.pace import Pace
+from bob.program.program import Pace
 from bob.python.calls import bound
 from bob.python.stub import stub
 from bob.run import prober

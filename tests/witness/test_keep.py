@@ -15,7 +15,7 @@ from inline_snapshot import snapshot
 from msgspec import structs
 
 import samples_of_runs as samples
-from bob.catalogue.durability import properties
+from bob.catalogue.finer_rows import durability_rows
 from bob.catalogue.probe_files import load, shipped_probes
 from bob.claim.mounting import Mountable
 from bob.claim.property.of_property import OfProperty
@@ -87,7 +87,7 @@ def asked(seed: int, at: At = At.ANY) -> Iterator[tuple[Workload, Any, Question]
     if at is At.END:
         workload = replace(workload, operations=(*workload.operations, *parse("sync")), at=at)
     history = simulate(workload)[0]
-    for prop in RULES if at is At.ANY else [*properties(), RULES[-1]]:
+    for prop in RULES if at is At.ANY else [*durability_rows(), RULES[-1]]:
         for question in questions(prop, history)[:1]:
             yield workload, prop, question
 
@@ -309,7 +309,7 @@ def test_what_the_lines_do_is_what_the_workload_does(bench: Bench, workload: Wor
         assert path.stat().st_mode & 0o777 == inode.mode
 
 
-ROWS = {prop.name: prop for prop in properties()}
+ROWS = {prop.name: prop for prop in durability_rows()}
 
 
 def case_of(tmp_path: Path, text: str, row: str, number: int, **more: Any) -> str:
