@@ -1,4 +1,4 @@
-"""Where a row of a finer matrix stands in a grid: what is down, and what is across."""
+"""The place of a row of a finer matrix in a grid, down and across."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from bob.workload.kinds import ChangeKind, Relation
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid: its name, what it asks, and the names of its rows and columns in their order.
+    """A grid: its name, what it asks, and the names of its rows and columns in order.
 
-    ``asks`` speaks of what is down first, and of what is across after that.
+    ``asks`` mentions the rows first, then the columns.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class GridPlace:
-    """Where a row stands: ``layout`` is the grid."""
+    """The place of a row in the grid ``layout``."""
 
     layout: Layout
     down: str
@@ -53,7 +53,7 @@ _UNITS = _layout("units", "is the kind of change on the left whole, up to the un
 
 
 def place_of(name: str) -> GridPlace | None:
-    """Where the row of this name stands; None for one that is in no grid, such as those of Table 1."""
+    """Return the place of the row of this name; None if it is in no grid, as those of Table 1."""
     one, _dot, other = name.partition(".")
     first, _then, later = one.partition("-then-")
     if other in _PAIRS:

@@ -1,6 +1,6 @@
-"""Probe files: one TOML file per property, with what it asks, how it is judged, and the workloads that ask it.
+"""Probe files: one TOML file for each property, with its question, its judgement, and its workloads.
 
-docs/write-a-probe.md is the reference. A mistake in a file is a UsageError that names the file and what is wrong.
+docs/write-a-probe.md is the reference. A mistake in a file is a UsageError that names the file and the mistake.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bob.workload.simulation import simulate
 TREES = "trees.toml"
 
 RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
-"""Names that mean something else: every shipped property, the witness of states that do not mount, and the property of
+"""Names with another meaning: every shipped property, the witness of states that do not mount, and the property of
 recoveries (bob.claim.idempotence)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A property and the workloads that ask it; ``row`` is its place in the table."""
+    """A property and the workloads that ask for it; ``row`` is its place in the table."""
 
     row: int
     property: Property
@@ -74,12 +74,12 @@ class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True
 
 
 def probe_names() -> tuple[str, ...]:
-    """The names of the shipped probes, in the order of Table 1."""
+    """Return the names of the shipped probes, in the order of Table 1."""
     return tuple(probe.property.name for probe in shipped_probes())
 
 
 def shipped_probes(names: Sequence[str] = ()) -> tuple[Probe, ...]:
-    """The shipped probes of these names (all of them if there are none), in the order of Table 1."""
+    """Return the shipped probes of these names (by default all), in the order of Table 1."""
     return named(_probes_in(shipped("probes")), names)
 
 
@@ -90,7 +90,7 @@ def _probes_in(folder: Path) -> tuple[Probe, ...]:
 
 
 def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
-    """Those of ``probes`` that have these names (all of them if there are none), in their order."""
+    """Return the ``probes`` of these names (by default all), in their order. Raises UsageError for an unknown name."""
     known = [probe.property.name for probe in probes]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], known))
@@ -98,14 +98,14 @@ def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
 
 
 def load_workloads(path: Path) -> tuple[Workload, ...]:
-    """The workloads of a file that has nothing else."""
+    """Return the workloads of a file that has nothing else."""
     text = toml(path, _IS_IT)
     with mistakes_in(path.name, _HINT):
         return _workloads(declared(WorkloadsDeclaration, text).workloads)
 
 
 def check_own(own: Iterable[Probe]) -> None:
-    """Raise UsageError where a probe of the user's has the name of a shipped one, or of another."""
+    """Raise UsageError if a probe of the user's has the name of a shipped one, or of another."""
     shipped_names = probe_names()
     known = list(shipped_names)
     for name in (probe.property.name for probe in own):
@@ -117,12 +117,12 @@ def check_own(own: Iterable[Probe]) -> None:
 
 
 def load(path: Path) -> Probe:
-    """The probe in the file ``path``."""
+    """Return the probe in the file ``path``."""
     return parsed(path.name, toml(path, _IS_IT))
 
 
 def parsed(file: str, text: str) -> Probe:
-    """The probe in TOML ``text``, which mistakes call ``file``."""
+    """Return the probe in TOML ``text``; messages name ``file``."""
     with mistakes_in(file, _HINT):
         document = declared(ProbeDeclaration, text)
         check_name(document.name)
@@ -142,7 +142,7 @@ def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError if no property of the user's own can be called ``name``: it names files, too."""
+    """Raise ValueError if a property of the user's cannot have this name, which names files, too."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
         raise ValueError(f"{name!r} is no name of a property: letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
@@ -150,8 +150,7 @@ def check_name(name: str) -> None:
 
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
-    """Each of ``first`` (if there are any) before ``operations`` and each of ``later`` after them, with each of
-    ``finish``."""
+    """Yield each of ``first`` before ``operations``, each of ``later`` after them, and each of ``finish``."""
     if entry.tree is not None and entry.setup is not None:
         raise UsageError("a workload has a tree or a setup, not both", hint=_HINT)
     if entry.tree is not None and entry.tree not in trees:
@@ -168,7 +167,7 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Each text, and one with a range, as in a shell, once for each of its numbers: ``create /d/f{01..20}``."""
+    """Yield each text; one with a range as in a shell once for each number: ``create /d/f{01..20}``."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:
@@ -182,11 +181,8 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
-    """A finish as it is written: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``, the
-    same with ``fdatasync``.
-
-    ``later`` is what the last operation made or wrote, ``directory`` the directory that it is in.
-    """
+    """Return a finish: ``natural``, ``natural 2.5``, ``sync``, ``fsync PATH``, ``fsync later|directory``, or with
+    ``fdatasync``. ``later`` is the file that the last operation made or wrote, ``directory`` its directory."""
     match text.split():
         case ["natural"]:
             return Finish(text, natural=True)
@@ -213,7 +209,7 @@ def _is_seconds(word: str) -> bool:
 
 
 def _touched(operation: Operation) -> str:
-    """The name that an operation leaves something under; for a removal, its directory."""
+    """Return the name under which an operation leaves something; for a removal, its directory."""
     match operation:
         case ops.Rename(_old, new) | ops.Link(_old, new):
             return new
@@ -225,7 +221,7 @@ def _touched(operation: Operation) -> str:
 
 
 def _directory(operation: Operation) -> str:
-    """The directory that holds what an operation leaves, or held what it removed."""
+    """Return the directory of the thing that an operation leaves or removed."""
     if isinstance(operation, ops.Unlink | ops.Rmdir):
         return parent(operation.path)
     touched = _touched(operation)

@@ -1,4 +1,4 @@
-"""What a probe is asked for. Pure: it is also what run.json keeps, and what judging again and resuming start from."""
+"""The request of a probe. It is in run.json; judging again and resuming start from it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from bob.workload.plain import WorkloadDocument
 DEFAULT_IMAGE = "debian-bookworm"
 """The default guest image."""
 DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST
-"""When the recorded disk tells that a write is done, by default (docs/facts.md, A disk that takes its time)."""
+"""When the recorded disk reports a write as done, by default (docs/facts.md, A disk that takes its time)."""
 DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where guests run: by which libvirt (None: bob's own), and how many side by side (None: as many as fit).
+    """Where guests run: by which libvirt (None: bob's own), and how many in parallel (None: as many as fit).
 
-    With the address of a ``scheduler`` they run on the workers of a Dask cluster; then that is meant of each parcel
-    that a worker does, and of None there is one guest.
+    With the address of a ``scheduler`` they run on the workers of a Dask cluster. Then ``jobs`` counts for each parcel
+    of a worker, and None is one guest.
     """
 
     connect: str | None = None
@@ -46,12 +46,10 @@ ANYWHERE = Host()
 class ProbeRequest:
     """A configuration, properties, and how deep to look.
 
-    ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; where there are neither, all of
-    ``rows``.
-    ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that is checked by more mounts;
-    ``model`` is the device that is assumed. Of
-    ``recovery_crashes`` crash states the recovery is crashed, too. ``by_cause``: what is found is also told by cause. A
-    program is recorded at this ``pace``.
+    ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; without either, all of ``rows``.
+    ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that more mounts check. ``model`` is
+    the assumed device. The recovery of ``recovery_crashes`` crash states is crashed, too. ``by_cause``: findings are
+    also listed by cause. A program is recorded at this ``pace``.
     """
 
     configuration: Subject
@@ -70,12 +68,12 @@ class ProbeRequest:
 
     @property
     def effort(self) -> Effort:
-        """How much is done for each workload."""
+        """The effort for each workload."""
         return Effort(self.budget, self.seed, self.audit)
 
     @property
     def asked(self) -> tuple[Probe, ...]:
-        """The probes that are asked for. Raises UsageError for a name that is unknown."""
+        """The requested probes. Raises UsageError for an unknown name."""
         return asked_probes(self.properties, self.probes, self.rows)
 
     def check(self) -> None:
@@ -84,20 +82,20 @@ class ProbeRequest:
 
 
 class ProbeDocument(PropertyDocument, frozen=True):
-    """A probe of the user's, whole: its file may be gone when the run is gone on with."""
+    """A whole probe of the user's: its file may be gone when the run is resumed."""
 
     row: int
     workloads: tuple[WorkloadDocument, ...]
 
     @property
     def probe(self) -> Probe:
-        """The probe. Raises UsageError for what says what no probe says."""
+        """The probe. Raises UsageError for a mistake."""
         with mistakes_in("run.json", "see docs/write-a-probe.md"):
             return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
 
 
 class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
-    """What was asked; where guests ran does not matter later."""
+    """The request; later runs need not know where guests ran."""
 
     properties: tuple[str, ...]
     image: str

@@ -33,7 +33,7 @@ _PROPERTIES: Mapping[RowSet, Callable[[], Iterator[Property]]] = {
 
 @cache
 def probes_of(rows: RowSet) -> tuple[Probe, ...]:
-    """The probes of a set, in the order of its table: each property that some workload asks for."""
+    """Return the probes of a set, in the order of its table: each property that some workload asks for."""
     if rows is RowSet.TABLE1:
         return shipped_probes()
     properties = tuple(_PROPERTIES[rows]())
@@ -57,7 +57,6 @@ def _workloads(rows: RowSet) -> tuple[Workload, ...]:
 
 
 def asked_probes(names: Sequence[str], own: Sequence[Probe], rows: RowSet = RowSet.TABLE1) -> tuple[Probe, ...]:
-    """The shipped probes of these names among ``rows``, then ``own``; all of ``rows`` where neither names nor own are
-    given."""
+    """Return the shipped probes of these names among ``rows``, then ``own``; without either, all of ``rows``."""
     chosen = named(probes_of(rows), names) if names or not own else ()
     return (*chosen, *sorted(own, key=lambda probe: probe.row))

@@ -14,8 +14,8 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """What is recorded for ``request``: all that its own probes bring, and of the set of rows all that ask for one of
-    the properties; whichever probe brings them, as otherwise a property that is asked alone would be judged on less."""
+    """Return the workloads of the request's own probes, and all of the set of rows that ask for one of the properties,
+    whichever probe brings them: a property that is asked alone is judged on as much."""
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)
@@ -24,7 +24,7 @@ def asked_workloads(request: ProbeRequest) -> list[Workload]:
 
 @cache  # the columns of a matrix ask the same
 def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
-    """The workloads of a set of rows that ask for a property of one of these names, where a file system ``lacks``
+    """Return the workloads of a set of rows that ask for a property of these names, if a file system ``lacks``
     operations."""
     probes = probes_of(rows)
     properties = [probe.property for probe in probes if probe.property.name in names]
@@ -39,13 +39,12 @@ def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tup
 
 
 def _possible(workloads: Iterable[Workload], lacks: Sequence[str]) -> Iterator[Workload]:
-    """``workloads``, as they are where a file system ``lacks`` operations."""
     without_these = (without(workload, lacks) for workload in workloads)
     return (workload for workload in without_these if workload is not None)
 
 
 def distinct(workloads: Iterable[Workload]) -> list[Workload]:
-    """``workloads`` without those that are the same but for their names, in order."""
+    """Return ``workloads`` without those that differ in their names alone, in order."""
     seen: dict[object, Workload] = {}
     for workload in workloads:
         seen.setdefault(recorded_as(workload), workload)
@@ -53,6 +52,6 @@ def distinct(workloads: Iterable[Workload]) -> list[Workload]:
 
 
 def recorded_as(workload: Workload) -> object:
-    """All of a workload that its recording depends on, which is all but its names."""
+    """Return all that the recording of a workload depends on: all but its names."""
     finish = workload.finish
     return workload.setup, workload.operations, finish.operations, finish.natural, finish.phase, workload.at

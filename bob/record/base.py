@@ -19,15 +19,14 @@ from bob.workload.pattern import PATTERN, STALE_CELL, UNSHADED_PATTERN
 from bob.workload.simulation import simulate
 
 BASE_TIMEOUT = 300.0
-"""How long making a base image may take on the host (seconds)."""
+"""The longest time to make a base image (host seconds)."""
 
 _held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()
-"""The bases that each agent's guest is known to have. It loses none but by what is below, and to ask takes 3 ms."""
+"""The bases that each agent's guest is known to have. Only the functions below remove one, and to ask takes 3 ms."""
 
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
-    """The name under which guests and stores keep the base of ``subject`` with the initial tree ``setup``, whose
-    data is written by a ``pattern``."""
+    """Return the name of the base of ``subject`` with the initial tree ``setup``, whose data has a ``pattern``."""
     words = [*subject.mkfs, subject.fs.driver, subject.mount_options, str(subject.device_bytes)]
     words += [json.dumps([subject.disks, schema.encode(subject.layers)])] if subject.layers else []
     written = [] if pattern == UNSHADED_PATTERN else [f"pattern {pattern}"]
@@ -46,7 +45,7 @@ def make_base(
     """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`, ``narrates`` as in
     :func:`bob.record.recorder.record`.
 
-    Raises UsageError in the words of mkfs or the kernel when one of them refuses.
+    Raises UsageError in the words of mkfs or the kernel if one of them refuses.
     """
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
@@ -54,9 +53,9 @@ def make_base(
 
 
 def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
-    """Make a base image with what the setup of ``program``, which the guest must have, leaves.
+    """Make a base image with the setup of ``program``, which the guest must have.
 
-    Raises UsageError in the words of mkfs, the kernel or the setup when one of them refuses.
+    Raises UsageError in the words of mkfs, the kernel or the setup if one of them refuses.
     """
     name = hashlib.sha256(f"{base_name(subject, ())} {program.digest}".encode()).hexdigest()[:16]
     return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
@@ -79,7 +78,7 @@ def _made(
 
 
 def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
-    """How many bytes the new file ``path`` can take, beside the initial tree ``setup``, of a device of its own.
+    """Return how many bytes a new file ``path`` can take, beside the initial tree ``setup``, on a device of its own.
 
     Raises as :func:`make_base` does.
     """
@@ -108,7 +107,7 @@ def _ask_for_base(
 
 
 def put_base(agent: Agent, base: Base) -> None:
-    """Give the agent's guest a base that was made in another one, unless it has it."""
+    """Give the agent's guest a base from another one, unless it has it."""
     held = _held.setdefault(agent, set())
     if base.name in held:
         return
@@ -125,6 +124,6 @@ def put_base(agent: Agent, base: Base) -> None:
 
 
 def drop_base(agent: Agent, base: Base) -> None:
-    """Have the agent's guest forget a base, if it has one of that name."""
+    """Remove a base from the agent's guest, if it has one of that name."""
     _held.setdefault(agent, set()).discard(base.name)
     agent.ask("drop_base", timeout=BASE_TIMEOUT, base=base.name)

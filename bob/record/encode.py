@@ -1,4 +1,4 @@
-"""Subjects and operations in the form in which the agent takes them."""
+"""Subjects and operations in the form of the agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bob.workload.simulation import simulate
 
 
 def encode_subject(subject: Subject) -> SubjectDocument:
-    """What is crashed, as the agent takes it."""
+    """Return the agent's form of a subject."""
     fs = subject.fs
     return SubjectDocument(
         driver=fs.driver,
@@ -39,7 +39,7 @@ def _lists(commands: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
-    """What is done, as the agent takes it, and the data of its operations in one piece."""
+    """Return the agent's form of a workload, and the data of its operations in one piece."""
     history, _setup, performed = simulate(workload)
     operations, blob = encode(performed)
     finish, _ = encode([PerformedOperation(operation, 0) for operation in workload.finish.operations])
@@ -48,7 +48,8 @@ def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
 
 
 def encode(performed: Sequence[PerformedOperation]) -> tuple[list[list[Any]], bytes]:
-    """Operations as the agent takes them (number, verb, arguments, where its data is), and their data in one piece."""
+    """Return the agent's form of operations (number, verb, arguments, place of the data), and their data in one
+    piece."""
     encoded: list[list[Any]] = []
     pieces: list[bytes] = []
     position = 0

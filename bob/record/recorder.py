@@ -1,4 +1,4 @@
-"""A workload in a guest -> a recording, checked before anybody believes it."""
+"""Records a workload in a guest, and checks the recording."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bob.trace.recording import Completion, InodeStatus, RecordedDisk, Recording
 from bob.workload.operations import Workload
 
 RECORD_TIMEOUT = 300.0
-"""How long a recording may take on the host (seconds)."""
+"""The longest time of a recording (host seconds)."""
 REAL_RECORD_TIMEOUT = 1800.0
-"""How long it may take where waiting is not free."""
+"""The longest time if waiting is not free (host seconds)."""
 FRAMES_SECONDS = 120.0
-"""How long a program may run while strace looks at the frames of its calls (seconds of the guest's clock)."""
+"""The longest time of a program while strace looks at the frames of its calls (seconds of the guest's clock)."""
 QUIET_DEADLINE = 600.0
-"""How long a file system may go on writing after a workload (seconds of the guest's clock)."""
+"""A file system may go on writing for so long after a workload (seconds of the guest's clock)."""
 
 
 def record(
@@ -40,10 +40,12 @@ def record(
 ) -> Recording:
     """Record ``workload`` on ``base`` in the agent's guest.
 
-    The recorded disk tells that writes are done as ``completion`` says. Where it ``narrates``, the guest prints each
-    step on its console before it takes it, so a :class:`~bob.agent.loss.Loss` names the step.
+    The recorded disk reports writes as done as ``completion`` says. If it ``narrates``, the guest prints each step on
+    its console before it takes it, so a :class:`
 
-    Raises UsageError in the kernel's words when it refuses to mount or to perform an operation.
+    bob.agent.loss.Loss` names the step.
+
+    Raises UsageError in the kernel's words if it refuses to mount or to perform an operation.
     """
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
@@ -66,9 +68,9 @@ def record_recovery(
     *,
     completion: Completion = Completion.PROMPT,
 ) -> Recording:
-    """Record what a boot does to ``base``, a disk as a crash left it: its check, and the mount.
+    """Record the work of a boot on ``base``, a disk after a crash: its check, and the mount.
 
-    Raises UsageError in the kernel's words when it refuses to mount.
+    Raises UsageError in the kernel's words if it refuses to mount.
     """
     header, pieces = agent.ask(
         "record_recovery",
@@ -81,14 +83,14 @@ def record_recovery(
 
 
 def put_program(agent: Agent, program: Program) -> None:
-    """Give the agent's guest the files of a program, in place of those of another one."""
+    """Replace the program in the agent's guest."""
     agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedProgram:
-    """A recording of a program's workload: the bios, what it told (``output``, and through which ``pipe``), and what
-    strace wrote of its system calls (``calls``)."""
+    """A recording of a program's workload: the bios, its ``output`` through the ``pipe``, and strace's text of its
+    ``calls``."""
 
     recording: Recording
     output: bytes
@@ -105,10 +107,10 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` what
-    it stores through shared mappings of files is among its calls. They have no frames: :func:`trace_frames`.
+    """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` its
+    stores through shared mappings of files are among its calls. They have no frames: :func:`trace_frames`.
 
-    Raises UsageError in the kernel's words when it refuses to mount, and in the workload's when it fails.
+    Raises UsageError in the kernel's words if it refuses to mount, and in the workload's if that fails.
     """
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
@@ -116,11 +118,11 @@ def record_program(
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """What strace writes of the workload of ``program`` with the frames of each call, and right names of functions
-    alone; as far as it comes in :data:`FRAMES_SECONDS`. To look at the frames takes 10 to 40 ms for each call, so it is
-    done in a run of its own: else the kernel would commit in between what an undisturbed workload leaves together.
+    """Return strace's text of the workload of ``program`` with the frames of each call, and right names of functions
+    alone; as far as it comes in :data:`FRAMES_SECONDS`.
 
-    Raises UsageError as :func:`record_program` does, but for a workload that fails.
+    To look at the frames takes 10 to 40 ms for each call. In the recorded run the kernel would commit in between, so
+    this is another run. Raises UsageError as :func:`record_program` does, except for a workload that fails.
     """
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
@@ -154,7 +156,6 @@ def _recorded_program(
 
 
 def _manner(agent: Agent, completion: Completion, *, narrates: bool = False) -> Manner:
-    """How the agent is to record."""
     return Manner(completion.value, QUIET_DEADLINE, virtual=not agent.real_time, narrates=narrates)
 
 

@@ -1,7 +1,6 @@
-"""Which write a crash hangs on, in the words of its time line: the beginning of the one sentence that sums it up.
+"""Which write a crash hangs on, in the words of its time line.
 
-It claims no more than the time line shows: of the writes that were lost, kept or torn it blames those alone that are
-known to decide (:func:`bob.crash.neighbours.causes`).
+It blames only writes that are known to decide (:func:`bob.crash.neighbours.causes`).
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from bob.trace.model import SECTOR_BYTES
 
 UNKNOWN = "unknown"
 MOST_NAMED = 3
-"""Of more writes than this, each of which decides, the rest is counted."""
+"""More deciding writes than this are counted, not named."""
 _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
 def decisive(line: CrashTimeline) -> str:
-    """Which write the crash hangs on, as the beginning of a sentence."""
+    """Return which write the crash hangs on, as the beginning of a sentence."""
     words = in_words(line)
     return words[:1].upper() + words[1:]
 
 
 def in_words(line: CrashTimeline) -> str:
-    """Which write the crash hangs on, as far as that is known: without what became of that one, it does no harm."""
+    """Return which write the crash hangs on, as far as that is known: had it gone otherwise, the crash does no harm."""
     decisive = [one for one in line.writes if one.decides]
     if len(decisive) == 1:
         return _fate(decisive[0])
@@ -47,9 +46,11 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """What made durable what is durable of the operations: the places, among the events, of the flushes and of the FUA
-    writes that were done before the crash, where something was sent after the first operation (or system call) began
-    and is durable by them. By the rules of the device (docs/how-it-works.md#the-rules)."""
+    """Return the places, among the events, of the flushes and FUA writes that made something of the operations durable.
+
+    They were done before the crash, and something that was sent after the first operation (or system call) began is
+    durable by them, by the rules of the device (docs/how-it-works.md#the-rules).
+    """
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
     found: set[int] = set()
@@ -88,5 +89,5 @@ def _and(words: Sequence[str]) -> str:
 
 
 def at(seconds: float) -> str:
-    """A moment of a recording, for people."""
+    """Return a moment of a recording, for people."""
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

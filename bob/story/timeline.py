@@ -1,7 +1,7 @@
-"""The time line of a crash: what happened up to it, in order, and what became of each write.
+"""The time line of a crash: the events up to it, in order, and the fate of each write.
 
-Times are seconds after the start of the recording. Writes that tell people nothing by themselves are told together:
-those of one kind and fate that follow each other on the disk and in time.
+Times are seconds after the start of the recording. Writes of one kind and fate that follow each other on the disk and
+in time are joined.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from bob.trace.model import Moment, Trace
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
-"""Of more events than this the first writes that are durable are left out, and counted; those from before the recording
-always are. If there are still more, all of one kind and fate in a row are told together."""
+"""Of more events than this, the first durable writes are left out, and counted; those from before the recording always
+are. If there are still more, all of one kind and fate in a row are joined."""
 
 
 MOST_EARLY = 10
-"""So many system calls are told from before the first event, of those whose effects are there."""
+"""Of the system calls before the first event whose effects exist, so many are listed."""
 
 
 class Fate(StrEnum):
-    """What the crash made of a write: it was ``DURABLE``; or it was pending, and is on the medium whole (``KEPT``), in
-    part (``TORN``) or not at all (``LOST``)."""
+    """The fate of a write: it was ``DURABLE``; or it was pending, and is on the medium whole (``KEPT``), in part
+    (``TORN``) or not at all (``LOST``)."""
 
     DURABLE = "durable"
     KEPT = "kept"
@@ -40,7 +40,7 @@ class Fate(StrEnum):
 
 
 class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
-    """Operation ``number`` of the workload, from when it was called until it returned (``end``; None: it had not)."""
+    """Operation ``number`` of the workload, from its call until it returned (``end``; None: it had not)."""
 
     seconds: float
     end: float | None = None
@@ -48,8 +48,8 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call of a program under test, or what it told, in ``words``. ``there`` says how much of its effect the
-    crash left: ``there``, ``partly`` or ``missing``; empty where it has none, or it cannot be told."""
+    """A system call of a program, or its output, in ``words``. ``there`` says how much of its effect the crash left:
+    ``there``, ``partly`` or ``missing``; empty if it has none, or if bob cannot say."""
 
     seconds: float
     words: str
@@ -65,12 +65,12 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
-    """One write, or ``count`` of them told together, sent at ``seconds`` and done at ``end`` (None: it was under way).
+    """One write, or ``count`` joined ones, sent at ``seconds`` and done at ``end`` (None: it was under way).
 
     ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
-    the name of the block, ``kind`` what sort of block it is. ``operations`` are those of the workload whose data it
-    has; ``kept`` says of a torn write which of its atomic units are there, in words. ``decides`` says that without
-    what became of this write, and it alone, the crash would have done no harm.
+    the name of the block, ``kind`` its sort. ``operations`` are those of the workload whose data it has; ``kept`` names
+    the atomic units of a torn write that exist. ``decides``: had this write alone gone otherwise, the crash would have
+    done no harm.
     """
 
     seconds: float
@@ -94,8 +94,8 @@ StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashTimeline:
-    """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts the writes before
-    all of these that were durable and are not told of."""
+    """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts earlier durable
+    writes that are not listed."""
 
     crash: float
     left_out: int = 0
@@ -124,8 +124,8 @@ def timeline(
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
 ) -> CrashTimeline:
-    """The time line of ``state`` at its growth point; ``names`` has the kind and the name of each write, ``causes`` are
-    those that decide (indexes)."""
+    """Return the time line of ``state`` at its growth point; ``names`` has the kind and the name of each write,
+    ``causes`` are those that decide (indexes)."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -177,8 +177,8 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """``line`` with the system ``calls`` of a program that began before the crash; not those that are there from before
-    its first event, but the last of them."""
+    """Return ``line`` with the system ``calls`` of a program that began before the crash. Of the calls before its first
+    event whose effects exist, it has only the last ones."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
@@ -188,8 +188,8 @@ def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashT
 
 
 def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
-    """Whether two recordings say the same, but for the times, the tasks and the words: the same operations, flushes and
-    writes in the same order, up to a crash that made the same of them."""
+    """Return whether two time lines have the same operations, flushes and writes in the same order, with the same
+    fates: all but times, tasks and words."""
     return one.left_out == other.left_out and [*map(_timeless, one.events)] == [*map(_timeless, other.events)]
 
 
@@ -201,7 +201,6 @@ def _timeless(event: StoryEvent) -> StoryEvent:
 
 
 def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
-    """The operations that were called by ``time``."""
     began: dict[int, tuple[int, float]] = {}
     done: dict[int, float] = {}
     for mark in trace.marks:
@@ -218,7 +217,7 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
 
 
 def _together(events: Iterable[StoryEvent]) -> list[StoryEvent]:
-    """``events``, with writes that follow each other told together."""
+    """Return ``events``, with writes joined that follow each other."""
     found: list[StoryEvent] = []
     for event in events:
         last = found[-1] if found else None
@@ -247,7 +246,7 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """``events``, with all writes of one kind and fate told together that nothing but writes is between."""
+    """Yield ``events``, with all writes of one kind and fate joined that only writes separate."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):
@@ -262,7 +261,7 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
-    """Not more than ``MOST_EVENTS`` of them, and no durable write from before the recording; how many were left out."""
+    """Return at most ``MOST_EVENTS``, without durable writes from before the recording; and how many were left out."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []
