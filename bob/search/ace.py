@@ -41,12 +41,12 @@ _UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
 _TRUNCATED = 2500
 _ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
 SYNC = ""
-"""The sync point that is sync, where others are the name that is fsynced."""
+"""The sync point that is sync; others are the name that is fsynced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A core operation: its ``verb`` on ``names``, with the ``way`` and ``place`` that it has a choice of."""
+    """A core operation: its ``verb`` on ``names``, with its ``way`` and ``place`` if it has a choice."""
 
     verb: str
     names: tuple[str, ...]
@@ -55,7 +55,6 @@ class Core:
 
 
 def _cores(verb: str) -> tuple[Core, ...]:
-    """Every core operation of a verb."""
     match verb:
         case "mkdir":
             return (Core(verb, (A,)),)
@@ -125,7 +124,7 @@ class Ace(Space):
         return made if is_possible(made) and is_asked(self.asked, made) else None
 
     def count(self, length: int) -> int:
-        """How many workloads of ``length`` core operations ACE makes: sequences of these and of sync points."""
+        """Return how many workloads of ``length`` core operations ACE makes: sequences of these and of sync points."""
         return sum(
             len(near) * (len(near) + 1) ** (length - 1) for cores in self._cores(length) for near in [_near(cores)]
         )
@@ -136,7 +135,7 @@ class Ace(Space):
 
 
 def _near(cores: Sequence[Core]) -> list[str]:
-    """The sync points that there may be, in order."""
+    """Return the possible sync points, in order."""
     used = set(chain.from_iterable(core.names for core in cores))
     if len(cores) <= MOST_CLOSE:
         used |= {_SIBLINGS[name] for name in used} | {parent(name) for name in used}
@@ -144,9 +143,12 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Whether ACE takes these core operations together. Of three, each one after the first has a parameter in common
-    with the earlier ones, or it is on ``A``, or only ``A`` and ``B`` were used before. Where an operation has one
-    parameter only, ACE compares its letters, and takes a file in ``A`` for ``A``."""
+    """Return whether ACE takes these core operations together.
+
+    Each of three, after the first, has a parameter in common with earlier ones, or is on ``A``, or only ``A`` and ``B``
+    were used before. If an operation has only one parameter, ACE compares its letters, and takes a file in ``A`` for
+    ``A``.
+    """
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):
@@ -173,7 +175,8 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """The operations of a workload: each core operation, what it needs before it, and its sync point (None: none)."""
+    """Return the operations of a workload: each core operation, its needs before it, and its sync point (None:
+    none)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)
@@ -188,7 +191,7 @@ def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Oper
 
 
 class _Tree:
-    """What is there after the operations ``done``: the file that each name refers to, its size, and directories."""
+    """The tree after the operations ``done``: the file behind each name, its size, and directories."""
 
     def __init__(self) -> None:
         self.done: list[Operation] = []
@@ -233,7 +236,7 @@ class _Tree:
                 self._rename(*core.names)
 
     def need(self, name: str) -> None:
-        """Make ``name`` where it is not there: an empty file, or a directory."""
+        """Make ``name`` if it is not there: an empty file, or a directory."""
         if name in self._directories or name in self._files:
             return
         self.need(parent(name))
@@ -286,7 +289,7 @@ class _Tree:
         self.done.append(ops.Rename(old, new))
 
     def _clear(self, name: str) -> None:
-        """Take ``name`` away where it is there, with what is in it."""
+        """Remove ``name`` if it is there, with its contents."""
         for path in sorted(path for path in self._files if path == name or path.startswith(name + "/")):
             del self._files[path]
             self.done.append(ops.Unlink(path))

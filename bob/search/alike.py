@@ -1,9 +1,8 @@
-"""Workloads that differ in names alone: of these one is enough.
+"""Workloads that differ in names alone: one of them is enough.
 
-A *renaming* gives other names, of as many bytes, to the names of bounds, so that directories stay directories and the
-initial tree stays what it is. Two workloads are alike where a renaming makes one of the other. Where a directory with
-names in it may be moved, these names are in one directory after the other: then a last part of a path gets the same
-other one everywhere.
+A *renaming* gives the names of bounds other names of as many bytes. Directories stay directories, and the initial tree
+stays as it is. Two workloads are alike if a renaming turns one into the other. If a directory with names in it may be
+moved, these names are in several directories; then a last part of a path gets the same other one everywhere.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from bob.workload.language import write_one
 from bob.workload.operations import NAMES, Operation, Rename, names_of
 
 Renaming = Mapping[str, str]
-"""By the path that a name has, the path that it is to have."""
+"""The new path by the old path of a name."""
 
 
 class Renamings:
@@ -30,8 +29,7 @@ class Renamings:
 
     @cached_property
     def renamings(self) -> tuple[Renaming, ...]:
-        """Those that leave the initial tree as it is, and make of what is within the bounds what is within them. The
-        one that changes nothing is among them."""
+        """The renamings that keep the initial tree and the bounds, the one that changes nothing included."""
         bounds = self._bounds
         every = _onto("", "", self._paths(bounds.setup), self._made())
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
@@ -51,12 +49,13 @@ class Renamings:
         return tuple(filter(keeps, every))
 
     def is_first(self, operations: Sequence[Operation]) -> bool:
-        """Whether ``operations`` are, of all that are alike, those that come first as they are written."""
+        """Return whether ``operations`` come first, as they are written, of all that are alike."""
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """How the setup makes what is at and below each name that no workload speaks of, whatever it is called."""
+        """Return how the setup makes the things at and below each name that no workload mentions, whatever it is
+        called."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -74,7 +73,7 @@ class Renamings:
         return any({one.old, one.new} & folders for one in renames)
 
     def _paths(self, setup: Sequence[Operation] = ()) -> tuple[str, ...]:
-        """Every name that workloads speak of, and those of ``setup``, with every directory above."""
+        """Return every name that workloads or ``setup`` mention, with every directory above."""
         bounds = self._bounds
         entries = chain.from_iterable(bounds.operations)
         every = (*setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
@@ -86,7 +85,7 @@ class Renamings:
 
 
 def renamed(operation: Operation, renaming: Renaming) -> Operation:
-    """``operation`` with other names; what a symbolic link holds stays."""
+    """Return ``operation`` with other names; the target of a symbolic link stays."""
     changes: dict[str, Any] = {
         name: renaming.get(getattr(operation, name), getattr(operation, name))
         for name in NAMES
@@ -96,7 +95,6 @@ def renamed(operation: Operation, renaming: Renaming) -> Operation:
 
 
 def _is_the_same_everywhere(renaming: Renaming) -> bool:
-    """Whether the last part of a path gets the same other one wherever it stands."""
     parts = {(old.rpartition("/")[2], new.rpartition("/")[2]) for old, new in renaming.items()}
     return len(parts) == len({old for old, _new in parts})
 
@@ -111,8 +109,8 @@ def _paths_of(operation: Operation) -> list[str]:
 
 
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
-    """What is equal for workloads that differ in names alone, where each name has the same other one wherever it
-    stands, and one of as many bytes. What a symbolic link holds counts as it is."""
+    """Return a value that is equal for workloads that differ in names alone, if each name has the same other one of as
+    many bytes everywhere. The target of a symbolic link stays."""
     numbers = {"": ""}
     for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
         for name in path.split("/"):
@@ -125,10 +123,12 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Every renaming of what is below the directory ``above`` to what is below ``other``, one to one, directories to
-    directories. There is none where there is not as much below one as below the other. Names that no workload speaks of
-    are those of ``made``, with how they are. There may be many of these, and it does not matter which of two that are
-    made alike becomes which: of their renamings there is one."""
+    """Yield every renaming of the names below the directory ``above`` to those below ``other``, one to one, directories
+    to directories; none if their numbers differ.
+
+    ``made`` says how names are made that no workload mentions. There may be many, and it does not matter which of two
+    that are made alike becomes which: one of their renamings is enough.
+    """
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):
@@ -138,7 +138,7 @@ def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Seque
 
 
 def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Each way in which ``names`` may become those ``there``."""
+    """Yield each way in which ``names`` may become those ``there``."""
     kept = _made_alike([name for name in names if name in made], [name for name in there if name in made], made)
     free = [name for name in there if name not in made]
     if kept is None or len(names) != len(there):
@@ -149,7 +149,7 @@ def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequ
 
 
 def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
-    """One way in which ``names`` may become those ``there``: a name that is there, too, stays. None without any."""
+    """Return one way in which ``names`` may become those ``there``: a name in both stays. None without any."""
     own = {(name.rpartition("/")[2], *made[name]): name for name in there}
     found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
     others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))
@@ -160,7 +160,7 @@ def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, S
 
 
 def _inside(above: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is in the directory ``above``: names with nothing below them, and others."""
+    """Return the names in the directory ``above``: those with nothing below them, and others."""
     inside = [path for path in paths if path.rpartition("/")[0] == above]
     folders = [path for path in inside if any(one.startswith(path + "/") for one in paths)]
     return [path for path in inside if path not in folders], folders

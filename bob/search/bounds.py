@@ -1,6 +1,6 @@
-"""Within which bounds workloads are made: a TOML file (docs/search.md).
+"""The bounds within which workloads are made: a TOML file (docs/search.md).
 
-It has an initial tree, names, operations with places for names, the calls that make durable, and what these promise.
+It has an initial tree, names, operations with places for names, the calls that make durable, and their promises.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
 FILE, DIRECTORY = "FILE", "DIRECTORY"
-"""Where these words stand in an operation, each name of the file or directory list is put in."""
+"""Each name of the file or directory list replaces these words in an operation."""
 _PLACES = re.compile(rf"(?<!\S)({FILE}|{DIRECTORY})(?=[\s;]|$)")
 FILLER = "/full"
 SEVERAL = "several"
-"""``fsync-file.several``: the word that stands for what is promised in a property's name."""
+"""The word in a property's name for several promises: ``fsync-file.several``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Bounds:
     """All that workloads may be made of.
 
     They start from the tree that ``setup`` makes, and with the operations ``begin``, which are not counted: they open
-    files, say. ``operations`` are those that change something, each entry done as one; ``calls`` those that may end a
-    workload, ``between`` those that may also stand between two operations. ``files`` and ``directories`` are
-    the names that these go by. ``promises`` are the properties that are asked of each workload. Where ``leave`` is
-    not 0, the device is full but for so many bytes when a workload begins: the file :data:`FILLER` has the rest.
+    files, say. ``operations`` change something, each entry as one; ``calls`` may end a workload, ``between`` may also
+    stand between two operations. ``files`` and ``directories`` are the names that they use. ``promises`` are asked of
+    each workload. If ``leave`` is not 0, the device has only so many bytes free when a workload begins: the file
+    :data:`FILLER` has the rest.
     """
 
     name: str
@@ -56,19 +56,20 @@ class Bounds:
 
 
 def shipped_bounds() -> dict[str, Path]:
-    """The files of the bounds that bob ships, by name."""
+    """Return the files of the shipped bounds, by name."""
     return {path.stem: path for path in sorted((shipped("probes") / "bounds").glob("*.toml"))}
 
 
 def load(name: str) -> Bounds:
-    """The bounds that are shipped as ``name``, or in the file ``name``, as by :func:`found` and :func:`parsed`."""
+    """Return the bounds that are shipped as ``name``, or in the file ``name``, as by :func:`found` and
+    :func:`parsed`."""
     return parsed(*found(name))
 
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
-    """The name and the TOML text of the bounds that are shipped as ``name``, or in the file ``name``.
+    """Return the name and the TOML text of the bounds that are shipped as ``name``, or in the file ``name``.
 
-    Raises UsageError where there are none; ``others`` are the names of bounds that are in no file.
+    Raises UsageError if there are none; ``others`` are the names of bounds that are in no file.
     """
     known = shipped_bounds()
     path = known.get(name, Path(name))
@@ -78,8 +79,8 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
-    """The bounds ``name`` in TOML ``text``; the file that fills the device is given ``filler`` bytes. Raises UsageError
-    for a mistake in them."""
+    """Return the bounds ``name`` in TOML ``text``; the file that fills the device gets ``filler`` bytes. Raises
+    UsageError for a mistake in them."""
     with mistakes_in(f"{name}.toml", "see docs/search.md"):
         made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):
@@ -88,7 +89,8 @@ def parsed(name: str, text: str, filler: int = 0) -> Bounds:
 
 
 def filling(length: int) -> tuple[Operation, ...]:
-    """The operations that take ``length`` bytes of a device. The file has no size, so a look at it costs nothing."""
+    """Return the operations that take ``length`` bytes of a device. The file has no size, so a look at it costs
+    nothing."""
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
@@ -107,7 +109,7 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
     leave: OneLine | None = None
 
     def bounds(self, name: str) -> Bounds:
-        """Return the bounds, which are called ``name``. Raises ValueError or UsageError where they cannot be."""
+        """Return the bounds. Raises ValueError or UsageError for a mistake."""
         files, directories = tuple(map(path_in, self.files)), tuple(map(path_in, self.directories))
         setup = tuple(map(parse_one, counted(self.setup)))
         begin = tuple(map(parse_one, self.begin))
@@ -142,7 +144,7 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:
-    """The operations ``text`` with each combination of names in their places; no name stands in it twice."""
+    """Yield the operations ``text`` with each combination of different names in their places."""
     named = {FILE: tuple(map(shlex.quote, files)), DIRECTORY: tuple(map(shlex.quote, directories))}
     pieces = _PLACES.split(text)
     for chosen in product(*(named.get(piece, (piece,)) for piece in pieces)):
@@ -152,7 +154,7 @@ def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iter
 
 
 def promised(names: Sequence[str]) -> tuple[Property, ...]:
-    """The rows of durability of these names, each once. Raises UsageError for a name that none has."""
+    """Return the rows of durability of these names, each once. Raises UsageError for an unknown name."""
     known = {one.name: one for one in durability_rows()}
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown promise {unknown[0]!r}", hint=meant(unknown[0], known))
@@ -160,11 +162,11 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """For each call that promises several things of the same files, that operations of several changes are durable, and
-    those on what another operation made.
+    """Yield a property for each call with several promises about the same files: that operations of several changes are
+    durable, and those on what another operation made.
 
-    A write across the end of a file is an overwrite and an append. It must be there after an fsync where the call
-    promises both the data and the size: neither promise by itself says so (:func:`bob.claim.property.calls.covered`).
+    A write across the end of a file is an overwrite and an append. It must be there after an fsync if the call promises
+    both the data and the size: neither promise alone says so (:func:`bob.claim.property.calls.covered`).
     """
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:

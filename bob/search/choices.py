@@ -1,8 +1,7 @@
 """Every sequence of choices of a program that asks to choose, each once, depth first.
 
-A program cannot be copied in the middle. So it is run once for each sequence: a run takes the options of the one before
-up to a place, and the next one there. That needs a program that does the same for the same options; one that does not
-is refused.
+A program cannot be copied in the middle, so it runs once for each sequence. A run takes the options of the previous one
+up to a place, and the next one there. A program that does not repeat itself with the same options is refused.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from bob.errors import UsageError
 from bob.workload.python_calls import Stopped
 
 MOST_CHOICES = 1000
-"""A run with more choices than these is taken to have no end."""
+"""A run with more choices is taken to be endless."""
 MOST_SEQUENCES = 100_000
-"""So many sequences are tried one after the other: two minutes where each of them takes a millisecond."""
+"""bob tries so many sequences: two minutes if each takes a millisecond."""
 _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place at which a run had a choice: the option that it took, from 0; of how many, and of which, as far as they
-    can be compared; and what the run had done by then."""
+    """A place at which a run had a choice: the option taken, from 0; the number of options, and their values, as far as
+    they can be compared; and all that the run had done by then."""
 
     taken: int
     options: int
@@ -37,13 +36,13 @@ class Place:
 
 
 def first(_options: int) -> int:
-    """The option that is taken at a place where no run was before."""
+    """Return the option for a place where no run was before."""
     return 0
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """The choices with which the next sequence begins, where the last run had those at ``places``; None where that was
-    the last sequence."""
+    """Return the choices with which the next sequence begins, after a run with those at ``places``; None after the last
+    sequence."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -54,8 +53,8 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError where so many ``runs``, of which the last had the choices at ``places``, are the first of too
-    many: each option that no run took there yet is one more sequence at least."""
+    """Raise UsageError if there are too many sequences: after so many ``runs``, the last with the choices at
+    ``places``, each option that no run took there yet is at least one more sequence."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
@@ -65,10 +64,10 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """What a program chooses with, in one run.
+    """The ``choose`` of a program, in one run.
 
-    It takes the options of ``again`` first, and then those that ``pick`` picks of so many. ``done`` says what the run
-    has done so far. ``goes_on`` is asked at each place that is not in ``again`` whether the run is to go on; it has the
+    It takes the options of ``again`` first, then those that ``pick`` picks of so many. ``done`` returns what the run
+    has done so far. ``goes_on`` decides at each place that is not in ``again`` whether the run goes on; it gets the
     frame of the program, and may raise UsageError. ``stopped`` is what ended the run here, if anything did.
     """
 
@@ -84,7 +83,7 @@ class Choose:
         self._again, self._done, self._pick, self._goes_on = tuple(again), done, pick, goes_on
 
     def __call__(self, options: int | Sequence[Any]) -> Any:
-        """One of ``options``; of a number of them, the number of one, from 0."""
+        """Return one of ``options``; of a number of them, the number of one, from 0."""
         try:
             values = _values(options)
             taken = self._taken(values, sys._getframe(1))
@@ -97,13 +96,13 @@ class Choose:
 
     @property
     def left(self) -> UsageError | None:
-        """What is wrong where a run has ended before it took all options of ``again``."""
+        """The mistake if a run ended before it took all options of ``again``."""
         if len(self.places) >= len(self._again):
             return None
         return self._unlike(f"ended, and in an earlier run it chose of {self._again[len(self.places)].options}")
 
     def _taken(self, values: Sequence[Any], frame: FrameType) -> int | None:
-        """The option that is taken now; None where the run is not to go on."""
+        """Return the option to take now; None if the run is not to go on."""
         number = len(self.places)
         if number >= MOST_CHOICES:
             raise UsageError(
@@ -157,10 +156,10 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
-    """Where a program is, and the values of its variables: what it will do next depends on these, and on what it asks.
+    """Return where a program is, and the values of its variables: its next steps depend on these, and on its questions.
 
-    ``frame`` is where it is, ``file`` the name that it was compiled with, ``given`` what each run has one of. Raises
-    TypeError where a variable has a value that cannot be compared with one of another run.
+    ``file`` is the name that it was compiled with; each run has one of ``given``. Raises TypeError for a variable whose
+    value cannot be compared between runs.
     """
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
@@ -174,8 +173,7 @@ def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> 
 
 
 def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
-    """Something that is equal for values that are alike, also of other runs. Raises TypeError for a kind of value that
-    it cannot tell this of."""
+    """Return a value that is equal for like values, also of other runs. Raises TypeError for other kinds of value."""
     for place, one in enumerate(given):
         if value is one:
             return "given", place
@@ -213,7 +211,6 @@ def value_of(value: object, given: Sequence[object] = ()) -> Hashable:
 
 
 def _content(cell: CellType) -> object:
-    """What a function knows from the one around it; None where that has not set it yet."""
     try:
         return cell.cell_contents
     except ValueError:

@@ -1,7 +1,7 @@
-"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` is run once for each sequence of
-choices, and each run is a sequence of operations.
+"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` runs once for each sequence of choices,
+and each run is a sequence of operations.
 
-Nothing but the file itself is run, on this machine; the operations are performed in memory.
+The file runs on this machine; the operations happen in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bob.workload.operations import At, Operation, Workload
 from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
 
 WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"
-"""What a file may have."""
+"""The names that a file may define."""
 TREE = "tree"
 """The signature that bob makes itself."""
 _FORM = "bob calls workload(fs, choose), and setup(fs) and signature(fs) where the file has them"
@@ -43,13 +43,13 @@ class Ended(Enum):
     REFUSED = auto()
     """By an operation that a file system refuses."""
     SEEN = auto()
-    """Where an earlier run was, with the same signature."""
+    """At a place where an earlier run had the same signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of a file: the operations that it performed on the tree of ``setup``, its choices, and how it ended; of
-    what was ``refused``, where and why."""
+    """One run of a file: its operations on the tree of ``setup``, its choices, and its end; where and why an operation
+    was ``refused``."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
@@ -63,7 +63,7 @@ class _FileRefusal(UsageError):
 
 
 class PythonFile:
-    """The file ``name`` with the ``text``, ready to be run. Raises UsageError for a text that is no Python."""
+    """The file ``name`` with the ``text``, ready to run. Raises UsageError for a text that is not Python."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class PythonFile:
         """A kind of value that the file has in a variable and of which bob cannot tell whether two are alike."""
 
     def promises(self) -> tuple[str, ...]:
-        """The promises that the file names; empty where it names none. The file is not run for this."""
+        """Return the promises that the file names, without running it."""
         named: tuple[str, ...] = ()
         for node in self._tree.body:
             if isinstance(node, ast.Assign):
@@ -110,10 +110,10 @@ class PythonFile:
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file with the choices ``again``, and after these with those that ``pick`` picks.
+        """Run the file with the choices ``again``, then with those that ``pick`` picks.
 
-        ``seen`` are the places with their signatures at which runs were; the run ends at one of them, and adds those
-        that it is the first at (None: it goes on everywhere). Raises UsageError for a mistake in the file.
+        ``seen`` are the places and signatures of earlier runs; the run ends at one of them, and adds its own (None: it
+        goes on everywhere). Raises UsageError for a mistake in the file.
         """
         module = self._begun()
         setup = self._set_up(module)
@@ -145,14 +145,15 @@ class PythonFile:
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
 
     def check_end(self, runs: int, places: Sequence[Place]) -> None:
-        """Raise UsageError where the sequences of the file have no end in sight."""
+        """Raise UsageError if there are too many sequences."""
         try:
             check_end(runs, places)
         except UsageError as error:
             raise UsageError(f"{self.name}: {error.message}", hint=error.hint) from None
 
     def _begun(self) -> Mapping[str, Any]:
-        """What the file defines. It is executed anew for each run, so no run can leave anything to the next one."""
+        """Return the definitions of the file. It is executed for each run, so a run can leave nothing to the next
+        one."""
         module = ModuleType(self._known_as)
         sys.modules[self._known_as] = module  # dataclasses look their module up there
         try:
@@ -165,7 +166,6 @@ class PythonFile:
         return found
 
     def _set_up(self, module: Mapping[str, Any]) -> tuple[Operation, ...]:
-        """The operations that make the initial tree."""
         fs = SimulatedFileSystem(self.name)
         if SETUP in module:
             self._call(module[SETUP], fs)
@@ -186,7 +186,7 @@ class PythonFile:
     def _is_new(
         self, frame: FrameType, module: Mapping[str, Any], fs: SimulatedFileSystem, choose: Choose, seen: set[Hashable]
     ) -> bool:
-        """Whether no run was at this place before with the same signature and the same variables."""
+        """Return whether no run was here before with the same signature and the same variables."""
         signature = module.get(SIGNATURE)
         if signature is None:
             return True
@@ -219,7 +219,7 @@ class PythonFile:
             ) from None
 
     def _call(self, function: Callable[[SimulatedFileSystem], Any], fs: SimulatedFileSystem) -> Any:
-        """What ``function`` of the file returns. Raises UsageError for a mistake, also for a call that is refused."""
+        """Return the value of a ``function`` of the file. Raises UsageError for a mistake, also for a refused call."""
         try:
             value = function(fs)
         except (Exception, SystemExit, Stopped) as error:
@@ -232,7 +232,7 @@ class PythonFile:
     def _told(
         self, mistake: BaseException, places: Sequence[Place] = (), raised: BaseException | None = None
     ) -> _FileRefusal:
-        """``mistake`` in one line, with the line of the file from which it was ``raised``."""
+        """Return ``mistake`` in one line, with the line of the file that ``raised`` it."""
         if isinstance(mistake, _FileRefusal):
             return mistake
         trace = walk_tb((raised or mistake).__traceback__)
@@ -269,7 +269,7 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """All workloads of all sequences of choices, those with fewer operations first; all are of length 1."""
+        """Yield all workloads of all sequences of choices, those with fewer operations first; all are of length 1."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}
@@ -301,7 +301,7 @@ class Choosing(Space):
         return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
-        """What a run did up to each of its operations, and what is equal for those that differ in names alone."""
+        """Yield the operations of a run up to each one, with a key that is equal if only names differ."""
         for count in range(1, len(ran.operations) + 1):
             operations = ran.operations[:count]
             name = "; ".join(map(write_one, operations))
@@ -309,7 +309,6 @@ class Choosing(Space):
 
 
 def _notes(how_many: Mapping[str, int], first_refused: str, unlike: str) -> Iterator[str]:
-    """What is to be told of so many runs: how they ended."""
     runs = sum(how_many[one.name] for one in Ended)
     yield f"{runs:,} sequence{'' if runs == 1 else 's'} of choices"
     if refused := how_many[Ended.REFUSED.name]:

@@ -1,7 +1,4 @@
-"""A space of workloads: all that there are of so many operations, and which part of them is tried.
-
-Spaces are made in :mod:`bob.search.within` (bounds of a file) and :mod:`bob.search.ace` (those of ACE).
-"""
+"""A space of workloads of so many operations, and the part of them that is tried."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from bob.workload.operations import Workload
 from bob.workload.simulation import RefusedError, simulate
 
 BESIDE = "collateral"
-"""The property that is asked of every workload: what no operation was to change is as it was."""
+"""Every workload asks for this property: things that no operation was to change are as they were."""
 
 MOST_PASSED = 2_000
 """After so many workloads in a row that do not ask for a property, none is taken to."""
@@ -61,8 +58,8 @@ class Space(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which workloads are tried: those of shard ``shard`` of ``shards`` (from 1); with a ``sample``, so many for each
-    shard, drawn by ``seed``, all of the greatest length."""
+    """The part of the workloads that is tried: shard ``shard`` of ``shards`` (from 1). With a ``sample``, it is so many
+    for each shard, drawn by ``seed``, all of the greatest length."""
 
     shard: int = 1
     shards: int = 1
@@ -70,8 +67,8 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """The workloads of up to ``length`` operations that belong to it, the shorter ones first. ``is_drawn``: without
-        a ``sample``, too, they are drawn, as many as there are."""
+        """Return its workloads of up to ``length`` operations, the shorter ones first. ``is_drawn``: they are drawn
+        without a ``sample``, too, as many as there are."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)
@@ -86,9 +83,9 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """``workloads``, each once, as they are where a file system ``lacks`` operations: those that still ask for
-    something in ``space``. ``skipped`` counts for each of these operations how many workloads went without it, or were
-    left out."""
+    """Yield ``workloads``, each once, without the operations that a file system ``lacks``, if they still ask for
+    something in ``space``. ``skipped`` counts for each of these operations how many workloads lost it, or were left
+    out."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
@@ -104,8 +101,8 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Those of ``workloads`` that ask for the properties ``asked``, for one after the other in turns: so one that few
-    workloads ask for has as many as the others. A property that none asks for any more is left out of the turns."""
+    """Yield those of ``workloads`` that ask for the properties ``asked``, for one after the other in turns, so that a
+    rare one gets as many workloads. A property that no workload asks for any more loses its turn."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:
@@ -120,7 +117,8 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """What is asked in ``space``, each with those of ``workloads`` that ask for it; and that all else is as it was."""
+    """Return the properties of ``space``, each with those of ``workloads`` that ask for it; and the property of all
+    else."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))
@@ -131,7 +129,7 @@ def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
 
 
 def is_possible(workload: Workload) -> bool:
-    """Whether a file system would take all its operations."""
+    """Return whether a file system would accept all operations of ``workload``."""
     try:
         simulate(workload)
     except RefusedError:
@@ -140,6 +138,6 @@ def is_possible(workload: Workload) -> bool:
 
 
 def is_asked(asked: Sequence[Property], workload: Workload) -> bool:
-    """Whether ``workload`` asks for one of the properties ``asked``."""
+    """Return whether ``workload`` asks for one of the properties ``asked``."""
     history = simulate(workload)[0]
     return any(questions(one, history) for one in asked)

@@ -1,6 +1,6 @@
-"""What a search can be asked for: which workloads, by the name of their bounds, and how many of them are tried.
+"""The request of a search: its workloads, by the name of their bounds, and how many of them are tried.
 
-Pure: a search that was stopped is made again from what its directory keeps of it.
+A stopped search is made again from its run directory.
 """
 
 from __future__ import annotations
@@ -24,30 +24,26 @@ from bob.workload.operations import Workload
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
 SMALL, SHAPES = "small", "shapes"
-"""The bounds where the user names none: of promises, and of properties."""
+"""The default bounds: of promises, and of properties."""
 PROPERTY_OPS, PROPERTY_SECONDS = 3, 600
-"""Where properties are to be broken, workloads have so many operations, and are drawn for so long (seconds)."""
+"""The default length of workloads that are to break properties, and the time to draw them (seconds)."""
 _PROMISES = {
     "fsync-file": ("data", "size", "attributes", "entry", "parent"),
     "fsync-directory": ("new-entries", "moved-entries", "entry"),
     "msync": ("data",),
     "sync": ("data", "size", "entry", "names", "parent", "attributes"),
 }
-"""What is asked of the calls that end ACE's workloads."""
+"""The promises that are asked of the calls that end ACE's workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Workloads of up to ``length`` operations within the bounds ``name``, of which the TOML ``text`` is kept (empty:
-    they are ACE's). They ask for the properties ``props`` of Table 1, or for what their last call promises (none).
+    """Workloads of up to ``length`` operations within the bounds ``name``, whose TOML ``text`` is kept (empty: ACE's).
+    They ask for the properties ``props`` of Table 1, or for the promises of their last call (none).
 
-    Where it ``is_python``, ``name`` and ``text`` are those of a Python file, and so are the workloads; their ``length``
-    is 1.
-
-    Where the bounds want the device full, a file takes ``filler`` bytes (0: it is not known yet how many).
-
-    ``part`` of them is tried. With ``seconds``, workloads are drawn until that time has passed, or until all of
-    ``props`` are broken.
+    If it ``is_python``, ``name`` and ``text`` are those of a Python file, and ``length`` is 1. If the bounds want the
+    device full, a file takes ``filler`` bytes (0: not known yet). With ``seconds``, workloads are drawn until that time
+    has passed, or until all of ``props`` are broken.
     """
 
     name: str
@@ -61,7 +57,7 @@ class Search:
 
     @property
     def leave(self) -> int:
-        """How many bytes of the device the bounds leave free; 0 where they leave all of them."""
+        """How many bytes of the device the bounds leave free; 0 for all of them."""
         return 0 if self.is_python or not self.text else bounds.parsed(self.name, self.text).leave
 
     @property
@@ -84,7 +80,7 @@ class Search:
 
     @property
     def wanted(self) -> tuple[Property, ...]:
-        """The properties that are to be broken; none where it is what calls promise."""
+        """The properties that are to be broken; none if it asks for promises."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property
@@ -93,8 +89,8 @@ class Search:
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Where its workloads come from. Raises UsageError for a mistake in the bounds; a Python file is run when its
-        workloads are made."""
+        """Return the space of its workloads. Raises UsageError for a mistake in the bounds; a Python file runs
+        later."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:
@@ -104,12 +100,12 @@ class Search:
         return Within(made, self.wanted)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
-        """Those that are tried, the shorter ones first, or as they are drawn."""
+        """Return the workloads that are tried, the shorter ones first, or as they are drawn."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
 
 def search_in(plain: Mapping[str, Any]) -> Search:
-    """Return the search in plain JSON; older ones had one property, or none. Raises ShapeError where there is none."""
+    """Return the search in plain JSON; older ones had one property, or none. Raises ShapeError for a mistake."""
     props = [plain["prop"]] if plain.get("prop") else plain.get("props", ())
     return decode(Search, {**plain, "props": props})
 
@@ -121,9 +117,9 @@ def search(
     part: Part = ALL,
     seconds: int | None = None,
 ) -> Search:
-    """A search within the bounds ``name``: shipped, ACE's, or those in a file (None: those that bob takes by itself).
+    """Return a search within the bounds ``name``: shipped, ACE's, or those in a file (None: the default ones).
 
-    Raises UsageError where there are no such bounds, for a mistake in them, and where these do not ask for properties.
+    Raises UsageError for unknown bounds, for a mistake in them, and if these do not ask for properties.
     """
     if name in _VERBS:
         if props:
@@ -141,14 +137,14 @@ def search(
 
 
 def bounds_names() -> list[str]:
-    """The names of the bounds that bob ships, and of those of ACE."""
+    """Return the names of the bounds that bob ships, and of those of ACE."""
     return [*bounds.shipped_bounds(), *_VERBS]
 
 
 def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> Search:
-    """A search among the workloads that the Python file ``path`` makes. It is run for one sequence of choices.
+    """Return a search of the workloads that the Python file ``path`` makes, after one sequence of choices.
 
-    Raises UsageError where it cannot be read, and for a mistake in it.
+    Raises UsageError if it cannot be read, and for a mistake in it.
     """
     try:
         text = path.read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 """Every workload of so many operations within bounds, or some that are drawn.
 
-A workload asks either what its last call promises, or for one property. Left out is what a file system would refuse,
-what differs from another one in names alone, and what asks for nothing.
+A workload asks for the promises of its last call, or for one property. Left out are workloads that a file system would
+refuse, that differ from another one in names alone, or that ask for nothing.
 """
 
 from __future__ import annotations
@@ -72,15 +72,16 @@ class Within(Space):
         return Renamings(self.bounds)
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Of the workloads that ``operations`` make, those that can be done, that come first of all that are alike, and
-        that ask for something."""
+        """Yield the workloads of ``operations`` that are possible, come first of all that are alike, and ask for
+        something."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
                 yield workload
 
     def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
-        """The sequences of ``left`` more operations after those ``before`` that a file system does not refuse."""
+        """Yield the possible sequences of ``left`` more operations after those ``before``, with a call or none between
+        two."""
         if not left:
             yield before
             return
@@ -95,7 +96,7 @@ class Within(Space):
                         yield from self._sequences((*done, call), left - 1)
 
     def _draw(self, length: int, random: Random) -> tuple[Operation, ...]:
-        """A sequence of ``length`` operations; empty where the ones drawn next are refused too often."""
+        """Return a sequence of ``length`` operations; empty if too many draws are refused."""
         done: tuple[Operation, ...] = ()
         for number in range(length):
             choices = (random.choice(self.bounds.operations) for _ in range(MOST_TRIES))
@@ -112,9 +113,9 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """One of ``ends``, if there is one. In half of what is chosen the kernel writes when it wants to. Of the calls,
-    each sort is chosen as often: there are many files to sync, but one sync of everything, and both are wanted. It
-    writes all data first, and so shows what becomes of data that gets the blocks of a removed file."""
+    """Return one of ``ends``, if there is one. In half of the choices the kernel writes when it wants to. Each sort of
+    call is chosen as often: there are many files to sync, but one sync of everything. It writes all data first, and so
+    shows what becomes of data in the blocks of a removed file."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
@@ -125,7 +126,8 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """What the call that ends ``workload`` is of: everything, a directory that got a name, or one other thing."""
+    """Return the sort of the call that ends ``workload``: on everything, a directory that got a name, or one other
+    thing."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:
@@ -135,13 +137,13 @@ def _sort(workload: Workload) -> str:
 
 
 def _new_name(operation: Operation) -> str:
-    """The name that ``operation`` gives; empty for one that is not to give any."""
+    """Return the name that ``operation`` gives; empty if it gives none."""
     if isinstance(operation, Rename | Link):
         return operation.new
     return operation.path if isinstance(operation, Create | Mknod | Symlink | Mkdir) else ""
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
-    """``operations`` on the tree of ``bounds``, as a workload that is named by them."""
+    """Return ``operations`` on the tree of ``bounds``, as a workload with their text as its name."""
     done = (*bounds.begin, *operations)
     return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)
