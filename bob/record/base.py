@@ -21,6 +21,7 @@ from bob.workload.simulation import simulate
 BASE_TIMEOUT = 300.0
 """The longest time to make a base image (host seconds)."""
 
+_CELL = STALE_CELL.decode()
 _held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()
 """The bases that each agent's guest is known to have. Only the functions below remove one, and to ask takes 3 ms."""
 
@@ -35,12 +36,7 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 
 
 def make_base(
-    agent: Agent,
-    subject: Subject,
-    setup: tuple[Operation, ...],
-    pattern: int = PATTERN,
-    *,
-    narrates: bool = False,
+    agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
     """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`, ``narrates`` as in
     :func:`bob.record.recorder.record`.
@@ -61,14 +57,7 @@ def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
     return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
 
 
-def _made(
-    agent: Agent,
-    subject: Subject,
-    name: str,
-    setup: list[list[Any]],
-    blob: bytes,
-    **more: Any,
-) -> Base:
+def _made(agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blob: bytes, **more: Any) -> Base:
     held = _held.setdefault(agent, set())
     held.discard(name)
     header, packed = _ask_for_base(agent, subject, name, setup, blob, **more)
@@ -98,7 +87,7 @@ def _ask_for_base(
         timeout=BASE_TIMEOUT + more.get("setup_seconds", 0.0),
         base=name,
         disks=subject.disks,
-        cell=STALE_CELL.decode(),
+        cell=_CELL,
         subject=encode_subject(subject),
         setup=setup,
         blob=blob,
@@ -112,14 +101,7 @@ def put_base(agent: Agent, base: Base) -> None:
     if base.name in held:
         return
     if not agent.ask("has_base", timeout=BASE_TIMEOUT, base=base.name)[0]["has"]:
-        agent.ask(
-            "put_base",
-            timeout=BASE_TIMEOUT,
-            base=base.name,
-            disks=base.disks,
-            cell=STALE_CELL.decode(),
-            blob=base.packed,
-        )
+        agent.ask("put_base", timeout=BASE_TIMEOUT, base=base.name, disks=base.disks, cell=_CELL, blob=base.packed)
     held.add(base.name)
 
 

@@ -49,36 +49,20 @@ def record(
     """
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
-    header, pieces = agent.ask(
-        "record",
-        timeout=timeout,
-        base=base.name,
-        subject=encode_subject(subject),
-        work=work,
-        manner=_manner(agent, completion, narrates=narrates),
-        blob=blob,
+    header, pieces = _ask(
+        agent, "record", subject, base, completion, timeout=timeout, narrates=narrates, work=work, blob=blob
     )
     return _recording(header, pieces, completion, lasting_inodes=subject.fs.lasting_inodes)
 
 
 def record_recovery(
-    agent: Agent,
-    subject: Subject,
-    base: Base,
-    *,
-    completion: Completion = Completion.PROMPT,
+    agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
     """Record the work of a boot on ``base``, a disk after a crash: its check, and the mount.
 
     Raises UsageError in the kernel's words if it refuses to mount.
     """
-    header, pieces = agent.ask(
-        "record_recovery",
-        timeout=RECORD_TIMEOUT,
-        base=base.name,
-        subject=encode_subject(subject),
-        manner=_manner(agent, completion),
-    )
+    header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
     return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
 
 
@@ -134,29 +118,21 @@ def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -
 
 
 def _recorded_program(
-    agent: Agent,
-    subject: Subject,
-    base: Base,
-    work: ScriptsDocument,
-    completion: Completion,
-    timeout: float,
+    agent: Agent, subject: Subject, base: Base, work: ScriptsDocument, completion: Completion, timeout: float
 ) -> RecordedProgram:
-    header, pieces = agent.ask(
-        "record_program",
-        timeout=timeout,
-        base=base.name,
-        subject=encode_subject(subject),
-        work=work,
-        manner=_manner(agent, completion),
-    )
+    header, pieces = _ask(agent, "record_program", subject, base, completion, timeout=timeout, work=work)
     calls = pieces[len(pieces) - header["calls"] :]
     output = pieces[len(pieces) - header["calls"] - header["told"] :][: header["told"]]
     recording = _recording(header, pieces, completion, lasting_inodes=subject.fs.lasting_inodes)
     return RecordedProgram(recording, output, calls.decode(errors="replace"), header["pipe"])
 
 
-def _manner(agent: Agent, completion: Completion, *, narrates: bool = False) -> Manner:
-    return Manner(completion.value, QUIET_DEADLINE, virtual=not agent.real_time, narrates=narrates)
+def _ask(
+    agent: Agent, do: str, subject: Subject, base: Base, completion: Completion, *, narrates: bool = False, **more: Any
+) -> tuple[dict[str, Any], bytes]:
+    manner = Manner(completion.value, QUIET_DEADLINE, virtual=not agent.real_time, narrates=narrates)
+    encoded = encode_subject(subject)
+    return agent.ask(do, base=base.name, subject=encoded, manner=manner, **more)
 
 
 def _recording(header: Mapping[str, Any], pieces: bytes, completion: Completion, *, lasting_inodes: bool) -> Recording:

@@ -17,7 +17,7 @@ from bob.catalogue.probe_files import counted
 from bob.claim.property.rules import Property
 from bob.errors import UsageError, meant
 from bob.resources import shipped
-from bob.schema import Declaration, OneLine, adapt, declared, mistakes_in, toml
+from bob.schema import Declaration, OneLine, declared, mistakes_in, toml
 from bob.workload import operations as ops
 from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
@@ -127,20 +127,8 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
         operations = filled(self.operations)
         if not operations:
             raise ValueError("there is no operation: is there a name for each place, and two for two?")
-        return adapt(
-            Bounds,
-            self,
-            name=name,
-            setup=setup,
-            begin=begin,
-            files=files,
-            directories=directories,
-            operations=operations,
-            calls=calls,
-            between=between,
-            promises=promised(self.promises),
-            leave=leave,
-        )
+        named = name, self.about, setup, begin, files, directories
+        return Bounds(*named, operations, calls, between, promised(self.promises), leave)
 
 
 def _filled(text: str, files: Sequence[str], directories: Sequence[str]) -> Iterator[tuple[Operation, ...]]:

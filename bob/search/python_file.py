@@ -20,7 +20,7 @@ from typing import Any
 
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
-from bob.schema import OneLine, decode
+from bob.schema import OneLine, decode, mistakes_in
 from bob.search.alike import in_normal_names
 from bob.search.bounds import load, promised, together
 from bob.search.choices import Choose, Place, check_end, first, following, value_of, whereabouts
@@ -33,6 +33,7 @@ WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signatu
 """The names that a file may define."""
 TREE = "tree"
 """The signature that bob makes itself."""
+_IS_PYTHON = "a workload is a Python file"
 _FORM = "bob calls workload(fs, choose), and setup(fs) and signature(fs) where the file has them"
 
 
@@ -69,12 +70,11 @@ class PythonFile:
         self.name = name
         self._known_as = f"<{name}>"
         try:
-            self._tree = ast.parse(text, self._known_as)
-            self._code = compile(self._tree, self._known_as, "exec", dont_inherit=True)
+            with mistakes_in(name, _IS_PYTHON):
+                self._tree = ast.parse(text, self._known_as)
+                self._code = compile(self._tree, self._known_as, "exec", dont_inherit=True)
         except SyntaxError as error:
-            raise UsageError(f"{name}, line {error.lineno}: {error.msg}", hint="a workload is a Python file") from None
-        except ValueError as error:
-            raise UsageError(f"{name}: {error}", hint="a workload is a Python file") from None
+            raise UsageError(f"{name}, line {error.lineno}: {error.msg}", hint=_IS_PYTHON) from None
         self._setup: tuple[Operation, ...] | None = None
         self.unlike = ""
         """A kind of value that the file has in a variable and of which bob cannot tell whether two are alike."""
@@ -83,15 +83,11 @@ class PythonFile:
         """Return the promises that the file names, without running it."""
         named: tuple[str, ...] = ()
         for node in self._tree.body:
-            if isinstance(node, ast.Assign):
-                targets: Sequence[ast.expr] = node.targets
-            elif isinstance(node, ast.AnnAssign):
-                targets = (node.target,)
-            else:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
                 continue
-            if not any(isinstance(target, ast.Name) and target.id == PROMISES for target in targets):
-                continue
-            named = self._named(node.value, node.lineno)
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == PROMISES for target in targets):
+                named = self._named(node.value, node.lineno)
         return named
 
     def _named(self, value: ast.expr | None, line: int) -> tuple[str, ...]:
@@ -99,12 +95,10 @@ class PythonFile:
             names = decode(tuple[OneLine, ...], ast.literal_eval(value)) if value is not None else ()
         except (ValueError, TypeError):
             names = ()
-        try:
+        with mistakes_in(f"{self.name}, line {line}", None):
             if not names:
                 raise UsageError("promises is no list of names", hint='promises = ["fsync-file.size", "sync.entry"]')
             promised(names)
-        except UsageError as error:
-            raise UsageError(f"{self.name}, line {line}: {error.message}", hint=error.hint) from None
         return names
 
     def run(
@@ -146,10 +140,8 @@ class PythonFile:
 
     def check_end(self, runs: int, places: Sequence[Place]) -> None:
         """Raise UsageError if there are too many sequences."""
-        try:
+        with mistakes_in(self.name, None):
             check_end(runs, places)
-        except UsageError as error:
-            raise UsageError(f"{self.name}: {error.message}", hint=error.hint) from None
 
     def _begun(self) -> Mapping[str, Any]:
         """Return the definitions of the file. It is executed for each run, so a run can leave nothing to the next
@@ -171,10 +163,8 @@ class PythonFile:
             self._call(module[SETUP], fs)
         made = tuple(fs.performing.done)
         if self._setup is None:
-            try:
+            with mistakes_in(f"{self.name}, in setup(fs)", None):
                 SimulatedFileSystem(self.name, made)
-            except UsageError as error:
-                raise UsageError(f"{self.name}, in setup(fs): {error.message}", hint=error.hint) from None
             self._setup = made
         if made != self._setup:
             raise UsageError(

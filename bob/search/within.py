@@ -15,20 +15,9 @@ from bob.claim.property.rules import Property
 from bob.search.alike import Renamings
 from bob.search.bounds import Bounds, together
 from bob.search.space import Space, is_asked, is_possible
+from bob.workload import operations as ops
 from bob.workload.language import write_one
-from bob.workload.operations import (
-    NATURAL,
-    At,
-    Create,
-    Finish,
-    Link,
-    Mkdir,
-    Mknod,
-    Operation,
-    Rename,
-    Symlink,
-    Workload,
-)
+from bob.workload.operations import NATURAL, At, Finish, Operation, Workload
 
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
 """The kernel's periodic work falls at other moments then."""
@@ -138,9 +127,9 @@ def _sort(workload: Workload) -> str:
 
 def _new_name(operation: Operation) -> str:
     """Return the name that ``operation`` gives; empty if it gives none."""
-    if isinstance(operation, Rename | Link):
+    if isinstance(operation, ops.Rename | ops.Link):
         return operation.new
-    return operation.path if isinstance(operation, Create | Mknod | Symlink | Mkdir) else ""
+    return operation.path if isinstance(operation, ops.Create | ops.Mknod | ops.Symlink | ops.Mkdir) else ""
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:

@@ -37,16 +37,7 @@ from bob.errors import StoreError, UsageError
 from bob.fields import MISSHAPEN
 from bob.observe.observations import Observations
 from bob.schema import adapt, decode, encode
-from bob.store.files import (
-    changed,
-    checksum_in,
-    read_document,
-    read_raw,
-    reading,
-    rewrite_document,
-    write_document,
-    write_whole,
-)
+from bob.store.files import changed, checksum_in, read_document, read_raw, reading, write_document, write_whole
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument, RefusedWorkload
 from bob.store.run_kind import RunFolder, no_probe
 from bob.subject import Subject
@@ -191,12 +182,6 @@ class RunDirectory(RunFolder):
     def is_finished(self) -> bool:
         """Return whether the run came to its end, and nothing is to be tried again."""
         return "finished" in self.about() and not self.losses()
-
-    def reopen(self) -> None:
-        """Note that the run goes on, as something was lost."""
-        about = self.about()
-        if about.pop("finished", None) is not None:
-            rewrite_document(self.path / "run.json", about)
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
         """Return a kept recording: its workload, the name of its base, and itself."""

@@ -103,6 +103,12 @@ class RunFolder:
         """Add to run.json."""
         rewrite_document(self.path / "run.json", {**self.about(), **more})
 
+    def reopen(self) -> None:
+        """Note that the run goes on, as something was lost."""
+        about = self.about()
+        if about.pop("finished", None) is not None:
+            rewrite_document(self.path / "run.json", about)
+
     def save_result(self, result: Result) -> None:
         """Write result.json."""
         write_document(self.path / "result.json", to_json(result))

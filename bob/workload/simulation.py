@@ -14,12 +14,7 @@ from bob.workload.file_tree import FileTree, not_open
 from bob.workload.history import SPECIAL_FILES, FileKind, History, HistoryStep, PerformedOperation, Thing
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
-from bob.workload.pattern import (
-    FIRST_SETUP_NUMBER,
-    MAX_OPERATIONS,
-    MOST_SETUP_OPERATIONS,
-    PATTERN,
-)
+from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, PATTERN
 
 DIRECT_BYTES = 512
 """Offsets and lengths of direct I/O are multiples of this many bytes."""
