@@ -205,10 +205,7 @@ class _Tree:
         for path in core.names:
             self.need(parent(path))
         match core.verb:
-            case "creat":
-                self._clear(name)
-                self.need(name)
-            case "mkdir":
+            case "creat" | "mkdir":
                 self._clear(name)
                 self.need(name)
             case "write" | "dwrite" | "mmapwrite" | "falloc":
