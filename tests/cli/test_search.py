@@ -16,7 +16,7 @@ from bob.schema import encode
 from bob.search.bounds import load
 from bob.search.space import Part
 from bob.search.spaces import search, search_in
-from bob.search.within import Promising
+from bob.search.within import Within
 from wording import text_with
 
 from .stand_in import Bob, Work, result
@@ -56,7 +56,7 @@ def test_for_so_many_seconds(bob: Bob, work: Work) -> None:
     [(asked, _request, _out)] = work.asked
     assert asked == search("small", (), 3, Part(seed=7), 600)
     drawn = [one.name for one in islice(asked.workloads(asked.space()), 20)]
-    assert drawn == [one.name for one in islice(Promising(load("small")).drawn(3, 7), 20)]
+    assert drawn == [one.name for one in islice(Within(load("small")).drawn(3, 7), 20)]
 
 
 def test_a_property_is_searched_for_with_longer_workloads_for_ten_minutes(bob: Bob, work: Work) -> None:
@@ -73,7 +73,7 @@ def test_a_property_is_searched_for_with_longer_workloads_for_ten_minutes(bob: B
 
 def test_counting_starts_nothing(bob: Bob, work: Work) -> None:
     ended = bob("search", "--ops", 1, "--count")
-    made = [*Promising(load("small")).every(1)]
+    made = [*Within(load("small")).every(1)]
     assert (ended.code, ended.out) == (0, f"1 operation: {len(made)} workloads\n")
     assert work.asked == []
     ended = bob("search", "--bounds", "ace", "--count")
