@@ -8,9 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bob.observe.observation import Node, Presence
-from bob.protocol.contents import file_signs
 from bob.protocol.effects import AT_FIRST, ROOT_FILE, DirectoryEntry, Effects, TracedFile, Version
-from bob.protocol.signs import Signs, made_by_then, presence_at
+from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 
 
 def presence(

@@ -12,6 +12,7 @@ from typing import Any, overload
 from bob.observe.observation import Node
 from bob.protocol.effects import ROOT_FILE, Deed, DirectoryEntry, Effects, StoredBytes, handle, overlaid
 from bob.workload import operations as ops
+from bob.workload.file_tree import move_names
 from bob.workload.history import PERMISSIONS, SPECIAL_FILES, FileKind, History, HistoryStep, Inode, Thing
 from bob.workload.operations import Operation, Replacing, Workload
 
@@ -263,14 +264,11 @@ class _CallTree:
 
     def _rename(self, old: str, new: str, *, exchange: bool) -> None:
         self._known(old)
-        swapped = {old: new, new: old} if exchange else {old: new}
+        moved = {old: new, new: old} if exchange else {old: new}
         if not exchange and new in self._names:
             self._drop(new)
-        below = [(path, top) for path in self._names for top in swapped if path == top or path.startswith(top + "/")]
-        taken = {swapped[top] + path[len(top) :]: self._names.pop(path) for path, top in below}
-        self._names.update(taken)
         self._kept_names = None
-        for path, file in taken.items():
+        for path, file in move_names(self._names, moved).items():
             self.things[file].names.add(path)
 
     def _count(self, file: int, more: int) -> None:

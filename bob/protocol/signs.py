@@ -3,10 +3,16 @@ to it are there, and later ones are missing; where the value occurs twice, the c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from bob.observe.observation import Presence
-from bob.protocol.effects import AT_FIRST
+from bob.observe.observation import Node, Presence
+from bob.protocol.effects import AT_FIRST, Effects, StoredBytes, TracedFile, Version
+
+BLOCK = 4096
+SECTOR = 512
 
 
 class Signs:
@@ -75,3 +81,115 @@ def _together(said: set[Presence]) -> Presence:
     if not clear:
         return Presence.UNDECIDED
     return clear.pop() if len(clear) == 1 else Presence.PARTIAL
+
+
+def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
+    """Take in what ``node`` shows of a followed ``file``, which has this ``number``. A missing file that has none of
+    its names was changed by no call."""
+    if node is None:
+        made = [call for _entry, _place, call in effects.leading_to(number)]
+        is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
+        for history in (file.sizes, file.stored, file.modes):
+            for change in history:
+                if change.call != AT_FIRST:
+                    signs.say(change.call, Presence.NONE if is_missing else Presence.UNDECIDED)
+        return
+    if len(file.sizes) > 1:
+        _size_signs(signs, file.sizes, node.size)
+    if len(file.modes) > 1 and node.mode is not None:
+        calls = [change.call for change in file.modes]
+        signs.take(calls, [change.value == node.mode for change in file.modes], str(node.mode).encode())
+    for start, end, over in _stored_in_pieces(effects, number, file):
+        _content_signs(signs, file, node, start, end, over)
+
+
+def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, node: Node) -> bool:
+    """Return whether ``node`` has the initial contents where no call stores anything, and zeros beyond their end."""
+    at, length = 0, len(node.content)
+    stored = _stored_in_pieces(effects, number, file)
+    for begin, piece in (node.pieces or {}).items():  # what was there at first counts as stored
+        beside = bytearray(piece)
+        for start, end, _over in stored:
+            first, last = max(start - begin, 0), min(end - begin, len(piece))
+            if first < last:
+                beside[first:last] = bytes(last - first)
+        if any(beside):
+            return False
+    for start, end, _over in [*stored, (length, length, [])]:
+        there = node.content[at:start]
+        if there and there != padded(file.content, at, at + len(there)):
+            return False
+        at = max(at, end)
+    return True
+
+
+def _size_signs(signs: Signs, sizes: Sequence[Version[int]], size: int) -> None:
+    calls = [change.call for change in sizes]
+    values = [change.value for change in sizes]
+    if size in values or values != sorted(values):
+        signs.take(calls, [value == size for value in values], str(size).encode())
+        return
+    later = [change.call for change in sizes if change.value > size]  # it grew: the first of these has come part of it
+    for change in sizes:
+        if change.call != AT_FIRST:
+            is_first = bool(later) and change.call == later[0]
+            says = Presence.PARTIAL if is_first else Presence.NONE if change.call in later else Presence.FULL
+            signs.say(change.call, says)
+
+
+StoredPiece = tuple[int, int, list[Version[StoredBytes]]]
+
+
+def _stored_in_pieces(effects: Effects, number: int, file: TracedFile) -> list[StoredPiece]:
+    """Return pieces of a file (from a byte up to another one), each with all that calls stored over it."""
+    key = _stored_in_pieces, number, len(file.stored)
+    if key not in effects.memory:
+        found: list[StoredPiece] = [(start, end, []) for start, end in pieces(file.stored, BLOCK)]
+        starts = [start for start, _end, _over in found]
+        for change in file.stored:
+            for place in range(bisect_left(starts, change.value.start), bisect_left(starts, change.value.end)):
+                found[place][2].append(change)
+        effects.memory[key] = found
+    made: list[StoredPiece] = effects.memory[key]
+    return made
+
+
+def _content_signs(
+    signs: Signs, file: TracedFile, node: Node, start: int, end: int, over: Sequence[Version[StoredBytes]]
+) -> None:
+    history = [Version(AT_FIRST, padded(file.content, start, end))]
+    history += [Version(call, _cut(stored, start, end)) for call, stored in over]
+    there = node.read(start, end).ljust(end - start, b"\0")
+    matches = [value == there for _call, value in history]
+    if not any(matches) and end - start > SECTOR:
+        for first in range(start, end, SECTOR):
+            _content_signs(signs, file, node, first, min(first + SECTOR, end), over)
+        return
+    signs.take([call for call, _value in history], matches, there)
+
+
+def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple[int, int]]:
+    """Yield the stored ranges, cut where a store begins or ends, and at multiples of ``grain`` (bytes)."""
+    edges: set[int] = set()
+    begins = Counter[int]()  # how many stores begin there, less those that end
+    for change in stored:
+        start, end = change.value.start, change.value.end
+        edges.update((start, end), range(start - start % grain + grain, end, grain))
+        begins.update({start: 1})
+        begins.subtract({end: 1})
+    inside = 0
+    for start, end in pairwise(sorted(edges)):
+        inside += begins[start]
+        if inside:
+            yield start, end
+
+
+def padded(content: bytes, start: int, end: int) -> bytes:
+    """Return what is read there, with zeros behind the file's end."""
+    return content[start:end].ljust(end - start, b"\0")
+
+
+def _cut(stored: StoredBytes, start: int, end: int) -> bytes:
+    if stored.data is None:
+        return bytes(end - start)
+    return stored.data[start - stored.start : end - stored.start]

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bob.observe.observation import Node, letters
-from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.effects import DirectoryEntry, Effects
 from bob.protocol.presence import path_in
+from bob.protocol.signs import is_elsewhere_as_at_first
 
 
 class Aspect(StrEnum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from bob.workload.history import PERMISSIONS, FileKind, HistoryStep, Inode, Thing
@@ -139,23 +140,14 @@ class FileTree:
             return  # two names of one file: rename(2) does nothing
         self._touch(old)
         self._touch(new)
-        if replacing is Replacing.EXCHANGE:
-            places = {old: new, new: old}
-            both = [(path, top) for path in self.names for top in places if path == top or path.startswith(top + "/")]
-            taken = {places[top] + path[len(top) :]: self.names.pop(path) for path, top in both}
-            self.names.update(taken)
-            for path, identity in taken.items():
-                self.things[identity].names.add(path)
-            return
-        if new in self.names:
+        moved_to = {old: new, new: old} if replacing is Replacing.EXCHANGE else {old: new}
+        if replacing is not Replacing.EXCHANGE and new in self.names:
             replaced = self.things[self.names[new]].kind
             if (replaced is FileKind.DIRECTORY) != (self.things[moved].kind is FileKind.DIRECTORY):
                 raise ValueError(f"{new} is a {replaced}")
             self.drop(new)
-        for path in [path for path in self.names if path == old or path.startswith(old + "/")]:
-            identity = self.names.pop(path)
-            self.names[new + path[len(old) :]] = identity
-            self.things[identity].names.add(new + path[len(old) :])
+        for path, identity in move_names(self.names, moved_to).items():
+            self.things[identity].names.add(path)
 
     def drop(self, path: str) -> None:
         """Remove a name; a directory must be empty."""
@@ -193,3 +185,11 @@ class FileTree:
 def not_open(handle: str) -> str:
     """Return the complaint about a handle that no file is open as."""
     return f"no file is open as {handle} (a path begins with a slash)"
+
+
+def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
+    """Move each old path of ``moved`` to its new one, with all below it; return what has a new path."""
+    below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
+    taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
+    names.update(taken)
+    return taken

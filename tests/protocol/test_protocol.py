@@ -36,7 +36,6 @@ from bob.observe.observation import Node, Presence
 from bob.program.program import Program
 from bob.program.strace import SystemCall, parse
 from bob.program.transcript import Transcript
-from bob.protocol.contents import is_elsewhere_as_at_first
 from bob.protocol.contrast import Explanation, Presences, Reliance, explain, folded, groups, nearer
 from bob.protocol.diagram import MOST_ROWS, Need, Protocol, diagram, fold, need_of, steps_of
 from bob.protocol.diagram import DiagramStep as Shown
@@ -47,6 +46,7 @@ from bob.protocol.kinds import TYPES, kind_of, place_of, type_of
 from bob.protocol.presence import cleared, known_presence, parts_of_calls, presence
 from bob.protocol.protocol import protocol, without
 from bob.protocol.replay import ReplayedProgram, replayed, unlike
+from bob.protocol.signs import is_elsewhere_as_at_first
 from bob.run.program_protocol import flags_of, protocol_of, without_logs
 from bob.schema import decode, encode
 from bob.workload import operations as ops
