@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as of_dataclass
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class ClauseFinding:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Model:
     """An abstract persistence model. ``source`` says what it was made from."""
 
@@ -71,7 +72,7 @@ class Model:
     findings: tuple[ClauseFinding, ...]
     source: Mapping[str, Any] = of_dataclass(default_factory=dict)
 
-    @property
+    @cached_property
     def promised(self) -> frozenset[Clause]:
         """The promised clauses, and those that say less."""
         return closed({finding.clause for finding in self.findings if finding.promised})
@@ -83,8 +84,12 @@ class Model:
 
     def finding(self, clause: Clause) -> ClauseFinding:
         """Return how a clause stands. An unknown one is assumed, and promised only if a promised one says more."""
-        found = next((finding for finding in self.findings if finding.clause == clause), None)
+        found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
+
+    @cached_property
+    def _by_clause(self) -> Mapping[Clause, ClauseFinding]:
+        return {finding.clause: finding for finding in self.findings}
 
 
 _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if"}

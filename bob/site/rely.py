@@ -14,7 +14,7 @@ from enum import Enum
 from bob.answer.result import SubjectResult
 from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.claims import Idiom
-from bob.apm.export.standing import ClauseReader, Standing, standing
+from bob.apm.export.standing import Standing, standing
 from bob.apm.model import ClauseFinding, Model
 from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
@@ -141,8 +141,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
             if answer := _of_rows(reference, shown, names):
                 yield answer
     for model in results.models:
-        reader = ClauseReader(model)
-        findings = [reader.finding(clause) for clause in needed]
+        findings = [model.finding(clause) for clause in needed]
         stand = [standing(finding) for finding in findings]
         if any(one is not Standing.UNTRIED for one in stand):
             word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)

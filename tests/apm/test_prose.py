@@ -17,7 +17,7 @@ from bob.apm.clauses import Clause, clause_of, every_clause
 from bob.apm.export.claims import claims
 from bob.apm.export.lattice import APART, boxes, lattice, picture_in_words, stronger
 from bob.apm.export.prose import origin, page, text
-from bob.apm.export.standing import ClauseReader, Standing, standing
+from bob.apm.export.standing import Standing, standing
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
 from bob.crash.state import CrashState
 from bob.errors import MissingProgramError
@@ -61,7 +61,7 @@ Nothing of what programs usually rely on.
 def test_every_claim_is_told_once() -> None:
     for one in (model(EVERYTHING), model(NOTHING), model(SAFE), builtin("ext4-o"), refuting(next(iter(SAFE)), "x")):
         whole = text(one).split("## Marks")[0]
-        for claim in claims(ClauseReader(one)):
+        for claim in claims(one):
             assert whole.count(claim.sentence.replace("_", "\\_")) == 1
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole, orders
-from bob.apm.export.standing import ClauseReader, Guarantee
+from bob.apm.export.standing import Guarantee
+from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
@@ -27,10 +28,10 @@ class Idiom:
     advice: str = ""
 
 
-def claims(reader: ClauseReader) -> tuple[Guarantee, ...]:
+def claims(model: Model) -> tuple[Guarantee, ...]:
     """Return every claim that a model answers, as it stands there."""
     return tuple(
-        Guarantee(idiom.sentence, tuple(map(reader.finding, idiom.clauses)))
+        Guarantee(idiom.sentence, tuple(map(model.finding, idiom.clauses)))
         for _title, _about, group in GROUPS
         for idiom in group
         if idiom.clauses

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from bob.apm.clauses import JOURNALED, SYNCED, Clause, Intact, InTurn, Never, Ordered, Whole, every_clause
 from bob.apm.export.claims import claims
-from bob.apm.export.standing import ClauseCell, ClauseReader, Matrix, Standing
+from bob.apm.export.standing import ClauseCell, Matrix, Standing, cells, durability, orders
 from bob.apm.model import ClauseFinding, Model
 from bob.apm.what_if import lines
 from bob.report.escape import Raw, markdown, markdown_code
@@ -45,9 +45,8 @@ def text(model: Model) -> str:
 
 
 def _told(model: Model) -> dict[str, Any]:
-    reader = ClauseReader(model)
-    every = claims(reader)
-    refuted = [ClauseCell(reader.finding(clause)) for clause in every_clause()]
+    every = claims(model)
+    refuted = [ClauseCell(model.finding(clause)) for clause in every_clause()]
     return {
         "bob": __version__,
         "model": model,
@@ -55,9 +54,9 @@ def _told(model: Model) -> dict[str, Any]:
         "promised": [claim for claim in every if all(finding.promised for finding in claim.findings)],
         "refuted": [claim for claim in every if claim.standing is Standing.REFUTED],
         "open": [claim for claim in every if claim.standing in (Standing.DOUBTED, Standing.UNTRIED)],
-        "groups": list(_groups(reader)),
-        "orders": list(reader.orders()),
-        "durability": reader.durability(),
+        "groups": list(_groups(model)),
+        "orders": list(orders(model)),
+        "durability": durability(model),
         "overtaken": [clause for clause in model.promised if isinstance(clause, Ordered) and clause.unless_synced],
         "written": lines,
         "evidence": [cell for cell in refuted if cell.standing is Standing.REFUTED],
@@ -77,24 +76,24 @@ def _why(finding: ClauseFinding) -> str:
     return f"{plural(finding.workloads, 'workload')}, {plural(finding.states, 'crash state')}"
 
 
-def _groups(reader: ClauseReader) -> Iterable[ClauseGroup]:
+def _groups(model: Model) -> Iterable[ClauseGroup]:
     yield ClauseGroup(
         "What comes all at once",
         "A change that is not whole may be there in part, in any part of its sectors and names.",
-        reader.cells(_of(Whole)),
+        cells(model, _of(Whole)),
     )
     yield ClauseGroup(
         "What may be found where data is missing",
         "A file can be long enough on the disk before its data is.",
-        reader.cells(_of(Never)),
+        cells(model, _of(Never)),
     )
     yield ClauseGroup(
         "What comes in turn",
         "What no call asks for alone, the kernel writes in an order of its own: in that of the program, or in another.",
-        reader.cells([*_of(InTurn), *(one for one in (JOURNALED, SYNCED) if reader.finding(one).promised)]),
+        cells(model, [*_of(InTurn), *(one for one in (JOURNALED, SYNCED) if model.finding(one).promised)]),
     )
     yield ClauseGroup(
-        "What a crash leaves alone", "A crash should leave nothing that no operation did.", reader.cells(_of(Intact))
+        "What a crash leaves alone", "A crash should leave nothing that no operation did.", cells(model, _of(Intact))
     )
 
 
@@ -108,9 +107,9 @@ def _drawn(matrix: Matrix) -> str:
     is_square = tuple(rows) == matrix.columns
     width = max(map(len, rows))
     lines = [" " * (width + 4) + "".join(f"{number:>3}" for number in range(1, len(matrix.columns) + 1))]
-    for number, (name, cells) in enumerate(matrix.rows, start=1):
+    for number, (name, row) in enumerate(matrix.rows, start=1):
         before = f"{number:>2}  " if is_square else "    "
-        lines.append(f"{before}{name:<{width}}" + "".join(f"{cell.standing.mark:>3}" for cell in cells))
+        lines.append(f"{before}{name:<{width}}" + "".join(f"{cell.standing.mark:>3}" for cell in row))
     if not is_square:
         lines += ["", *(f"{number:>2}  {name}" for number, name in enumerate(matrix.columns, start=1))]
     return "\n".join(f"    {line}".rstrip() for line in lines)

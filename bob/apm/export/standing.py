@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.apm.clauses import WHATS, Clause, Durable, Ordered
+from bob.apm.clauses import WHATS, Clause, Durable
+from bob.apm.clauses import orders as clause_orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import MODELLED_KINDS, Relation
@@ -93,33 +94,25 @@ class Guarantee:
 _WEAKER = (Standing.HELD, Standing.SAMPLED, Standing.ASSUMED, Standing.DOUBTED, Standing.UNTRIED, Standing.REFUTED)
 
 
-class ClauseReader:
-    """Looks clauses up in a model."""
+def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
+    """Return these clauses as cells."""
+    return tuple(ClauseCell(model.finding(clause)) for clause in clauses)
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._findings = {finding.clause: finding for finding in model.findings}
 
-    def finding(self, clause: Clause) -> ClauseFinding:
-        return self._findings.get(clause) or self._model.finding(clause)
+def orders(model: Model) -> Iterator[Matrix]:
+    """Yield the orders, a matrix for each relation: earlier kinds down, later ones across."""
+    for relation, (title, about) in _RELATIONS.items():
+        rows = (
+            (label(before), cells(model, clause_orders((before,), MODELLED_KINDS, (relation,))))
+            for before in MODELLED_KINDS
+        )
+        yield Matrix(title, about, tuple(map(label, MODELLED_KINDS)), tuple(rows))
 
-    def cells(self, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
-        return tuple(ClauseCell(self.finding(clause)) for clause in clauses)
 
-    def orders(self) -> Iterator[Matrix]:
-        """Yield the orders, a matrix for each relation: earlier kinds down, later ones across."""
-        for relation, (title, about) in _RELATIONS.items():
-            kinds = MODELLED_KINDS
-            rows = ((before, [Ordered(before, after, relation) for after in kinds]) for before in kinds)
-            yield Matrix(title, about, tuple(map(label, kinds)), self._rows(rows))
-
-    def durability(self) -> Matrix:
-        """Return what each call makes durable: calls down, what across."""
-        rows = ((call, [Durable(call, what) for what in WHATS]) for call in Call)
-        return Matrix("", "", tuple(map(label, WHATS)), self._rows(rows))
-
-    def _rows(self, rows: Iterable[tuple[str, Iterable[Clause]]]) -> tuple[tuple[str, tuple[ClauseCell, ...]], ...]:
-        return tuple((label(row), self.cells(clauses)) for row, clauses in rows)
+def durability(model: Model) -> Matrix:
+    """Return what each call makes durable: calls down, what across."""
+    rows = ((label(call), cells(model, (Durable(call, what) for what in WHATS))) for call in Call)
+    return Matrix("", "", tuple(map(label, WHATS)), tuple(rows))
 
 
 _RELATIONS: Mapping[Relation, tuple[str, str]] = {
