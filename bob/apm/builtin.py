@@ -3,10 +3,8 @@ atomic directory operations and size changes. We read "sync operations" as "ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from bob.apm import clauses
-from bob.apm.clauses import Clause, orders
+from bob.apm.clauses import Clause, durable, orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
@@ -14,8 +12,6 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
 _SIZES = (*clauses.GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
-_SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
-"""With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
 
 
 ATOMIC_CONTENTS: tuple[Clause, ...] = (
@@ -23,6 +19,8 @@ ATOMIC_CONTENTS: tuple[Clause, ...] = (
     *(clauses.Whole(kind, Unit.BLOCK) for kind in clauses.DATA_KINDS),
 )
 """Contents come with the size that shows them."""
+FLUSHED = (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)
+"""What a safe file flush makes durable."""
 SAFE_RENAME = orders((ChangeKind.APPEND,), (ChangeKind.RENAME, ChangeKind.RENAME_OVER), (Relation.SAME_FILE,))
 """An append to a file is there before a later rename of it."""
 
@@ -47,71 +45,58 @@ def builtin(name: str) -> Model:
     return Model(name, about, findings, {"builtin": name})
 
 
-def _common() -> Iterator[Clause]:
-    """What all of the paper's models share."""
-    yield from (clauses.Intact(part) for part in clauses.TreePart)
-    yield from (clauses.Whole(kind, Unit.WHOLE) for kind in (*clauses.DIRECTORY_KINDS, ChangeKind.SETXATTR))
-    yield from (clauses.Whole(kind, Unit.WHOLE) for kind in (ChangeKind.TRUNCATE_UP, ChangeKind.TRUNCATE_DOWN))
-    yield clauses.Whole(ChangeKind.FALLOCATE, Unit.WHOLE)
-    yield clauses.OWN_FIRST
-
-
-def _all_synced(kinds: Iterable[What] = clauses.WHATS) -> Iterator[Clause]:
-    return (clauses.Durable(call, what) for call in _SYNCS for what in kinds)
-
-
-def _safe_flush() -> Iterator[Clause]:
-    """An fsync of a file persists its contents and its directory entry. So does a write with O_SYNC
-    (generic_write_sync); one with O_DSYNC, and msync, act as fdatasync."""
-    calls = (Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS)
-    yield from (
-        clauses.Durable(call, what) for call in calls for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)
-    )
-    yield from (clauses.Durable(call, What.NAMES) for call in (Call.SYNC, Call.SYNCFS))
-    yield from (
-        clauses.Durable(call, what)
-        for call in (Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC)
-        for what in (What.DATA, What.SIZE)
-    )
-    yield from (clauses.Durable(call, What.ENTRIES) for call in (Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY))
-
-
-_METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
 _JOURNALED = (*clauses.DIRECTORY_KINDS, *(kind for kind in _SIZES if kind is not ChangeKind.APPEND))
 """The order of an append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
+_COMMON: tuple[Clause, ...] = (
+    *(clauses.Intact(part) for part in clauses.TreePart),
+    *(clauses.Whole(kind, Unit.WHOLE) for kind in (*_JOURNALED, ChangeKind.SETXATTR)),
+    clauses.OWN_FIRST,
+)
+"""What all of the paper's models share."""
+_SAFE_FLUSH = (
+    *durable((Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS), FLUSHED),
+    *durable((Call.SYNC, Call.SYNCFS), (What.NAMES,)),
+    *durable((Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC), (What.DATA, What.SIZE)),
+    *durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
+)
+"""An fsync of a file persists its contents and its directory entry. So does a write with O_SYNC (generic_write_sync);
+one with O_DSYNC, and msync, act as fdatasync."""
+_ALL_SYNCED = durable(clauses.SYNCS, clauses.WHATS)
+"""With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
+_METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
         "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
         "before sync operations; contents not atomic",
-        (*_common(), clauses.JOURNALED, clauses.SYNCED, *orders(_JOURNALED, _JOURNALED), *_all_synced(_METADATA),
-         *_safe_flush()),
+        (*_COMMON, clauses.JOURNALED, clauses.SYNCED, *orders(_JOURNALED, _JOURNALED),
+         *durable(clauses.SYNCS, _METADATA), *_SAFE_FLUSH),
     ),
     "ext3-o": (
         "ext3 data=ordered (OSDI'14, Table 4): directory operations, appends and truncates ordered among themselves; "
         "overwrites before non-overwrites; all before sync operations; contents atomic",
-        (*_common(), *ATOMIC_CONTENTS, *orders(_ALL_ELSE, _ALL_ELSE), *orders((ChangeKind.OVERWRITE,), _ALL_ELSE),
-         *_all_synced()),
+        (*_COMMON, *ATOMIC_CONTENTS, *orders(_ALL_ELSE, _ALL_ELSE), *orders((ChangeKind.OVERWRITE,), _ALL_ELSE),
+         *_ALL_SYNCED),
     ),
     "ext3-j": (
         "ext3 data=journal (OSDI'14, Table 4): everything ordered; contents atomic",
-        (*_common(), *ATOMIC_CONTENTS, *orders(ChangeKind, ChangeKind), *_all_synced()),
+        (*_COMMON, *ATOMIC_CONTENTS, *orders(ChangeKind, ChangeKind), *_ALL_SYNCED),
     ),
     "ext4-o": (
         "ext4 data=ordered (OSDI'14, Table 4): safe rename, safe file flush, directory operations ordered among "
         "themselves; contents atomic",
-        (*_common(), *ATOMIC_CONTENTS, *SAFE_RENAME, *_safe_flush(),
+        (*_COMMON, *ATOMIC_CONTENTS, *SAFE_RENAME, *_SAFE_FLUSH,
          *orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
     "btrfs": (
         "btrfs (OSDI'14, Table 4): safe rename and safe file flush only; contents atomic",
-        (*_common(), *ATOMIC_CONTENTS, *SAFE_RENAME, *_safe_flush()),
+        (*_COMMON, *ATOMIC_CONTENTS, *SAFE_RENAME, *_SAFE_FLUSH),
     ),
     "ccfs": (
         "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
         "operations",
-        (*_common(), *clauses.NEVERS,
+        (*_COMMON, *clauses.NEVERS,
          *(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS), *orders(ChangeKind, ChangeKind),
-         *_all_synced()),
+         *_ALL_SYNCED),
     ),
 }  # fmt: skip

@@ -219,6 +219,7 @@ _DURABLE = {
 }
 WHATS = tuple(_DURABLE)
 """What clauses call durable; the rest of :class:`What` is for tables."""
+SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
 UNITS = (Unit.WHOLE, Unit.BLOCK)
 """The units in which clauses call a change whole. Without such a clause, sectors are whole."""
 
@@ -244,6 +245,11 @@ def orders(
 ) -> tuple[Ordered, ...]:
     """Return the orders of each of these kinds before each of those."""
     return tuple(Ordered(*three) for three in product(before, after, relations))
+
+
+def durable(calls: Iterable[Call], whats: Iterable[What]) -> tuple[Durable, ...]:
+    """Return that each of these calls makes each of those durable."""
+    return tuple(Durable(*two) for two in product(calls, whats))
 
 
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
@@ -285,7 +291,7 @@ _ORDERS: dict[InTurn, frozenset[Clause]] = {
 }
 _JOURNALED_KINDS = (*DIRECTORY_KINDS, *GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
 _ORDERS[JOURNALED] = frozenset({OWN_FIRST, *orders(_JOURNALED_KINDS, _JOURNALED_KINDS)})
-_ORDERS[SYNCED] = frozenset(Durable(call, What.OTHER_APPENDS) for call in Call if call is not Call.RETURNED)
+_ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
@@ -301,7 +307,7 @@ def every_clause() -> tuple[Clause, ...]:
         *orders(MODELLED_KINDS, MODELLED_KINDS),
         *IN_TURN,
         OWN_FIRST,
-        *(Durable(call, what) for call, what in product(Call, WHATS)),
+        *durable(Call, WHATS),
     )
 
 

@@ -306,4 +306,4 @@ def _with(clause: Clause) -> tuple[Clause, ...]:
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()
-    return tuple(clauses.Durable(clause.call, what) for what in others)
+    return clauses.durable((clause.call,), others)

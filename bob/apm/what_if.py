@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from bob.apm import clauses
-from bob.apm.builtin import ATOMIC_CONTENTS, SAFE_RENAME
+from bob.apm.builtin import ATOMIC_CONTENTS, FLUSHED, SAFE_RENAME
 from bob.apm.clauses import Clause
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -199,7 +199,7 @@ NAMED: Mapping[str, NamedChange] = {
     "safe rename": NamedChange("an append to a file is there before a later rename of it", _given(SAFE_RENAME)),
     "safe file flush": NamedChange(
         "fsync of a file keeps the name that it was made with, too",
-        _given(clauses.Durable(Call.FSYNC_FILE, what) for what in (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)),
+        _given(clauses.durable((Call.FSYNC_FILE,), FLUSHED)),
     ),
     "atomic contents": NamedChange(
         "each 4 KiB block of a write is all there or not at all, with the size that shows it", _given(ATOMIC_CONTENTS)

@@ -19,14 +19,9 @@ _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
 _KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
 """The kinds that ALICE records. Where all of them may come later, the table says ``any``."""
-_BY_ALICE = tuple(
-    clauses.Durable(call, what)
-    for calls, covered in (
-        ((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
-        ((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
-    )
-    for call in calls
-    for what in covered
+_BY_ALICE = (
+    *clauses.durable((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
+    *clauses.durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
 )
 """What ALICE's disk operation ``sync`` orders before all that follows, whatever a class says."""
 

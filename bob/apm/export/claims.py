@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Durable, Fill, Never, Ordered, Whole, orders
+from bob.apm.clauses import DIRECTORY_KINDS, NEVERS, Clause, Fill, Never, Ordered, Whole, durable, orders
 from bob.apm.export.standing import Guarantee
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -39,7 +39,7 @@ def claims(model: Model) -> tuple[Guarantee, ...]:
 
 
 def _after(call: Call, *things: What) -> tuple[Clause, ...]:
-    return tuple(Durable(call, what) for what in things)
+    return durable((call,), things)
 
 
 _DURABLE = (

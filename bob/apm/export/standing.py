@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.apm.clauses import WHATS, Clause, Durable
+from bob.apm.clauses import WHATS, Clause
+from bob.apm.clauses import durable as durable_clauses
 from bob.apm.clauses import orders as clause_orders
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, What
@@ -111,7 +112,7 @@ def orders(model: Model) -> Iterator[Matrix]:
 
 def durability(model: Model) -> Matrix:
     """Return what each call makes durable: calls down, what across."""
-    rows = ((label(call), cells(model, (Durable(call, what) for what in WHATS))) for call in Call)
+    rows = ((label(call), cells(model, durable_clauses((call,), WHATS))) for call in Call)
     return Matrix("", "", tuple(map(label, WHATS)), tuple(rows))
 
 
