@@ -15,7 +15,7 @@ from bob.observe.observation import Node, Observation
 from bob.workload.history import FileKind
 
 MOST_ASKED = 10_000
-"""By which clauses a tree is forbidden is asked where times and clauses make so many questions at most."""
+"""The most questions (times and clauses) to find the clauses that forbid a tree."""
 
 NodePresence = dict[int, bool]
 
@@ -23,7 +23,7 @@ NodePresence = dict[int, bool]
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """``clauses`` that together forbid an observation; a single one is refuted. Node ``there`` needs node ``missing``.
-    Both are None where a cell breaks the clause by itself; ``about`` names that cell."""
+    If a cell breaks the clause by itself, they are None, and ``about`` names it."""
 
     clauses: frozenset[Clause]
     there: int | None = None

@@ -20,7 +20,7 @@ ATOMIC_CONTENTS: tuple[Clause, ...] = (
 )
 """Contents come with the size that shows them."""
 FLUSHED = (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)
-"""What a safe file flush makes durable."""
+"""Durable after a safe file flush."""
 SAFE_RENAME = orders((ChangeKind.APPEND,), (ChangeKind.RENAME, ChangeKind.RENAME_OVER), (Relation.SAME_FILE,))
 """An append to a file is there before a later rename of it."""
 
@@ -52,15 +52,15 @@ _COMMON: tuple[Clause, ...] = (
     *(clauses.Whole(kind, Unit.WHOLE) for kind in (*_JOURNALED, ChangeKind.SETXATTR)),
     clauses.OWN_FIRST,
 )
-"""What all of the paper's models share."""
+"""Clauses of all of the paper's models."""
 _SAFE_FLUSH = (
     *durable((Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS), FLUSHED),
     *durable((Call.SYNC, Call.SYNCFS), (What.NAMES,)),
     *durable((Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC), (What.DATA, What.SIZE)),
     *durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
 )
-"""An fsync of a file persists its contents and its directory entry. So does a write with O_SYNC (generic_write_sync);
-one with O_DSYNC, and msync, act as fdatasync."""
+"""An fsync of a file, or a write with O_SYNC (generic_write_sync), persists its contents and its directory entry. A
+write with O_DSYNC, and msync, act as fdatasync."""
 _ALL_SYNCED = durable(clauses.SYNCS, clauses.WHATS)
 """With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
 _METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))

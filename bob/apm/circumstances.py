@@ -1,5 +1,5 @@
-"""The circumstances in which a workload tries a clause. Most orders break where the kernel writes without a request, or
-where a call asks for one file (docs/design.md, section 4)."""
+"""The circumstances of tests of a clause. Most orders break when the kernel writes without a request, or when a call
+asks for one file (docs/design.md, section 4)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Circumstance(StrEnum):
 
 
 SOON = 4.0
-"""The time before a commit in which its transaction counts as open (seconds)."""
+"""A transaction is open so long before its commit (seconds)."""
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
-"""In how many lists of operations a circumstance must occur, if one is too few. What a sync of a directory commits
-depends on the operations; what an append leaves depends on the file's size."""
+"""How many lists of operations must have a circumstance, if one is too few: the effect of a directory's sync depends on
+the operations, that of an append on the file's size."""
 RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})
 """Circumstances that refuting workloads may add."""
 RARE_CLAUSES = frozenset(
@@ -76,7 +76,7 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
 
 def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
-    """Return, by clause that depends on them, the circumstances in which ``workload`` tries it. The file system commits
+    """Return, by clause, the circumstances that ``workload`` has for it, if it depends on them. The file system commits
     every ``commit`` seconds at the latest."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
@@ -192,7 +192,7 @@ def _takes_a_place(taken: Workings, change: OperationChange, things: frozenset[i
 
 
 def _is_one_end(taken: Workings, rename: OperationChange, synced: int | None) -> bool:
-    """Return whether an initial file moved between two directories of which ``synced`` is one."""
+    """Return whether an initial file moved between two directories and ``synced`` is one of them."""
     moved = [
         operation
         for operation in taken.operations

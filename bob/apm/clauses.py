@@ -1,5 +1,5 @@
-"""The clauses of models, each of which forbids some crash states. Without any, each sector persists or not by itself,
-and garbage may be there."""
+"""The clauses of models: each forbids some crash states. Without any, each sector persists or not by itself, and
+garbage may be there."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Fill(StrEnum):
 
 
 class AppendPart(StrEnum):
-    """The part of an append in which a clause forbids missing data. A file system has to allot a block that the append
-    begins; an older block stays in its place."""
+    """A part of an append, for clauses about missing data. A file system has to allot a block that the append begins;
+    an older block stays in its place."""
 
     ANYWHERE = "anywhere"
     TAIL = "tail-block"
@@ -50,7 +50,7 @@ UNLESS_SYNCED = " unless-synced"
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Where any part of a change of kind ``after`` is there, every earlier change of kind ``before`` is whole. With
+    """If any part of a change of kind ``after`` is there, every earlier change of kind ``before`` is whole. With
     ``unless_synced``, a sync of the later change's file or directory may break that (ext3-fast of OSDI'14, section
     4.6)."""
 
@@ -93,8 +93,8 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """Where any part of a change by ``after`` is there, every earlier one by ``before`` is whole, as long as no call
-    asks for the later one alone (:mod:`bob.apm.sync_scope`)."""
+    """If any part of a change by ``after`` is there, every earlier one by ``before`` is whole, as long as no call asks
+    for the later one alone (:mod:`bob.apm.sync_scope`)."""
 
     before: Means
     after: Means
@@ -218,10 +218,10 @@ _DURABLE = {
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
 WHATS = tuple(_DURABLE)
-"""What clauses call durable; the rest of :class:`What` is for tables."""
+"""The objects of durability in clauses; the rest of :class:`What` is for tables."""
 SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
 UNITS = (Unit.WHOLE, Unit.BLOCK)
-"""The units in which clauses call a change whole. Without such a clause, sectors are whole."""
+"""Units of a whole change in clauses. Without such a clause, sectors are whole."""
 
 NEVERS = tuple(
     Never(kind, fill)
@@ -283,9 +283,9 @@ IN_TURN = tuple(
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
 """Without it, an order of one file, a name last, does not hold for a file that a log has."""
 JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
-"""A journal of metadata alone (ext3 with data=writeback): it has the sizes that appends give, and each sync commits it;
-it has no data. Only hand-written models have these clauses. They follow from all orders of whole changes, and from
-syncs that persist every append."""
+"""A journal of metadata alone (ext3 with data=writeback): each sync commits it, with the sizes that appends give, and
+without data. Only hand-written models have these clauses. They follow from all orders of whole changes, and from syncs
+that persist every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(orders(written_by(clause.before), written_by(clause.after))) for clause in IN_TURN
 }
@@ -344,7 +344,7 @@ def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised`` with the clauses that say less than one of these. Models always promise such a set."""
+    """Return ``promised``, and weaker clauses that follow. Models always promise such a set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
@@ -357,7 +357,7 @@ def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that say ``clause`` and more. What refutes ``clause`` refutes these."""
+    """Return the clauses that say ``clause`` and more. A refutation of ``clause`` refutes these, too."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

@@ -48,14 +48,14 @@ _EARLIER = ("append /d/b 100", "append /e/c 100", "write /e/c 0 512", "create /e
 _OVERTAKING = ("append /d/a 100; fsync /d/a", "write /d/a 0 512; fsync /d/a", "create /d/new; fsync /d/new")
 """Changes with a sync of their own, which may overtake :data:`_EARLIER`."""
 _MARK = "mkdir /e/done"
-"""What a program does after a sync: it shows that the sync had returned."""
+"""A change after a sync: it shows that the sync had returned."""
 
 LIMIT = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A clause of one model alone, and a workload after which the ``weaker`` one allows a ``tree`` that the other
+    """A clause of one model alone, and a workload: after it, the ``weaker`` model allows a ``tree`` that the other
     forbids. ``before`` is the tree at first."""
 
     clause: Clause

@@ -59,7 +59,7 @@ class _Counter:
         return StateCount(self._sets(place.free & ~it_needs).states, is_exact=False)
 
     def _sets(self, free: int) -> StateCount:
-        """Return how many sets a crash may lose of what is ``free``."""
+        """Return how many sets of ``free`` micro-operations a crash may lose."""
         self.left -= free.bit_count()
         return self._product(sum(1 << at for at in self._lattice.atoms(free)))
 

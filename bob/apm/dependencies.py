@@ -22,8 +22,8 @@ from bob.workload.operations import Operation, Workload
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where ``node`` is there, ``needs`` is there, if a model promises all of ``clauses``. ``synced``: a sync of its
-    own persists the later change, so an order that a sync may break does not give this edge."""
+    """If a model promises all of ``clauses``, ``node`` is there only with ``needs``. ``synced``: a sync of its own
+    persists the later change, so an order that a sync may break does not give this edge."""
 
     node: int
     needs: int

@@ -34,7 +34,7 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """What is promised of the clauses that held: those that held exhaustively, or on a sample as well."""
+    """The clauses to promise: those that held exhaustively, or those that held on a sample as well."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
@@ -244,7 +244,8 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return the circumstances in which an order, or one given by the same means, was tried: at all, and surely."""
+        """Return the circumstances of an order, and of others by the same means: all that were tried, and those that
+        surely were."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:

@@ -1,4 +1,4 @@
-"""What runs say to a model: workloads as micro-operations, observations as constraints. No guest is needed."""
+"""Runs as evidence for models: workloads as micro-operations, observations as constraints. No guest is needed."""
 
 from __future__ import annotations
 

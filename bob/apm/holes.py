@@ -27,9 +27,9 @@ class HoleReading:
 @dataclass(frozen=True)
 class Hole:
     """A piece without its data. ``kind`` is the first change to write it or to reach over it. ``own`` are the sizes
-    that appends to it gave the file (micro-operations). Of these, ``last`` end in the piece's block, which the append
-    began; ``later`` end behind it, where no call asks for a part of the file; ``tail`` are of an append that began in
-    the middle of the block, where no call does."""
+    that appends to it gave the file (micro-operations). Some ``last`` sizes end in the piece's block, which the append
+    began; ``later`` ones end behind it, if no call asks for a part of the file; ``tail`` ones are of an append that
+    began in the middle of the block, if no call does."""
 
     kind: ChangeKind | None
     own: frozenset[int] = frozenset()

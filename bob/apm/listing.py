@@ -1,4 +1,4 @@
-"""What models say, for terminals and programs: allowed states, dependencies, differences, checks."""
+"""Views of models for terminals and programs: allowed states, dependencies, differences, checks."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print the differences of two models, by which of them promises more. Clauses that begin alike share one piece of
+    """Print the differences of two models, grouped by the stronger one. Clauses that begin alike share one piece of
     evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
@@ -210,7 +210,7 @@ def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
 
 
 def what_if_document(found: WhatIf, path: Path, programs: Sequence[ProgramChange]) -> WhatIfDocument:
-    """Return the same as a document, with what it changes for ``programs``."""
+    """Return the same as a document, with the effect on ``programs``."""
     return WhatIfDocument(
         model=found.before.name,
         changes=tuple(found.after.source["changes"]),
@@ -247,7 +247,7 @@ def soundness(found: CheckDocument) -> str:
 
 
 def print_checks(screen: Console, checks: Sequence[CheckDocument]) -> None:
-    """A table of what was checked, and what the models forbid of it."""
+    """Print a table of checks, and the outcomes that models forbid."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
         table.add_column(Text(heading, "bob.dim"), overflow="fold")

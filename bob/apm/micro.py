@@ -1,5 +1,5 @@
-"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, a place that holds one. Of those that are
-there, the last one on a cell shows. Offsets, sizes and lengths are in bytes."""
+"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, a place that holds one. The last one on a
+cell shows. Offsets, sizes and lengths are in bytes."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Model:
 
     @property
     def origin(self) -> str:
-        """Where it is from: built-in, published, what-if or derived."""
+        """Its origin: built-in, published, what-if or derived."""
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
@@ -96,7 +96,7 @@ _ORIGINS = {"builtin": "built-in", "published": "published", "what_if": "what-if
 
 
 class SourceDocument(Document, frozen=True):
-    """What bob reads of a model's origin, to know whether it was derived from a file system."""
+    """The part of a model's origin that bob reads: was it derived from a file system?"""
 
     kernels: tuple[str, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Rela
 from bob.workload.operations import Workload
 
 _OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)
-"""What a call makes durable whatever it is given."""
+"""Durable after a call whatever its argument is."""
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
@@ -92,7 +92,7 @@ class _PromisedGraph(GraphBuilder):
         return kind, operation.block is None, type(cell), cell.thing
 
     def _about(self, operation: MicroOperation) -> frozenset[int]:
-        """Return the files and directories by which a call is about this micro-operation."""
+        """Return the files and directories that a call must name to be about this micro-operation."""
         cell = operation.cell
         if isinstance(cell, NameCell):
             return self._taken.changes[operation.change].things | {cell.place[0]}
@@ -100,7 +100,7 @@ class _PromisedGraph(GraphBuilder):
 
 
 class _By(Enum):
-    """What the changes of one chain share."""
+    """A common property of the changes of one chain."""
 
     KIND = "nothing else"
     TOUCHED = "a file or directory that they are about, or whose names they change, or in which their file has a name"

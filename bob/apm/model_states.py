@@ -238,7 +238,7 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
 
 
 def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[int]:
-    """Yield all that is lost with each choice of ``size`` of ``atoms`` of which none needs another one."""
+    """Yield the loss of each choice of ``size`` independent ``atoms``."""
 
     def choose(start: int, left: int, chosen: int, lost: int) -> Iterator[int]:
         if not left:

@@ -1,5 +1,5 @@
-"""Models from a published table: what it found no violation of is promised. Blank there means "not found", so such a
-model is only as strong as the search. Syncs are assumed to do for their file what POSIX says."""
+"""Models from a published table: all is promised that it found no violation of. Blank there means "not found", so such
+a model is only as strong as the search. Syncs are assumed to do for their file what POSIX says."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OF_NOTHING = frozenset(
     if isinstance(clause, clauses.Durable)
     and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
 )
-"""What the table does not speak of, and POSIX does not promise."""
+"""Clauses that neither the table nor POSIX promises."""
 
 
 def from_published(configuration: str, table: Published) -> Model:

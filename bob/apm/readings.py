@@ -1,6 +1,6 @@
-"""What an observation says of the micro-operations. Each cell shows the value of the last one that is there, or the
-initial one: a *constraint*, of which at least one *reading* is true. A reading may break a clause (zeros in place of
-data). A cell or file that cannot be seen says nothing."""
+"""The constraints of an observation on micro-operations. A cell shows the value of the last one that is there, or the
+initial one: at least one *reading* of it is true. A reading may break a clause (zeros in place of data). Cells and
+files that cannot be seen give no constraint."""
 
 from __future__ import annotations
 

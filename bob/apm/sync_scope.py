@@ -1,5 +1,5 @@
-"""Which changes a program asks for alone, by calls that sync one file, one directory, or a part of a file. Operations
-are numbered from 1, the finish included. Changes are given by their indexes in ``made``."""
+"""The changes that a program asks for alone, by calls that sync one file, one directory, or a part of a file.
+Operations are numbered from 1, the finish included. Changes are given by their indexes in ``made``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes of which their own operation or a later one asks for a part of the file: sync_file_range, a
-    write with O_SYNC, O_DSYNC or O_DIRECT."""
+    """Return the changes whose operation, or a later one, asks for a part of the file: sync_file_range, a write with
+    O_SYNC, O_DSYNC or O_DIRECT."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -40,7 +40,7 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
     """Return the changes that their own operation or a later one asks for. A call asks for its file or directory, and
-    for what is in the directories where that got a name."""
+    for all names in the directories of its own new names."""
     last: dict[int, int] = {}  # by file or directory, the last operation that asks for it, or for what is in it
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
@@ -62,8 +62,8 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that a log may take along when it is written for another file: those of what an earlier call
-    asked for, and, where that gets or loses a name, those in its directories, and in new ones there
+    """Return the changes that a log for another file may take along. They are changes of files that earlier calls asked
+    for. If such a file gets or loses a name, all changes in its directories count, and in new ones there
     (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
@@ -89,7 +89,7 @@ def elsewhere(history: History, finish: Sequence[ops.Operation], change: Operati
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield the calls from operation ``first`` on that ask for something, and for which file or directory (None:
+    """Yield the calls from operation ``first`` on that ask for something, with the file or directory (None:
     unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:

@@ -1,4 +1,4 @@
-"""How much more a model allows than was ever observed. Blocks count whole, since a run tries a sample of torn states. A
+"""The freedom of a model that no run ever showed. Blocks count whole, since a run tries a sample of torn states. A
 finish is only a way to look. Only exhaustively explored workloads count."""
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ _MODULUS = 1 << 8 * DIGEST_BYTES
 KEPT, KEPT_SUMS = 4, 64
 """How many contents, sums and lists of names to keep: the order of work takes turns between several places."""
 FILLINGS = 3
-"""What holes show, as far as the model allows it: zeros; what was on the disk before mkfs; what the file had there
-before it was cut, and elsewhere what was on the disk before mkfs."""
+"""Fillings of holes, as far as the model allows them: zeros; old contents of the disk; the file's own contents before a
+cut."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -155,8 +155,8 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """What a set of micro-operations makes of a file: its ``size`` (bytes), the sums of its sectors by filling, and the
-    sectors that have holes."""
+    """A file after a set of micro-operations: its ``size`` (bytes), the sums of its sectors by filling, and the sectors
+    that have holes."""
 
     there: int
     size: int
@@ -235,7 +235,7 @@ class _WrittenFile:
 
     @staticmethod
     def _between(size: int, other: int) -> range:
-        """Return the sectors in which files of these two sizes differ."""
+        """Return the sectors that differ between files of two sizes."""
         if size == other:
             return range(0)
         return range(min(size, other) // SECTOR_BYTES, -(-max(size, other) // SECTOR_BYTES))

@@ -55,9 +55,9 @@ class WhatIf:
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Apply changes to ``model`` one after the other, under a new ``name``. What says more than a taken clause is
-    taken, too. Raises UsageError where a change is none, contradicts itself, changes nothing, or leaves what it takes
-    promised."""
+    """Apply changes to ``model`` one after the other, under a new ``name``. Clauses that say more than a taken one are
+    taken, too. Raises UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its
+    clauses promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         made = edit(words, frozenset(promised))
@@ -84,7 +84,8 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> Edit:
-    """Return the change that is ``said`` of a model that has ``promised`` so much. Raises UsageError if it is none."""
+    """Return the change that is ``said`` of a model that has ``promised`` so much. Raises UsageError for invalid
+    ones."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()

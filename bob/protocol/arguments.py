@@ -85,7 +85,7 @@ def as_mknod(call: SystemCall) -> SystemCall:
 
 
 def flags_of(call: SystemCall) -> str:
-    """Return the flags with which a call of :data:`OPENS` opens a file."""
+    """Return the flags of a call of :data:`OPENS`."""
     return "O_WRONLY|O_CREAT|O_TRUNC" if call.name == "creat" else " ".join(call.arguments[OPENS[call.name] + 1 :])
 
 
@@ -111,7 +111,7 @@ def allocation(mode: str) -> Allocation:
 
 
 def mode_of(call: SystemCall, umask: int) -> int:
-    """Return the permission bits with which a call makes a file."""
+    """Return the permission bits of a file that a call makes."""
     found = _MODE.findall(", ".join(call.arguments))
     return (int(found[-1], 8) if found else 0o644) & ~umask
 

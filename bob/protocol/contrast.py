@@ -1,8 +1,7 @@
-"""What a program relies on: a refused crash state beside accepted ones after the same output.
+"""The reliance of a program: a refused crash state beside accepted ones after the same output (OSDI'14, section 3).
 
-Of the accepted states that have all of the refused one, the nearest says what is missing. Of those that have nothing
-else, the nearest says what is there too early: a *vulnerability* (OSDI'14, section 3). Groups of calls that must be
-there together come first (section 3.4).
+The nearest accepted state with all of the refused one shows the missing calls. The nearest one with nothing else shows
+calls that came too early. Groups of calls that must be there together come first (section 3.4).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MOST_NAMED = 3
 
 
 class Reliance(StrEnum):
-    """What the program relies on."""
+    """A kind of reliance."""
 
     ORDER = "order"
     WHOLE = "whole"
@@ -45,8 +44,8 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """What is relied on, to compare: calls that must be there together form one set, and which bytes of a file
-        differ does not count."""
+        """The reliance, to compare: calls that must be there together form one set, and the bytes of a file that differ
+        do not count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -85,8 +84,8 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What a state has less, or more, than another one: ``calls`` by number, and phrases about other differences
-    (``beside``). ``parts`` are calls of which another part is there."""
+    """The difference between two states: ``calls`` by number, and phrases about other differences (``beside``). The
+    states have different parts of the calls ``parts``."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -107,7 +106,7 @@ class Presences:
         self._table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(self._calls))
 
     def cleared(self, known: Presences) -> Presences:
-        """Return the table with what is ``known`` otherwise, row by row, in place of undecided ones."""
+        """Return the table with ``known`` presences, row by row, in place of undecided ones."""
         made = Presences((), self._untold)
         made._calls = self._calls
         made._table = self._table.copy()
@@ -122,10 +121,9 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """Return how ``state`` differs from a row that has all of it and nothing else; what it lacks of the nearest row
-        that has all of it; and what it has beyond the nearest row that has nothing else. None where there is no such
-        row. The nearest row differs in the fewest calls, undecided ones included, and in the fewest other things. Named
-        are the calls that surely differ; without any, those that may."""
+        """Return how ``state`` differs from the nearest row with all of it and nothing else, with all of it, and with
+        nothing else. None stands for no such row. The nearest row differs in the fewest calls, undecided ones included,
+        and in the fewest other things. The calls that surely differ are named; without any, those that may."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
         few = Presences((), self._untold)
@@ -170,8 +168,8 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Explain why a state with ``refused`` presences is refused where ``accepted`` ones are not. ``own`` is what no
-    call tells of it."""
+    """Explain why a state with ``refused`` presences is refused where ``accepted`` ones are not. ``own`` are its
+    unexplained values."""
     alike, missing, there = accepted.nearest(refused, own)
     if alike is not None and alike.parts:  # what matters is which part of a call is there
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
@@ -230,14 +228,13 @@ def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
 CallGroup = tuple[int, ...]
 """The numbers of calls, ascending."""
 _OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
-"""What is said of calls alone."""
+"""Reliances on calls alone."""
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
     """Return the groups of calls that must be there together. ``accepted[k]`` says whether the checker accepts what the
     first k operations leave (None: not known); ``calls[k - 1]`` is the call of operation k. Calls that are not
-    ``changing`` anything are in no group. Where a telling makes the checker refuse, or accept again, there is no group.
-    """
+    ``changing`` anything are in no group. A telling that makes the checker refuse, or accept again, makes no group."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
@@ -257,7 +254,7 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
     """Return the ``explanation`` of a ``refused`` state, or that of a whole group, if the crash came inside of it or
-    only its members are named. What was told too early is a fault of its own."""
+    only its members are named. A telling that came too early is a fault of its own."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

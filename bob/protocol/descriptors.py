@@ -35,9 +35,9 @@ class OpenFile:
         return self.position - count
 
     def start_of(self, write: SystemCall, size: int) -> int:
-        """Return where a ``write`` to a file of ``size`` bytes begins; advance the position if the call has no offset.
-        Linux appends to a file that is open to append whatever the offset is (pwrite(2), BUGS). RWF_APPEND of
-        pwritev2(2) does so for one call, and there -1 means no offset."""
+        """Return the first byte that a ``write`` to a file of ``size`` bytes writes; advance the position unless the
+        call has an offset. Linux appends to a file that is open to append whatever the offset is (pwrite(2), BUGS).
+        RWF_APPEND of pwritev2(2) does so for one call, and there -1 means no offset."""
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
         appends = self.appends
@@ -52,8 +52,8 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` was the file's path. ``file`` is None if
-    bob does not follow the file."""
+    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` was the file's path. ``file`` is None
+    for a file that bob does not follow."""
 
     file: int | None
     path: str
@@ -188,7 +188,7 @@ class Descriptors:
         self._tables.put(call.pid, table)
 
     def _closed(self, call: SystemCall) -> None:
-        """What has these numbers next may be a pipe, of which no call tells."""
+        """The next file with these numbers may be a pipe, which no call shows."""
         table, first = self._tables.of(call.pid), _number(call.arguments[0])
         last = first if call.name == "close" else _number(call.arguments[1])
         numbers = {one for one in table.files if first <= one <= last}
@@ -213,7 +213,7 @@ class Descriptors:
             self._tables.of(call.pid).set(_number(call.arguments[0]), open_file, closing=closing)
 
     def _read(self, call: SystemCall) -> None:
-        """Move the open file on, if the call has no offset (-1 in preadv2)."""
+        """Move the open file on, unless the call has an offset (preadv2: not -1)."""
         open_file = self.at(call, 0)
         is_at_offset = call.name == "preadv2" and _number(call.arguments[3]) not in (-1, 2**64 - 1)
         if open_file is not None and not is_at_offset:

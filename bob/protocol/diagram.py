@@ -21,14 +21,14 @@ LONGEST_ROUND = 12
 """The most steps in a round of a loop."""
 FEWEST_ROUNDS = 3
 MOST_ROWS = 120
-"""Of more rows, those in the middle that no need is about are left out, and counted."""
+"""The most rows in a picture; others in the middle are counted, unless a need is about them."""
 MOST_NEEDS, MOST_ENDS = 8, 3
 """The most needs in a picture, and the most steps at either end of each."""
 ROOT = "/"
 
 
 class StepKind(StrEnum):
-    """What a step is for."""
+    """The kind of a step."""
 
     CHANGE = "change"
     SYNC = "sync"
@@ -68,8 +68,8 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``. In an atomic
-    group, ``then`` is empty. Where ``is_durable``, ``then`` is the telling."""
+    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``. An atomic group
+    has no ``then``. If ``is_durable``, ``then`` is the telling."""
 
     sentence: str
     first: tuple[int, ...]
@@ -79,8 +79,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Like ``steps``, in a run or in the rounds of a loop. ``loop`` is the number of the loop, if any, each of whose
-    rows has as many steps. ``is_gap``: the row stands for rows that are left out."""
+    """Like ``steps``, in a run or in the rounds of a loop. ``loop`` is the number of the loop, if any; all rows of a
+    loop have as many steps. ``is_gap``: the row stands for rows that are left out."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -118,8 +118,7 @@ class Diagram:
 
 
 def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
-    """Return the steps of a program: its ``calls`` with ``effects``, and those with which it told something
-    (``tellings``, by number of the call)."""
+    """Return the steps of a program: its ``calls`` with ``effects``, and its ``tellings`` (by number of the call)."""
     by_call: dict[int, list[Deed]] = {}
     for deed in effects.deeds:
         by_call.setdefault(deed.call, []).append(deed)

@@ -1,5 +1,5 @@
-"""What the calls of a program change. A *unit* is a name, a file's size, or its contents; each has a *history* in
-program order. A crash state shows one value of each unit, and so how far down the history the disk has come."""
+"""The effects of a program's calls. A *unit* is a name, a file's size, or its contents; each has a *history* in program
+order. A crash state shows one value of each unit, and so how far down the history the disk has come."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """What a call puts into a file from byte ``start`` up to ``end``: ``data``, or zeros if that is None."""
+    """Bytes ``start`` up to ``end`` of a file as a call stores them: ``data``, or zeros if that is None."""
 
     start: int
     end: int
@@ -72,7 +72,7 @@ def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int
 
 
 def handle(file: int) -> str:
-    """Return the word by which operations name a file without a name."""
+    """Return an operation's word for a file without a name."""
     return f"#{file}"
 
 
@@ -184,7 +184,7 @@ class Effects:
         return file
 
     def path_of(self, file: int) -> str | None:
-        """Return a path that leads to a file after the last call; None if there is none."""
+        """Return a path that leads to a file after the last call, if any."""
         if file == ROOT_FILE:
             return "/"
         for entry, history in self.entries.items():
@@ -231,7 +231,7 @@ class Effects:
 
     @cached_property
     def made_modes(self) -> Mapping[int, int]:
-        """The permission bits with which calls make files. All calls must be known."""
+        """The permission bits of files that calls make. All calls must be known."""
         return {
             deed.file: deed.mode
             for deed in reversed(self.deeds)

@@ -1,5 +1,5 @@
-"""From the system calls of a program, as they returned, to what each of them changes. A call of unknown effect makes
-its file one that is not *followed*: bob then says nothing of its contents."""
+"""From the system calls of a program, as they returned, to their effects. A call of unknown effect makes its file one
+that is not *followed*: bob then says nothing of its contents."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class _Follower:
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """Take in what is new in a mapped file, which also has what other calls put there."""
+        """Take in new bytes of a mapped file. Other calls may have put some of them there."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
             return  # its mapping is not followed

@@ -29,8 +29,8 @@ _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for what the program relies on; empty if it has none, or the calls are not known. Call number
-    ``told_by`` had told the output (None: the last one)."""
+    """Return ALICE's word for the reliance, or an empty string. Call number ``told_by`` had told the output (None: the
+    last one)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]

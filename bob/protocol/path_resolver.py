@@ -1,4 +1,4 @@
-"""Which file a call means: by a name, by a descriptor, or by a name of a descriptor."""
+"""The file that a call means: by a name, by a descriptor, or by a name of a descriptor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PathResolver:
         return path, self._effects.leads(path) if path else None
 
     def mode_of(self, call: SystemCall) -> int:
-        """Return the permission bits with which a call makes a file."""
+        """Return the permission bits of a file that a call makes."""
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:

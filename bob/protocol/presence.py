@@ -1,5 +1,5 @@
-"""Which calls' effects a crash state has: there, missing, or partly there. A missing name may not have been made yet,
-or be gone already. Other names of the same call, syncs of its directory, and other names of the file often tell."""
+"""The calls whose effects a crash state has, in part or whole. A missing name may not have been made yet, or be gone
+already. Other names of the same call, syncs of its directory, and other names of the file often tell."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def signs_of(
     unmade: Collection[int] = (),
     kept: Collection[int] = (),
 ) -> Signs:
-    """Return what all units show in ``tree``, in which files are ``located``; else as :func:`presence`."""
+    """Return the signs of all units in ``tree``; ``located`` has the paths of files; else as :func:`presence`."""
     signs = Signs(effects.changing, unmade)
     for unit in names_shown(effects, tree, located, unmade, kept):
         signs.take(unit.calls, [place in unit.shown for place in range(len(unit.calls))])
@@ -39,7 +39,7 @@ def signs_of(
 
 
 def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict[int, Presence]:
-    """Return what a tree has ``told`` of each call, with what is ``known`` otherwise in place of undecided ones."""
+    """Return the presences in a tree, with ``known`` ones in place of undecided ones."""
     return {call: known.get(call, effect) if effect is Presence.UNDECIDED else effect for call, effect in told.items()}
 
 
@@ -119,8 +119,8 @@ def candidates(effects: Effects, history: Sequence[Version[int | None]], node: N
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return which of ``files`` a node is; None if that is not clear. Where an inode number occurs twice, the content
-    decides."""
+    """Return which of ``files`` a node is; None if that is not clear. The content decides about an inode number that
+    occurs twice."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None
@@ -157,8 +157,8 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return the names that calls change, as far as ``tree`` tells, in which files are ``located``. The ``unmade``
-    calls had not begun by the crash; what those in ``kept`` did was durable."""
+    """Return the names that calls change, as far as ``tree`` tells; ``located`` has the paths of files. The ``unmade``
+    calls had not begun by the crash; effects of those in ``kept`` were durable."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})

@@ -50,7 +50,8 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had; not through those ``below`` it, in which it may have been, too."""
+    """Return all paths that a directory ever had; not through those ``below`` it, since it may have been in these,
+    too."""
     if folder == ROOT_FILE:
         return {""}
     found = {entry for entry, history in effects.entries.items() if folder in {version.value for version in history}}

@@ -22,8 +22,7 @@ ALL_BITS = 0o7777
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
     """The ``workload`` that a program's calls are, with its ``history``, whose things have the numbers of files in
-    ``effects``. Operation k (from 1) is call number ``calls[k - 1]``; when it had returned, ``outputs[k]`` had been
-    told."""
+    ``effects``. Operation k (from 1) is call number ``calls[k - 1]``; ``outputs[k]`` is the output by its return."""
 
     workload: Workload
     history: History
@@ -52,9 +51,9 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """The state of a file that calls have written to: the first ``count`` of what they ``stored`` on top of ``first``,
-    with this ``size`` (bytes). All states of a file share the bytes: a thousand appends do not take a square of memory.
-    All else is as it ``was``."""
+    """The state of a file after writes: the first ``count`` of the ``stored`` bytes on top of ``first``, with this
+    ``size`` (bytes). All states of a file share the bytes: a thousand appends do not take a square of memory. All else
+    is as it ``was``."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -126,8 +125,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths at which the last step of ``history`` differs from a clean end: something changes them in an
-    unknown way. Times, attributes and the order of names do not count."""
+    """Return the paths whose last step in ``history`` differs from a clean end: something changes them in an unknown
+    way. Times, attributes and the order of names do not count."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

@@ -1,5 +1,5 @@
-"""What the units of the effects say of the calls that change them. If a unit shows a value of its history, the calls up
-to it are there, and later ones are missing; where the value occurs twice, the calls between are unclear."""
+"""The signs of calls in the units that they change. If a unit shows a value of its history, the calls up to it are
+there, and later ones are missing; if the value occurs twice, the calls between are unclear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTOR = 512
 
 
 class Signs:
-    """What units say, by call. Of several equal values of a unit, it shows none that an ``unmade`` call has made."""
+    """The signs of units, by call. A unit shows no value of an ``unmade`` call if an equal one is earlier."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -24,7 +24,7 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Take in which values of its history a unit ``matches``; ``shown`` is its value if it is none of them."""
+        """Take in the values of its history that a unit ``matches``; ``shown`` is its value if it is none of them."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -63,7 +63,7 @@ class Signs:
 
 
 def presence_at(place: int, shown: Collection[int]) -> Presence:
-    """Return what a unit says of the call at ``place`` in its history, of which it may show the places ``shown``."""
+    """Return the presence of the call at ``place`` in a unit's history, which may show the places ``shown``."""
     if not shown:
         return Presence.PARTIAL
     if min(shown) >= place:
@@ -84,8 +84,8 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Take in what ``node`` shows of a followed ``file``, which has this ``number``. A missing file that has none of
-    its names was changed by no call."""
+    """Take in the signs that ``node`` shows of a followed ``file`` with this ``number``. If the file and all its names
+    are missing, so are its calls."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))

@@ -1,4 +1,4 @@
-"""What the syncs of a program leave: files not synced at its last telling, and names that are durable."""
+"""Files that a program has not synced at its last telling, and names that its syncs made durable."""
 
 from __future__ import annotations
 

@@ -35,9 +35,8 @@ class PathAspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """What is in a tree and not as calls left it: ``values`` by place. ``paths`` are all of the tree, ``contents``
-    those of files (bytes). ``parts`` says which part of each partial call is there
-    (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """Values in a tree that calls do not explain, by place. ``paths`` are all of the tree, ``contents`` those of files
+    (bytes). ``parts`` says which part of each partial call is there (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
@@ -45,7 +44,7 @@ class Untold:
     parts: Mapping[int, object] = field(default_factory=dict)
 
     def differing(self, other: Untold) -> list[PathAspect]:
-        """Return where two trees differ: in a name, or in what is in both."""
+        """Return the places of differences between two trees: names, or values that both have."""
         if not self.values and not other.values:
             return []
         places = {place for place, _value in self.values.items() ^ other.values.items()}
@@ -65,7 +64,7 @@ class Untold:
 def untold(
     effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], parts: Mapping[int, object]
 ) -> Untold:
-    """Return what no call explains in ``tree``, in which files are ``located``."""
+    """Return the values in ``tree`` that no call explains; ``located`` has the paths of files."""
     at = {path: number for number, path in located.items()}
     values: dict[PathAspect, object] = {}
     for path, node in tree.items():

@@ -18,12 +18,12 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
 _KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
-"""The kinds that ALICE records. Where all of them may come later, the table says ``any``."""
+"""The kinds that ALICE records. The table says ``any`` if all of them may come later."""
 _BY_ALICE = (
     *clauses.durable((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
     *clauses.durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
 )
-"""What ALICE's disk operation ``sync`` orders before all that follows, whatever a class says."""
+"""ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says."""
 
 _ALWAYS = (
     "ALICE does not record attributes, modes and owners, nor holes that fallocate makes. It stops at a program that "
@@ -65,7 +65,7 @@ def alice_module(model: Model) -> str:
 
 
 def not_sayable(model: Model) -> list[str]:
-    """Return sentences on what of this model ALICE cannot say, or says in another way."""
+    """Return sentences on limits of ALICE for this model."""
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(

@@ -1,5 +1,5 @@
-"""What programs that keep data want to rely on, for pages of models and the site: the idioms of databases, mail servers
-and version control (OSDI'14, section 2 and Table 3)."""
+"""Guarantees that programs want, for pages of models and the site: the idioms of databases, mail servers and version
+control (OSDI'14, section 2 and Table 3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which model is weaker than which, as SVG laid out by Graphviz. A model is weaker than another if that one promises
-all that it promises, and more. A line goes up to each of the next stronger models."""
+"""A picture of weaker and stronger models, as SVG laid out by Graphviz. A model is weaker than another if that one
+promises all that it promises, and more. A line goes up to each of the next stronger models."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from bob.workload.kinds import MODELLED_KINDS, Relation
 
 
 class Standing(Enum):
-    """What a model says of a clause: a mark, the tone of its colour (page.css), and its meaning."""
+    """The standing of a clause: a mark, the tone of its colour (page.css), and its meaning."""
 
     HELD = "✓", "holds", "promised: it held in every legal crash state"
     SAMPLED = "≈", "holds", "promised: it held in all crash states of a sample"
