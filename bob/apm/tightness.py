@@ -4,7 +4,7 @@ finish is only a way to look. Only exhaustively explored workloads count."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from bob.apm.clauses import Clause, Intact, TreePart
@@ -30,9 +30,7 @@ class TreeCounts:
     seen: int
 
 
-def count(
-    promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int, progress: Callable[[], None] = lambda: None
-) -> tuple[TreeCounts, ...]:
+def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
     """Count the allowed trees, and those seen, of each list of operations that was explored exhaustively and leaves at
     most ``limit`` sets of micro-operations. Return nothing where the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
@@ -40,13 +38,8 @@ def count(
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
     for workload in workloads:
         alike[workload.workload.setup, workload.workload.operations].append(workload)
-    found = []
-    for together in alike.values():
-        counted = _count(promised, together, limit)
-        found += [] if counted is None else [counted]
-        for _workload in together:
-            progress()
-    return tuple(found)
+    counted = (_count(promised, together, limit) for together in alike.values())
+    return tuple(one for one in counted if one is not None)
 
 
 def _count(promised: Set[Clause], together: Sequence[ObservedCase], limit: int) -> TreeCounts | None:

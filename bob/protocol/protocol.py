@@ -45,8 +45,8 @@ def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effec
 def _paths(effects: Effects, file: int) -> set[str]:
     if effects.files[file].kind == "directory":
         return set()
-    folders = {entry for entry, history in effects.entries.items() if file in {version.value for version in history}}
-    return {f"{folder}/{entry.name}" for entry in folders for folder in _folders(effects, entry.folder)}
+    names = {entry for entry, _place, _call in effects.leading_to(file)}
+    return {f"{folder}/{entry.name}" for entry in names for folder in _folders(effects, entry.folder)}
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
@@ -54,8 +54,7 @@ def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset())
     too."""
     if folder == ROOT_FILE:
         return {""}
-    found = {entry for entry, history in effects.entries.items() if folder in {version.value for version in history}}
-    through = [entry for entry in found if entry.folder not in below]
+    through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}
     return {f"{above}/{one.name}" for one in through for above in _folders(effects, one.folder, below | {folder})}
 
 
