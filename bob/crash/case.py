@@ -1,7 +1,4 @@
-"""A case: something that was recorded, ready to have its crash states explored.
-
-Whoever records makes one, and whoever explores, judges or tells takes one. Nothing travels beside it.
-"""
+"""A case: a recording that is ready for the exploration of its crash states."""
 
 from __future__ import annotations
 
@@ -22,8 +19,8 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What was done (``work``) to a ``subject`` whose disks held ``base``, the ``recording`` of it, and the ``plan`` of
-    all crash states that a device model allows."""
+    """The ``work`` done to a ``subject`` whose disks held ``base``, its ``recording``, and the ``plan`` of all legal
+    states."""
 
     subject: Subject
     work: Work
@@ -35,31 +32,32 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """The case of a recording; ``more`` are the fields of its kind of case. Raises RecordingError or MalformedError
-        where the recording is not to be believed (:func:`bob.trace.check.checked`)."""
+        """Return the case of a recording; ``more`` are the fields of a subclass.
+
+        Raises RecordingError or MalformedError if :func:`bob.trace.check.checked` refuses the recording.
+        """
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
     @property
     def workload(self) -> Workload:
-        """The operations that were done. Raises TypeError where a program did the work."""
+        """Return the operations. Raises TypeError if a program did the work."""
         return workload_in(self.work)
 
     @property
     def asked(self) -> Plan:
-        """The crash states that the workload asks for. Raises RecordingError where the recording does not say which."""
+        """Return the crash states that the workload asks for. Raises RecordingError if a mark is missing."""
         return self.plan.asked(self.workload.at, len(self.workload.operations))
 
     @property
     def complete(self) -> CrashState:
-        """The crash state with every write of the recording."""
         return self.plan.controls[-1]
 
     @property
     def inodes(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """The inode numbers by name, before and after the operations."""
+        """Return the inode numbers by name, before and after the operations."""
         return self.recording.inodes_before, self.recording.inodes_after
 
     @property
     def statuses(self) -> tuple[Statuses, Statuses]:
-        """What else stat said of each name, before and after the operations."""
+        """Return the statuses by name, before and after the operations."""
         return self.recording.status_before, self.recording.status_after

@@ -1,4 +1,4 @@
-"""How many crash states there are, and how many of them are known."""
+"""The number of crash states, and of the known ones among them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ _ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """How much was explored.
+    """The extent of an exploration.
 
-    ``legal_writes`` and ``legal_sectors`` are the exact numbers of legal states: of whole writes, and of these and torn
-    ones together. ``explored`` counts those of them that a verdict rests on: their outcome is known, and they mount.
-    ``explored_writes`` are the whole ones among these (None in documents that are older than the field).
-    ``unmountable`` and ``unmountable_writes`` count in the same way states of which it is known that they do not mount:
-    nothing is judged on them. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of this kind is
-    among the explored (docs/design.md, section 5). ``mounted`` is how many states were really mounted; the outcomes of
-    the others were predicted. A document without it is older than predictions: all were mounted.
+    ``legal_writes`` and ``legal_sectors`` are exact numbers of legal states: with whole writes, and with torn ones,
+    too. ``explored`` counts those with a known outcome that mount; a verdict rests on these. ``explored_writes`` counts
+    the whole ones of them (None in older documents). ``unmountable`` and ``unmountable_writes`` count known states that
+    do not mount. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of this kind was explored
+    (docs/design.md, section 5). ``mounted`` states were really mounted; the other outcomes were predicted. In documents
+    without it, all were mounted.
 
-    Of a workload that was observed and not judged yet, ``explored`` and ``exhaustive`` speak of all states with a known
-    outcome, and the counts of unmountable ones are 0 (:func:`bob.claim.verdict.judged_states` tells them apart).
+    Before judgement, ``explored`` and ``exhaustive`` count all states with a known outcome, and the unmountable counts
+    are 0 (:func:`bob.claim.verdict.judged_states` separates them).
     """
 
     explored: Count
@@ -42,21 +41,21 @@ class States:
 
     @property
     def legal_torn(self) -> int:
-        """How many legal states have a torn write."""
+        """Return how many legal states have a torn write."""
         return self.legal_sectors - self.legal_writes
 
     @property
     def explored_torn(self) -> int | None:
-        """How many of the explored have a torn write; None where that is not known."""
+        """Return how many explored states have a torn write; None if unknown."""
         return None if self.explored_writes is None else self.explored - self.explored_writes
 
 
 NOTHING = States(0, 0, 0, None)
-"""There is nothing to explore."""
+"""Nothing to explore."""
 
 
 def total(parts: Sequence[States]) -> States:
-    """The states of several workloads together; exhaustive only as far as each of them is."""
+    """Return the sum over several workloads; exhaustive only as far as each of them is."""
     levels = {part.exhaustive for part in parts}
     exhaustive = None if not parts or None in levels else "writes" if "writes" in levels else "sectors"
     whole = [part.explored_writes for part in parts]

@@ -1,9 +1,9 @@
-"""Sets of legal crash states of whole writes, counted and divided without listing them.
+"""Sets of legal crash states of whole writes, counted and divided without a list.
 
-A *cube* fixes some writes, on the medium or lost, and leaves the others open. All that can be read off a device divides
-the legal states into cubes: the content of a sector tells which of the writes that cover it landed last, that is, one
-write that is there and later ones that are not. So what a course of recovery has read so far is a cube, and how many
-legal states would take that course is the count of the cube, exact however large.
+A *cube* fixes some writes, on the medium or lost, and leaves the others open. Every read of a device divides the legal
+states into cubes: the content of a sector shows which of its writes landed last, so one write is there and the later
+ones are not. So the reads of a course of recovery make a cube, and the cube's exact count is the number of states that
+take that course.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class Cube:
     lost: int = 0
 
     def __contains__(self, medium: int) -> bool:
-        """Whether a legal state with the writes ``medium`` is one of these."""
+        """Return whether a legal state with the writes ``medium`` is in the cube."""
         return not self.kept & ~medium and not self.lost & medium
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point: the writes that are durable, pending, and become durable there (bit masks)."""
+    """A growth point as bit masks: writes that are durable, pending, and become durable there."""
 
     durable: int
     pending: int
@@ -41,26 +41,26 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at ``points``; ``state`` makes one of the number of a point and the writes that
-    are on the medium."""
+    """The legal states of whole writes at ``points``; ``state`` makes one from a point's number and the writes on the
+    medium."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
         self._state = state
 
     def count(self, cube: Cube) -> int:
-        """How many states are in ``cube``; of the whole, ``Cube()``, as many as ``count_writes`` says."""
+        """Return the number of states in ``cube``; of ``Cube()``, the same as ``count_writes``."""
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """A state of ``cube``, which has one, that is easy to explain: with no write after the last that it must have,
-        and before that one with all that it may have."""
+        """Return an easily explained state of the nonempty ``cube``: no write after the last one it must have, all
+        before it."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
 
     def farthest(self, cube: Cube, away: int) -> CrashState:
-        """A state of ``cube``, which has one, that differs in as many writes as can be from the writes ``away``."""
+        """Return a state of the nonempty ``cube`` that differs from the writes ``away`` in the most writes."""
         found = [
             point.durable | cube.kept | (point.pending & ~cube.lost & ~away)
             for point, count in zip(self._points, self._counts(cube), strict=True)
@@ -69,7 +69,7 @@ class LegalStates:
         return self._settled(max(found, key=lambda medium: (medium ^ away).bit_count()))
 
     def sample(self, cube: Cube, random: Random) -> CrashState:
-        """A state of ``cube``, which has one, each as likely as any other."""
+        """Return a state of the nonempty ``cube``, each with the same probability."""
         counts = self._counts(cube)
         number = random.randrange(sum(counts))
         at = 0
@@ -85,7 +85,6 @@ class LegalStates:
                 return self._settled(medium)
 
     def _settled(self, medium: int) -> CrashState:
-        """The state with the writes ``medium``, at the last point where it is legal."""
         number = 0
         while number + 1 < len(self._points) and not self._points[number + 1].durable & ~medium:
             number += 1
@@ -95,7 +94,8 @@ class LegalStates:
         return [self._count(point, cube) for point in self._points]
 
     def _count(self, point: GrowthMasks, cube: Cube) -> int:
-        """The states of ``cube`` at this point, less those that come again at the next (as in ``bob.crash.legal``)."""
+        """Return the states of ``cube`` at this point, without those that recur at the next (as in
+        ``bob.crash.legal``)."""
         if cube.kept & ~(point.durable | point.pending) or cube.lost & (point.durable | cube.kept):
             return 0
         free = point.pending & ~cube.kept & ~cube.lost
@@ -106,7 +106,7 @@ class LegalStates:
 
 
 class Divider:
-    """Divides cubes by what is in sectors; ``composer`` says which writes touch these."""
+    """Divides cubes by the contents of sectors; ``composer`` knows the writes to each."""
 
     def __init__(self, legal: LegalStates, composer: Composer) -> None:
         self._legal = legal
@@ -114,10 +114,9 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """The parts of ``cube`` in which each of the sectors ``places`` has one content, one by one as asked for:
-        they may be very many.
+        """Yield the nonempty parts of ``cube`` in which each of the sectors ``places`` has one content.
 
-        None is without states, two may have equal contents. ``places`` are indexes into ``composer.sectors``.
+        There may be very many; two may have equal contents. ``places`` are indexes into ``composer.sectors``.
         """
         yield from self._divide(cube, self._writes_at(places))
 
@@ -129,14 +128,12 @@ class Divider:
             yield from self._divide(part, lists[1:])
 
     def _writes_at(self, places: NDArray[np.intp]) -> tuple[tuple[int, ...], ...]:
-        """The different lists of writes, as masks in submission order, that touch these sectors."""
         key = places.tobytes()
         if key not in self._groups:
             self._groups[key] = tuple(dict.fromkeys(self._layers[place] for place in places.tolist()))
         return self._groups[key]
 
     def _by_last(self, cube: Cube, writes: tuple[int, ...]) -> Iterator[Cube]:
-        """The parts of ``cube`` by which of ``writes`` landed last, or that none did."""
         lost = cube.lost
         for write in reversed(writes):
             if write & cube.kept:

@@ -1,8 +1,7 @@
-"""How far a crash state departs from a clean one, and the states that depart least.
+"""Clean crash states, and how far a state departs from one.
 
-A *clean prefix* has, of what was pending, the first k writes in the order in which they were submitted, and no others:
-what a disk without a cache would have left. A state departs from it by each write that is there too many, missing, or
-torn.
+A *clean prefix* has the first k pending writes in submission order and no others: what a disk without a cache would
+leave. A state departs from it by each write that is extra, missing, or torn.
 """
 
 from __future__ import annotations
@@ -15,11 +14,12 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
 FARTHEST = 2
-"""States that depart by more writes than this are not listed: there are too many."""
+"""The largest departure (writes) whose states bob lists."""
 
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
-    """By how many of the writes ``pending`` (in submission order) ``state`` departs from the nearest clean prefix."""
+    """Return by how many of the writes ``pending`` (in submission order) ``state`` departs from the nearest clean
+    prefix."""
     kept, torn = set(state.kept), dict(state.torn)
     # With k = 0 each write that is there is one too many.
     best = here = sum(index in kept or index in torn for index in pending)
@@ -33,8 +33,10 @@ def distance(pending: Sequence[int], state: CrashState) -> int:
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
-    """The states of whole writes at growth point ``number`` that depart by ``departure`` writes (0 to ``FARTHEST``)
-    from a clean prefix, the longest prefix first; some come more than once."""
+    """Yield the states of whole writes at point ``number`` that depart by ``departure`` writes from a clean prefix.
+
+    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first, and some states come more than once.
+    """
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

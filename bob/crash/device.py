@@ -1,7 +1,4 @@
-"""What the recorded device promises about a write that was not flushed: the device model.
-
-The parameters of docs/design.md, section 3. Everything else about legality follows from the trace.
-"""
+"""The device model: what the recorded device promises about an unflushed write (docs/design.md, section 3)."""
 
 from __future__ import annotations
 
@@ -19,15 +16,12 @@ SMALLEST_ATOMIC_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
-    """A device with a ``write_cache`` of some kind (:mod:`bob.crash.caches`). It writes ``atomic_write_bytes`` (bytes)
-    all or nothing.
+    """A device with a ``write_cache`` (:mod:`bob.crash.caches`) that writes ``atomic_write_bytes`` all or nothing.
 
-    ``completion`` is when it tells that a write is done. That is no part of the rules: it makes the recording another
-    one, and the rules go by the times that are recorded.
+    ``completion`` is when it reports a write as done. It changes the recorded times, not the rules.
 
-    Atomic units are aligned on the device, so a write that begins or ends inside a unit has a shorter first or last
-    one. Units are counted per write, from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of
-    two, 8 or more.
+    Atomic units are aligned on the device, so a write may have a shorter first or last unit. Units count per write,
+    from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more.
     """
 
     write_cache: WriteCache = VOLATILE
@@ -44,19 +38,19 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """The model for people; that writes were done at once goes without saying."""
+        """Return the model for people, without a prompt completion."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"
 
     def units(self, write: DeviceWrite) -> int:
-        """The number of atomic units that ``write`` covers, whole or in part."""
+        """Return the number of atomic units that ``write`` covers, whole or in part."""
         first = write.sector * SECTOR_BYTES // self.atomic_write_bytes
         last = (write.sector * SECTOR_BYTES + len(write.data) - 1) // self.atomic_write_bytes
         return last - first + 1
 
     def byte_range(self, write: DeviceWrite, first: int, stop: int) -> tuple[int, int]:
-        """Where the units ``first`` up to, not including, ``stop`` lie in ``write.data``: ``start, stop`` in bytes."""
+        """Return where the units ``first`` to ``stop`` (exclusive) lie in ``write.data``: ``start, stop`` in bytes."""
         begin = write.sector * SECTOR_BYTES
         aligned = begin - begin % self.atomic_write_bytes
         start = max(begin, aligned + first * self.atomic_write_bytes)
@@ -65,7 +59,7 @@ class DeviceModel:
 
 
 class DeviceModelDocument(Document, frozen=True):
-    """A device model. One without ``completion`` is older than the choice."""
+    """A device model; older documents lack ``completion``."""
 
     write_cache: str
     atomic_write_bytes: int
@@ -78,7 +72,7 @@ class DeviceModelDocument(Document, frozen=True):
 
     @property
     def model(self) -> DeviceModel:
-        """The model. Raises UsageError for what this bob does not know."""
+        """Return the model. Raises UsageError for an unknown write cache."""
         if self.write_cache not in CACHES:
             hint = f"it knows {', '.join(CACHES)}"
             raise UsageError(f"this bob does not know the write cache {self.write_cache!r}", hint=hint)

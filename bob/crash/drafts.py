@@ -1,8 +1,7 @@
-"""The systematic crash states: for each kind, its drafts at one growth point.
+"""The systematic crash states: drafts of each kind at one growth point.
 
-A *draft* is a state as the search handles it, with the kept writes as a bit mask over the trace's write indexes; most
-drafts are dropped as known before anything else is made of them. Each generator yields its drafts in an order whose
-every leading part is spread evenly, so that a budget that ends early has seen a bit of everything.
+A *draft* is a state in the search, with the kept writes as a bit mask; the search drops most drafts as known at once.
+Every leading part of a generator's order is spread evenly, so a budget that ends early has seen a bit of everything.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from bob.trace.model import SECTOR_BYTES, Trace
 T = TypeVar("T")
 
 EVERY_BOUNDARY = 64
-"""A write of up to this many units is torn at each of their boundaries, a longer one at a sample of them."""
+"""bob tears a write of up to this many units at each boundary, a longer one at a sample of them."""
 
 SAMPLED_BLOCKS = 64
-"""At most so many of a long write's 4 KiB boundaries are in its sample."""
+"""The most 4 KiB boundaries in a long write's sample."""
 
 EVERY_SUBSET_ITEMS = 4
-"""Of up to this many writes of one operation every subset is lost, of more only some."""
+"""Up to this many writes of one operation, every subset is lost; of more, only some."""
 
 BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A state at growth point ``point``: ``kept`` has bit i set when write i is there whole. Torn ones have no bit."""
+    """A state at growth point ``point``: ``kept`` has bit i set if write i is there whole; a torn one has no bit."""
 
     point: int
     kept: int
@@ -45,10 +44,10 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """A growth point as the search sees it.
+    """A growth point in the search.
 
-    ``durable`` and ``pending`` are bit masks over write indexes. ``writes`` are the pending ones, in submission order,
-    ``becoming`` those of them that become durable here.
+    ``durable`` and ``pending`` are bit masks over write indexes. ``writes`` are the pending ones in submission order,
+    ``becoming`` those that become durable here.
     """
 
     point: int
@@ -59,18 +58,17 @@ class SearchPoint:
 
 
 def view(number: int, point: GrowthPoint) -> SearchPoint:
-    """The view of growth point ``number``."""
     return SearchPoint(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
 
 
 def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
-    """The legal states of whole writes at the growth points ``views``."""
+    """Return the legal states of whole writes at the growth points ``views``."""
     points = [GrowthMasks(point.durable, point.pending, mask(point.becoming)) for point in views]
     return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
 
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
-    """The state with whole writes ``medium``, at the last point where it is legal, given one where it is or before."""
+    """Return the state with whole writes ``medium`` at its last legal point, from ``legal_at`` on."""
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
@@ -82,31 +80,30 @@ def _indexes(writes: Sequence[int], medium: int) -> tuple[int, ...]:
 
 
 def mask(indexes: Sequence[int] | frozenset[int]) -> int:
-    """The bit mask with the bits ``indexes``."""
     return sum(1 << index for index in set(indexes))
 
 
 def prefixes(point: SearchPoint) -> Iterator[Draft]:
-    """Every clean prefix: the durable writes and the first k pending ones, for each k."""
+    """Yield every clean prefix: the durable writes and the first k pending ones."""
     kept = list(accumulate((1 << index for index in point.writes), or_, initial=0))
     for k in spread(len(kept)):
         yield Draft(point.point, kept[k])
 
 
 def single_lost(point: SearchPoint) -> Iterator[Draft]:
-    """Each pending write lost, all others kept."""
+    """Yield each state with one pending write lost."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, point.pending & ~(1 << point.writes[k]))
 
 
 def single_kept(point: SearchPoint) -> Iterator[Draft]:
-    """Each pending write alone on top of the durable ones."""
+    """Yield each state with one pending write on top of the durable ones."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, 1 << point.writes[k])
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Parts of what operations wrote lost, all others kept: whole operations first, then parts of each one."""
+    """Yield states without parts of what operations wrote: first whole operations, then parts of each."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):
@@ -114,15 +111,15 @@ def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator
 
 
 def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[Draft]:
-    """Each pending write torn at each boundary: its head or its tail there, with all others kept and with none."""
+    """Yield each pending write torn at each boundary: its head or its tail, with all others kept and with none."""
     return interleave(_tears(point, index, trace, model) for index in point.writes)
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Where to tear write ``index``: numbers of units in its head, ascending.
+    """Return where to tear write ``index``: numbers of units in its head, ascending.
 
-    Each of its boundaries; but of a write of more than 64 units the first and last eight, the powers of two, and those
-    at a sector boundary, which in a write of more than 64 sectors are up to 64 at a 4 KiB boundary of the device.
+    A write of up to 64 units has all its boundaries. A longer one has the first and last eight, the powers of two, and
+    the sector boundaries. Of more than 64 sectors, it has up to 64 of the device's 4 KiB boundaries in place of these.
     """
     write = trace.writes[index]
     units = model.units(write)
@@ -137,7 +134,7 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
 
 
 def parts(items: Sequence[int]) -> Iterator[int]:
-    """Unions of ``items`` (masks): every one but the empty of up to four, else all, each prefix, suffix and single."""
+    """Yield unions of ``items`` (masks): every nonempty one of up to four, else all, each prefix, suffix and single."""
     if len(items) <= EVERY_SUBSET_ITEMS:
         for subset in range((1 << len(items)) - 1, 0, -1):
             yield reduce(or_, (item for k, item in enumerate(items) if subset >> k & 1))
@@ -151,7 +148,7 @@ def parts(items: Sequence[int]) -> Iterator[int]:
 
 
 def spread(count: int) -> Iterator[int]:
-    """``range(count)`` in an order whose every leading part is spread evenly: the ends, then middles of the gaps."""
+    """Yield ``range(count)`` so that every leading part is spread evenly: the ends, then middles of the gaps."""
     if count > 0:
         yield count - 1
     if count > 1:
@@ -166,7 +163,6 @@ def spread(count: int) -> Iterator[int]:
 
 
 def interleave(sources: Iterable[Iterator[T]]) -> Iterator[T]:
-    """One from each source in turn until all are empty."""
     turns = deque(sources)
     while turns:
         source = turns.popleft()

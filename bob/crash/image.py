@@ -1,8 +1,8 @@
-"""What is on the medium in a crash state, in time proportional to the sectors that may change.
+"""The content of the medium in a crash state, in time proportional to the sectors that may change.
 
 The *ground* of a workload is its base with the *floor* on top: the writes that are durable at the first growth point
-and therefore in every state. A state is then a vector with one number for each sector that the other writes touch:
-0 for "as in the ground", n + 1 for payload sector n. Its hash is the state's key, its runs are the delta.
+and so in every state. A state is a vector with one number per sector that the other writes touch: 0 for "as in the
+ground", n + 1 for payload sector n. Its hash is the state's key, its runs are the delta.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ByteRun = tuple[int, int, int]
 
 
 class LandedSector(NamedTuple):
-    """A sector of a write, where it lands: the write's index, the sector's number in it, the number of its content."""
+    """A sector of a write: the write's index, the sector's number in it, the number of its content."""
 
     write: int
     sector: int
@@ -39,8 +39,8 @@ class LandedSector(NamedTuple):
 class _DurableImage:
     """A growth point prepared for composing.
 
-    ``vector`` is the state with nothing pending kept. ``entries`` bounds the entries of the pending writes; ``visible``
-    says which of them do not lie under a durable write that was submitted later (None: all).
+    ``vector`` is the state without pending writes. ``entries`` bounds the entries of the pending writes; ``visible``
+    marks those that are not under a later durable write (None: all).
     """
 
     vector: NDArray[np.int32]
@@ -51,11 +51,9 @@ class _DurableImage:
 class Composer:
     """The contents of the crash states of one trace.
 
-    ``base_sector(n)`` gives the 512 bytes of sector ``n`` of the base image; several devices are one image, laid end to
-    end. It is asked while the composer is built, for the sectors that the trace writes, and again for a sector that
-    was torn inside (units below 512 bytes).
-
-    States given to a composer must be legal (``bob.crash.state.check_state``): it does not look.
+    ``base_sector(n)`` returns the 512 bytes of sector ``n`` of the base image, with several devices end to end.
+    ``sectors`` are those that differ between states, ascending: all that the writes above the floor touch. States must
+    be legal (``bob.crash.state.check_state``): the composer does not check.
     """
 
     def __init__(
@@ -78,19 +76,18 @@ class Composer:
         self._composed: tuple[CrashState | None, NDArray[np.int32]] = (None, np.zeros(0, dtype=np.int32))
 
     def key(self, state: CrashState) -> bytes:
-        """16 bytes that are the same for two states of this trace exactly if every sector has the same content."""
+        """Return 16 bytes that are equal for two states of this trace exactly if all sectors are."""
         vector = self._compose(state)  # first: it may add to the payload
         rows = self._payload.digests.take(vector, axis=0)
         return hashlib.sha256(rows.data).digest()[:DIGEST_BYTES]
 
     def disk(self, state: CrashState) -> bytes:
-        """16 bytes that are the same for two states, of this trace or of others over the same base, exactly if all that
-        is on the disk is."""
+        """Return 16 bytes that are equal for two states, of any traces over the same base, exactly if the disks are."""
         vector = self._compose(state)  # first: it may add to the payload
         below, base, apart, beside = self._floor_and_base
         rows = self._payload.digests.take(np.where(vector == 0, below, vector), axis=0)
         changed = (rows != base).any(axis=1)
-        sectors, rows = np.concatenate([self._sectors[changed], apart]), np.concatenate([rows[changed], beside])
+        sectors, rows = np.concatenate([self.sectors[changed], apart]), np.concatenate([rows[changed], beside])
         order = np.argsort(sectors)
         digested = hashlib.sha256(sectors[order].tobytes())
         digested.update(rows[order].tobytes())
@@ -100,64 +97,58 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Of each of ``sectors`` what the floor has there (0 for nothing, n + 1 for payload sector n), and where it has
-        something, the digest of what the base has (else zeros); the other sectors of the floor that are not as in the
-        base, and the digest of each."""
-        below = np.array([self._floor.get(sector, -1) + 1 for sector in self._sectors.tolist()], dtype=np.int64)
+        """Return four arrays about the floor.
+
+        For each of ``sectors``: the floor's content (0 for none, n + 1 for payload sector n), and the digest of the
+        base below it (else zeros). Then the other floor sectors that differ from the base, and their digests.
+        """
+        below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
-            base[place] = np.frombuffer(digest(self._base_sector(int(self._sectors[place]))), dtype=np.uint64)
-        others = sorted(self._floor.keys() - set(self._sectors.tolist()))
+            base[place] = np.frombuffer(digest(self._base_sector(int(self.sectors[place]))), dtype=np.uint64)
+        others = sorted(self._floor.keys() - set(self.sectors.tolist()))
         apart = [n for n in others if self._payload.sector(self._floor[n]) != self._base_sector(n)]
         beside = self._payload.digests[[self._floor[n] + 1 for n in apart]]
         return below, base, np.array(apart, dtype=np.int64), beside
 
-    @property
-    def sectors(self) -> NDArray[np.int64]:
-        """The sectors that differ between states, ascending: all that the writes above the floor touch."""
-        return self._sectors
-
     def contents(self, state: CrashState) -> NDArray[np.int32]:
-        """A number for the content of each of ``sectors``: equal in two states exactly if the contents are.
-
-        Shape: that of ``sectors``.
-        """
+        """Return a number for the content of each of ``sectors``, equal in two states exactly if the contents are."""
         vector = self._compose(state)  # first: it may add to the payload
         return self._payload.contents.take(vector)
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """For each of ``sectors`` what can show there, in submission order.
+        """Return for each of ``sectors`` what can show there, in submission order.
 
-        What is there is the content of the last of them that landed, or the ground's (0) if none did.
+        The last of them that landed gives the content; if none did, the ground (0) does.
         """
-        layers: list[tuple[LandedSector, ...]] = [()] * len(self._sectors)
+        layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
         for place, *layer in zip(
             self._place.tolist(), self._writer.tolist(), offsets.tolist(), contents.tolist(), strict=True
         ):
-            if layer[-1] or layers[place]:  # what shows nothing but the ground matters only where it hides another
+            if layer[-1] or layers[place]:  # the ground matters only where it hides another
                 layers[place] += (LandedSector(*layer),)
         return layers
 
     def delta(self, state: CrashState) -> tuple[ByteRun, ...]:
-        """What turns the ground (the base with ``floor_delta`` on it) into ``state``; sectors ascend, none twice."""
+        """Return the runs that turn the ground into ``state``; sectors ascend, none twice."""
         vector = self._compose(state)
         changed = np.flatnonzero(vector)
-        return _runs(self._sectors[changed], vector[changed] - 1)
+        return _runs(self.sectors[changed], vector[changed] - 1)
 
     def floor_delta(self) -> tuple[ByteRun, ...]:
-        """What turns the base into the ground: the writes that are durable in every state of the window."""
+        """Return the runs that turn the base into the ground."""
         sectors = sorted(self._floor)
         return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
 
     def payload_since(self, sector: int) -> bytes:
-        """The payload from sector number ``sector`` on: all of it from 0, or what was added since it was last asked."""
+        """Return the payload from sector number ``sector`` on."""
         return self._payload.since(sector)
 
     def apply(self, state: CrashState, image: bytearray | memoryview) -> None:
-        """Write ``state`` into ``image``, which holds the base (or the ground) of all devices, laid end to end."""
+        """Write ``state`` into ``image``, which holds the base (or the ground) of all devices, end to end."""
         replay(self._trace, effective(self._trace, self.model, self._points, state), image)
 
     def _lay_floor(self) -> None:
@@ -167,7 +158,7 @@ class Composer:
             self._floor.update(zip(range(at, at + write.sectors), count(placed)))
 
     def _lay_entries(self) -> None:
-        """One entry for each sector of each write above the floor, in submission order: where it lands, with what."""
+        """Make one entry for each sector of each write above the floor, in submission order: place and content."""
         floor = self._points[0].durable
         floor_writer = {
             sector: index
@@ -187,16 +178,16 @@ class Composer:
                 sources.append(0 if as_ground or below_floor else placed + offset + 1)
                 writers.append(index)
         self._first_entry = np.cumsum(lengths)
-        self._sectors, self._place = np.unique(np.array(sectors, dtype=np.int64), return_inverse=True)
+        self.sectors: NDArray[np.int64]
+        self.sectors, self._place = np.unique(np.array(sectors, dtype=np.int64), return_inverse=True)
         self._source = np.array(sources, dtype=np.int32)
         self._writer = np.array(writers, dtype=np.int64)
 
     def _ground(self, sector: int) -> bytes:
-        """The content of a sector of the base with the floor on top."""
         return self._payload.sector(self._floor[sector]) if sector in self._floor else self._base_sector(sector)
 
     def _compose(self, state: CrashState) -> NDArray[np.int32]:
-        """The vector of ``state``; kept for the next call, since who asks for a key goes on to ask for the delta."""
+        """Return the vector of ``state``, and keep it: a caller asks for the delta after the key."""
         if state == self._composed[0]:
             return self._composed[1]
         durable = self._durable_at(state.point)
@@ -208,7 +199,7 @@ class Composer:
             chosen &= durable.visible
         landing = np.flatnonzero(chosen) + durable.entries.start
         vector = durable.vector.copy()
-        # Entries are in submission order, and where an index repeats numpy leaves the last value: the later write wins
+        # Entries are in submission order, and for a repeated index numpy keeps the last value: the later write wins
         vector[self._place[landing]] = self._source[landing]
         if torn_inside:
             self._mix(state, vector, torn_inside)
@@ -216,8 +207,7 @@ class Composer:
         return vector
 
     def _tear(self, state: CrashState, chosen: NDArray[np.bool_], start: int) -> set[int]:
-        """Choose the sectors of the torn writes; the places of those that are torn inside are returned: they are mixed
-        afterwards, and it does not matter whether they were chosen."""
+        """Choose the sectors of torn writes. Return the places of sectors torn inside, for ``_mix``."""
         inside: set[int] = set()
         for index, ranges in state.torn:
             first = int(self._first_entry[index])
@@ -230,8 +220,8 @@ class Composer:
         return inside
 
     def _mix(self, state: CrashState, vector: NDArray[np.int32], places: set[int]) -> None:
-        """Set the places of sectors of which only some bytes landed: read off the recipe, piece by piece."""
-        contents = {sector: bytearray(self._base_sector(sector)) for sector in self._sectors[list(places)].tolist()}
+        """Set the places of sectors of which only some bytes landed, by the recipe, piece by piece."""
+        contents = {sector: bytearray(self._base_sector(sector)) for sector in self.sectors[list(places)].tolist()}
         for piece in effective(self._trace, self.model, self._points, state):
             at = self._address[piece.write.index]
             for sector, content in contents.items():
@@ -243,7 +233,6 @@ class Composer:
             vector[place] = 0 if content == self._ground(sector) else self._payload.place(bytes(content)) + 1
 
     def _durable_at(self, number: int) -> _DurableImage:
-        """Growth point ``number``, prepared when it is first asked for."""
         if number not in self._durable:
             self._durable[number] = self._prepare(self._points[number])
         return self._durable[number]
@@ -252,9 +241,9 @@ class Composer:
         durable = np.zeros(len(self._trace.writes), dtype=np.bool_)
         durable[list(point.durable)] = True
         landed = np.flatnonzero(durable[self._writer])
-        vector = np.zeros(len(self._sectors), dtype=np.int32)
+        vector = np.zeros(len(self.sectors), dtype=np.int32)
         vector[self._place[landed]] = self._source[landed]
-        last_writer = np.full(len(self._sectors), -1, dtype=np.int64)
+        last_writer = np.full(len(self.sectors), -1, dtype=np.int64)
         last_writer[self._place[landed]] = self._writer[landed]
         entries = slice(0, 0)
         if point.pending:
@@ -264,7 +253,7 @@ class Composer:
 
 
 def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[ByteRun, ...]:
-    """Ascending sectors and what belongs there, as runs in which both go up by one."""
+    """Return ascending sectors and their payload as runs in which both go up by one."""
     if not len(sectors):
         return ()
     broken = (sectors[1:] - sectors[:-1] != 1) | (payload[1:] - payload[:-1] != 1)

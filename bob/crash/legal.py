@@ -1,10 +1,10 @@
-"""Which crash states are legal: the rules of docs/design.md, section 3, reduced to a few moments.
+"""The legal crash states: docs/design.md, section 3, reduced to a few moments.
 
-At time T a write is *durable*, *pending* (submitted, not durable: any part of it may be on the medium) or *absent*.
-Everything follows from one number per write, the time from which it is durable; the device's write cache tells it
-(:mod:`bob.crash.caches`). The durable set changes at those
-times only, and between two of them the pending set only grows; so the states that are legal at any T of the window
-are the states that are legal just before one of those times, or at the end. These moments are the *growth points*.
+At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. All
+follows from one number per write: the time from which it is durable, by the device's write cache
+(:mod:`bob.crash.caches`). The durable set changes only at those times, and in between the pending set only grows. So
+the states that are legal in the window are those that are legal just before one of those times, or at the end: the
+*growth points*.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from bob.trace.model import SECTOR_BYTES, Trace
 class GrowthPoint:
     """The last moment with this durable set: any subset of ``pending`` may be on the medium on top of ``durable``.
 
-    ``time`` is a position in the trace. ``durable``, ``pending`` and ``becomes_durable`` are write indexes in
-    submission order; ``becomes_durable``, a part of ``pending``, is durable from ``time + 1`` on (empty at the last
-    point only, the end of the window). ``pending_units`` and ``becoming_units`` count the atomic units of ``pending``
-    and of ``becomes_durable``.
+    ``time`` is a position in the trace. The others are write indexes in submission order. ``becomes_durable``, a part
+    of ``pending``, is durable from ``time + 1`` on; it is empty only at the end of the window. ``pending_units`` and
+    ``becoming_units`` count atomic units.
     """
 
     time: int
@@ -36,18 +35,16 @@ class GrowthPoint:
 
 
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
-    """The growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
+    """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
 
-    One before each moment in the window at which a write becomes durable, and the end. A flush that makes nothing
-    durable is none: its states all come again at the next point. What was submitted before the window counts as
-    durable or pending at its start like any other write.
+    There is one before each moment in the window at which a write becomes durable, and one at the end. A flush that
+    makes nothing durable adds none. Earlier writes count as durable or pending at the start like any other.
 
-    A cache that keeps an order may lose writes that completed before the window, the last one first. Then more points
-    come before these, all at the start of the window: one for each such write, which alone is pending there.
+    A cache that keeps an order may lose writes that completed before the window, the last one first. Then one point per
+    such write, with only this write pending, precedes the others at the start of the window.
 
-    Raises UsageError for several disks where the cache's rule is for one, :class:`MalformedError` for a trace whose
-    writes are not in submission order, not inside their device, or
-    without duration (the counting rests on a write being pending before it is durable).
+    Raises UsageError if the cache's rule is for one disk and there are several; :class:`MalformedError` for writes that
+    are out of submission order, outside their device, or without duration.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
@@ -78,20 +75,20 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:
-    """The exact number of legal states of whole writes: distinct sets of writes that can be on the medium.
+    """Return the exact number of legal states of whole writes: distinct sets of writes on the medium.
 
-    A state that keeps all of ``becomes_durable`` comes again at the next point and is counted there.
+    A state that keeps all of ``becomes_durable`` recurs at the next point and counts there.
     """
     return sum(_new_states(len(point.pending), len(point.becomes_durable)) for point in points)
 
 
 def count_sectors(points: Sequence[GrowthPoint]) -> int:
-    """The exact number of legal states with tears: distinct sets of atomic units that can be on the medium."""
+    """Return the exact number of legal states with tears: distinct sets of atomic units on the medium."""
     return sum(_new_states(point.pending_units, point.becoming_units) for point in points)
 
 
 def check_trace(trace: Trace) -> None:
-    """Refuse, with :class:`MalformedError`, a trace on which the rules would give wrong states."""
+    """Raise :class:`MalformedError` for a trace on which the rules would give wrong states."""
     if trace.start.time > trace.end.time:
         raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
     before = None
@@ -118,6 +115,6 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def _new_states(pending: int, becoming: int) -> int:
-    """States of one growth point that do not come again: all subsets, less those that keep every ``becoming`` one."""
+    """Return the states of one point that do not recur: all subsets without those that keep every ``becoming`` one."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

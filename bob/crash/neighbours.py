@@ -1,8 +1,7 @@
-"""The crash states next to one: the same but for one pending write, which is taken back.
+"""The crash states next to one: equal but for one pending write, which is taken back.
 
-Which write a violation hangs on is seen there: where one write less, or one more, does no harm, that write is a cause.
-What is asked first are the writes by which the state departs from a clean prefix (:mod:`bob.crash.departures`): a state
-that has all that it should have, and nothing too early, needs no explanation.
+They show which write a violation depends on: if one write less, or one more, does no harm, that write is a cause.
+Writes by which the state departs from a clean prefix (:mod:`bob.crash.departures`) come first.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
 MOST = 40
-"""Of more writes than this in a group nothing is asked: no sentence would be shorter for it."""
+"""Groups of more writes than this have no neighbours: no sentence would be shorter for it."""
 
 
 class Neighbours:
@@ -25,9 +24,11 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """The neighbours of ``state``, each with the write (its index) that is taken back, in two groups: those without
-        one of its departures from the nearest clean prefixes, and those by any other pending write. Of more than
-        ``MOST`` writes a group has none."""
+        """Yield two groups of neighbours of ``state``, each with the index of the write that is taken back.
+
+        The first takes back departures from the nearest clean prefixes, the second other pending writes. A group of
+        more than ``MOST`` writes is empty.
+        """
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)
@@ -37,8 +38,7 @@ class Neighbours:
             yield [(index, other) for index in few for other in self._without(state, medium, index)]
 
     def _without(self, state: CrashState, medium: int, index: int) -> Iterator[CrashState]:
-        """``state``, which has the writes ``medium`` whole, with what became of the write ``index`` taken back: kept
-        where it was lost, lost where it was kept, and either where it was torn."""
+        """Yield ``state`` with the fate of write ``index`` reversed: kept if lost, lost if kept, and either if torn."""
         torn = tuple(entry for entry in state.torn if entry[0] != index)
         bit = 1 << index
         if not medium & bit:
@@ -48,7 +48,7 @@ class Neighbours:
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """The writes by which ``state`` departs from one of the clean prefixes that are nearest to it; in their order."""
+    """Return the writes by which ``state`` departs from one of its nearest clean prefixes, in their order."""
     kept, torn = set(state.kept), dict(state.torn)
     away = here = sum(index in kept or index in torn for index in pending)
     shortest = longest = 0
@@ -66,10 +66,9 @@ def departures(pending: Sequence[int], state: CrashState) -> list[int]:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """The writes (indexes) without any one of which ``state`` would do no harm, in their order.
+    """Return the writes (indexes) without any one of which ``state`` would do no harm, in their order; or none.
 
-    ``is_fine`` says of a state that it is known to do none. Departures from a clean prefix come before all others.
-    Empty where no single write is known to make the difference.
+    ``is_fine`` returns whether a state is known to do no harm. Departures from a clean prefix come before all others.
     """
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):

@@ -1,4 +1,4 @@
-"""The crash states of a trace, or of its last part: which are legal, in which order they are tried, what each holds."""
+"""The crash states of a trace, or of its last part: legality, order and contents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.search import StateSearch, search
+from bob.crash.search import StateSearch
 from bob.crash.state import CrashState
 from bob.crash.units import WriteUnits
 from bob.errors import RecordingError
@@ -21,10 +21,9 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` has the torn ones among them, and
-    :meth:`search` the order in which single ones are tried.
+    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones.
 
-    ``earlier`` is how many growth points of the whole trace come before those of the plan (see :meth:`asked`).
+    ``earlier`` counts the growth points of the whole trace before those of the plan (see :meth:`asked`).
     """
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
@@ -39,16 +38,16 @@ class Plan:
 
     @property
     def controls(self) -> tuple[CrashState, ...]:
-        """The state in which nothing was written that the window has not made durable, and the one with every write."""
+        """Return the state with only the writes that are durable at the start, and the state with every write."""
         return tuple(dict.fromkeys((CrashState(0), CrashState(len(self.points) - 1, self.points[-1].pending))))
 
     @property
     def bare(self) -> tuple[CrashState, ...]:
-        """Of each growth point, the state in which nothing is on the medium but what is durable there."""
+        """Return the state of each growth point with nothing but its durable writes."""
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """The plan of those states that a crash can leave ``at`` that time, of a workload of so many operations."""
+        """Return the plan of those states that a crash can leave ``at`` that time, for so many operations."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -56,23 +55,24 @@ class Plan:
         return part
 
     def in_whole(self, state: CrashState) -> CrashState:
-        """A state of this plan as one of the whole trace's."""
+        """Return a state of this plan as one of the whole trace's."""
         return replace(state, point=state.point + self.earlier)
 
     def search(self, budget: int, seed: int, *, torn: bool | None = None) -> StateSearch:
-        """The search of up to ``budget`` states, one by one: torn ones, whole ones (False), or both."""
-        return search(self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn)
+        """Return the search of up to ``budget`` single states: torn ones, whole ones (False), or both."""
+        return StateSearch(
+            self.trace, self.points, self.composer, budget=budget, seed=seed, focus=self._focus, torn=torn
+        )
 
     @cached_property
     def _focus(self) -> tuple[frozenset[int], ...]:
         return writes_of_operations(self.trace)
 
     def medium(self, state: CrashState) -> int:
-        """The writes that are on the medium, whole, in a state (bit mask)."""
         return sum(1 << index for index in (*self.points[state.point].durable, *state.kept))
 
     def runs(self, state: CrashState) -> list[tuple[int, bytes]]:
-        """The sectors of ``state`` on top of the base: (first sector, data), the floor first."""
+        """Return the sectors of ``state`` on top of the base: (first sector, data), the floor first."""
         delta = self.composer.delta(state)
         payload = self.composer.payload_since(0)
         return [
@@ -81,12 +81,12 @@ class Plan:
         ]
 
     def nothing_explored(self) -> States:
-        """The coverage of a trace of which no outcome is known."""
+        """Return the coverage of a trace without known outcomes."""
         return States(0, count_writes(self.points), count_sectors(self.points))
 
 
 def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
-    """For each operation of the workload, the indexes of the writes that carry its data."""
+    """Return for each operation of the workload the indexes of the writes that carry its data."""
     writes: dict[int, set[int]] = {}
     for write in trace.writes:
         for operation in operations_in(write.data):
@@ -96,15 +96,14 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
 
 
 def after_return(trace: Trace, operation: int) -> Trace:
-    """``trace`` with the crashes after operation number ``operation`` has returned only, up to the same end.
+    """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
-    The rules ask which writes are durable and which are pending at a time. So the states that a crash after some time
-    can leave are those of a trace whose window begins at that time: nothing else about it changes. Its growth points
-    are the last ones of the whole trace, with the same durable writes. (A cache that keeps an order may look back from
-    the later time; less is pending then, and every state of such a point is one of the whole trace's.)
+    The rules ask which writes are durable or pending at a time, so a later window changes nothing else. Its growth
+    points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order may look back
+    from the later time; each state of such a point is also one of the whole trace's.
 
-    The agent marks the return when the call is over, so at no moment of the window was it still under way. Raises
-    RecordingError where the mark is missing.
+    The agent marks the return after the call, so the call is never under way in the window. Raises RecordingError where
+    the mark is missing.
     """
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:

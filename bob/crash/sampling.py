@@ -1,6 +1,6 @@
-"""Crash states beyond the systematic ones: all of them in a random order where that can be done, else at random.
+"""Crash states beyond the systematic ones: all in a random order where possible, else at random.
 
-Everything here depends on nothing but the views and the generator of random numbers, so a seed repeats it.
+The results depend only on the views and the random number generator, so a seed repeats them.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from bob.crash.drafts import Draft, SearchPoint
 from bob.crash.state import Ranges
 
 MOST_TORN_AT_ONCE = 3
-"""A random state tears up to this many writes: more at once would explain no more."""
+"""The most writes that a random state tears: more would explain no more."""
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Every legal state once, in a random order; ``units[i]`` are the parts into which write i can be torn (1: none).
+    """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all).
 
-    Their number is ``count_writes`` with all units 1, ``count_sectors`` with those of the device model. Keeps a list
-    of that length: for small numbers only.
+    Their number is ``count_writes`` if all units are 1, ``count_sectors`` with those of the device model. Keeps a list
+    of that length, so only for small numbers.
     """
     ends = list(accumulate(_new_states(point, units) for point in points))
     order = list(range(ends[-1]))
@@ -32,9 +32,9 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
-    """Random subsets of the pending writes, without end; sparse, dense and even ones equally often.
+    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often.
 
-    A growth point's turn comes in proportion to its pending writes: those with few have few states, soon all known.
+    Growth points take turns in proportion to their pending writes: those with few soon have no new states.
     """
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
@@ -43,7 +43,7 @@ def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft
 
 
 def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
-    """Random subsets with one to three writes torn at random, without end; nothing if no write can be torn."""
+    """Yield random subsets with one to three writes torn at random, without end; nothing if no write can be torn."""
     tearable = [(point, [index for index in point.writes if units[index] > 1]) for point in points]
     weights = list(accumulate(len(writes) for _, writes in tearable))
     while weights[-1]:
@@ -57,7 +57,6 @@ def random_tears(points: Sequence[SearchPoint], units: Sequence[int], rng: Rando
 
 
 def ranges(bits: int) -> Ranges:
-    """The units whose bits are set, as ranges."""
     found = []
     start = 0
     for bit, run in groupby(reversed(f"{bits:b}")):
@@ -74,7 +73,6 @@ def _subset(point: SearchPoint, rng: Random) -> int:
 
 
 def _tear(units: int, rng: Random) -> int:
-    """Bits of some units, but not all: any of them, or, as devices are more likely to do, those between two cuts."""
     every: int = (1 << units) - 1
     if rng.random() < 0.5:
         return rng.randrange(1, every)
@@ -84,14 +82,14 @@ def _tear(units: int, rng: Random) -> int:
 
 
 def _new_states(point: SearchPoint, units: Sequence[int]) -> int:
-    """The states of this growth point that do not come again at the next one (as in ``bob.crash.legal``)."""
+    """Return the states of this point that do not recur at the next one (as in ``bob.crash.legal``)."""
     becoming = sum(units[index] for index in point.becoming)
     rest = sum(units[index] for index in point.writes) - becoming
     return (max((1 << becoming) - 1, 1)) << rest
 
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
-    """Number ``number`` of those states: the becoming writes' units are its low digit, which is never all ones."""
+    """Return number ``number`` of those states. The units of becoming writes are its low digit, never all ones."""
     becoming = sum(units[index] for index in point.becoming)
     high, low = divmod(number, max((1 << becoming) - 1, 1))
     bits = high << becoming | low

@@ -1,15 +1,13 @@
-"""The order of search: which legal crash states are tried when not all of them fit the budget.
+"""The order of search: which legal crash states to try if not all fit the budget (docs/design.md, section 3).
 
-docs/design.md, section 3, last paragraph. The kinds of state, in this order, are stages; each stage goes round the
-growth points, and the stages take turns, each with a few new states, until all are empty or the budget is used. So a
-budget of a few dozen has seen every kind, at moments from the whole window, and a long trace cannot spend all of it on
-clean prefixes; a larger budget (almost, see below) goes on where a smaller one stopped.
+Each kind of state is a stage. A stage goes round the growth points, and stages take turns of a few new states each. So
+a small budget sees every kind, at moments from the whole window; a larger one (almost, see below) continues.
 
-Where all legal states of whole writes fit into three quarters of the budget, so much of it is set aside for them: torn
-states wait rather than cost the claim that every one was explored.
+If all legal states of whole writes fit into three quarters of the budget, the search reserves that much for them, and
+torn states wait.
 
-A draft that is a known set of writes (and units) is dropped; so a state which keeps everything that becomes durable is
-not repeated at the next growth point. A new set with the sector contents of an explored one counts as explored with it.
+The search drops a draft that is a known set of writes (and units), so a state that keeps everything that becomes
+durable does not recur at the next point. A new set with the contents of an explored one counts as explored.
 """
 
 from __future__ import annotations
@@ -39,18 +37,17 @@ from bob.crash.state import CrashState, TornWrites
 from bob.trace.model import Trace
 
 ENUMERABLE_STATES = 1 << 16
-"""Up to this many legal states are gone through one by one, in a random order, even if the budget is smaller: many
-may have equal contents."""
+"""Up to this many legal states are tried one by one in a random order: their contents may recur."""
 
 FRUITLESS_DRAFTS = 2000
-"""A stage without end is over when this many drafts in a row were nothing new."""
+"""An endless stage stops after this many drafts in a row without a new state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A crash state to look at: no earlier candidate of the search has the same ``key``, that is, the same contents.
+    """A crash state to look at; no earlier candidate of the search has its ``key``, that is, its contents.
 
-    ``stage`` is the kind of state that it was tried as; ``state`` names the last growth point at which it is legal.
+    ``stage`` is the kind of state; ``state`` names the last growth point at which it is legal.
     """
 
     state: CrashState
@@ -60,12 +57,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of what is legal a search has covered so far.
+    """The part of the legal states that a search has covered.
 
-    ``explored`` counts candidates (distinct contents). ``write_states`` and ``sector_states`` count the legal states of
-    whole writes, and of atomic units, whose contents are those of a candidate: out of ``legal_writes`` and
-    ``legal_sectors``, the exact totals. A candidate counts from the moment it is handed out: who has candidates
-    without a known outcome has explored less than this says, and nothing exhaustively.
+    ``explored`` counts candidates (distinct contents). ``write_states`` and ``sector_states`` count the legal states,
+    of whole writes and of atomic units, with the contents of a candidate; ``legal_writes`` and ``legal_sectors`` are
+    the totals. A candidate counts once it is handed out, so a caller without its outcome has explored less.
     """
 
     explored: int
@@ -76,17 +72,17 @@ class Coverage:
 
     @property
     def exhausted_writes(self) -> bool:
-        """Every legal state of whole writes has the contents of a candidate."""
+        """Return whether every legal state of whole writes has the contents of a candidate."""
         return self.write_states == self.legal_writes
 
     @property
     def exhausted_sectors(self) -> bool:
-        """Every legal state, torn ones included, has the contents of a candidate."""
+        """Return whether every legal state, also a torn one, has the contents of a candidate."""
         return self.sector_states == self.legal_sectors
 
     @property
     def exhaustive(self) -> Literal["writes", "sectors"] | None:
-        """What a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
+        """Return what a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
         if self.exhausted_sectors:
             return "sectors"
         return "writes" if self.exhausted_writes else None
@@ -94,7 +90,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
-    """One kind of state. It hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
+    """A kind of state, which hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
 
     name: str
     turn: int
@@ -103,27 +99,13 @@ class _StateKind:
     endless: bool = False
 
 
-def search(
-    trace: Trace,
-    points: Sequence[GrowthPoint],
-    composer: Composer,
-    *,
-    budget: int,
-    seed: int,
-    focus: Sequence[frozenset[int]] = (),
-    torn: bool | None = None,
-) -> StateSearch:
-    """The search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
-
-    ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation that a
-    property asks about, the indexes of the writes that carry its data. With ``torn`` only states that have torn
-    writes are tried, with False only states that have none. The same arguments give the same candidates.
-    """
-    return StateSearch(trace, points, composer, budget=budget, seed=seed, focus=focus, torn=torn)
-
-
 class StateSearch(Iterator[Candidate]):
-    """A search under way; made by :func:`search`."""
+    """A search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
+
+    ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation of
+    interest, the indexes of the writes that carry its data. ``torn`` restricts the search to states with torn writes
+    (True) or without (False). The same arguments give the same candidates.
+    """
 
     def __init__(
         self,
@@ -154,7 +136,7 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def coverage(self) -> Coverage:
-        """What was covered by the candidates handed out so far."""
+        """Return the coverage by the candidates handed out so far."""
         return Coverage(
             explored=len(self._keys),
             write_states=len(self._known_whole),
@@ -195,7 +177,6 @@ class StateSearch(Iterator[Candidate]):
                     yield from self._turn(stage)
 
     def _turn(self, stage: _StateKind) -> Iterator[Candidate]:
-        """The next new states of ``stage``, which is struck off if it is over."""
         new = known = 0
         while new < stage.turn and not (stage.tears and self._set_aside()):
             draft = next(stage.drafts, None)
@@ -226,7 +207,6 @@ class StateSearch(Iterator[Candidate]):
                 yield Candidate(state, key, stage.name)
 
     def _set_aside(self) -> bool:
-        """Whether states of whole writes, all of which are to be explored, need what is left of the budget."""
         missing = self._legal_writes - len(self._known_whole)
         fits = self._legal_writes <= self._budget * 3 // 4 and not self._only_torn
         return fits and missing > 0 and self._budget - len(self._keys) <= missing

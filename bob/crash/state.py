@@ -1,7 +1,7 @@
-"""One crash state as a recipe: which writes are on the medium whole, and which in part.
+"""One crash state as a recipe: the writes on the medium, whole or in part.
 
-A recipe is small, hashable and plain JSON, so a witness can carry it. ``effective`` is its plain reading, straight
-from the rules; ``bob.crash.image`` computes the same fast, and the tests hold one against the other.
+A recipe is small, hashable and plain JSON. ``effective`` reads it straight by the rules; ``bob.crash.image`` computes
+the same fast, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from bob.errors import MalformedError
 from bob.trace.model import SECTOR_BYTES, DeviceWrite, Trace
 
 Ranges = tuple[tuple[int, int], ...]
-"""Units ``(first, stop)`` of one write, ``stop`` not included: ascending and apart, so each set has one spelling."""
+"""Units ``(first, stop)`` of one write, ``stop`` exclusive: ascending and apart, so each set has one form."""
 
 TornWrites = tuple[tuple[int, Ranges], ...]
-"""``(write index, the units of it that are on the medium)``, by index: some of the write's units, but not all."""
+"""``(write index, its units on the medium)``, by index: some of the write's units, but not all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """What is on the medium at growth point ``point`` beside its durable writes.
+    """The content of the medium at growth point ``point`` beside its durable writes.
 
-    ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those that are there in part;
-    the other pending writes are lost. Units are those of the device model the state was made under.
+    Of the pending writes (indexes, ascending), ``kept`` are there whole and ``torn`` in part; the others are lost.
+    Units are those of the state's device model.
     """
 
     point: int
@@ -36,7 +36,7 @@ class CrashState:
 
 @dataclass(frozen=True, slots=True)
 class WritePiece:
-    """The bytes ``start`` up to, not including, ``stop`` of ``write.data``."""
+    """The bytes ``start`` to ``stop`` (exclusive) of ``write.data``."""
 
     write: DeviceWrite
     start: int
@@ -46,7 +46,7 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """What is on the medium on top of the base, durable writes included, in the order in which it landed."""
+    """Return the pieces on top of the base, durable writes included, in the order in which they landed."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []
@@ -60,7 +60,7 @@ def effective(
 
 
 def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState) -> None:
-    """Refuse, with :class:`MalformedError`, a state that is not legal under this model, or not in normal form."""
+    """Raise :class:`MalformedError` for a state that is not legal under this model, or not in normal form."""
     if not 0 <= state.point < len(points):
         raise MalformedError(f"the trace has {len(points)} growth points; there is no number {state.point}")
     pending = set(points[state.point].pending)
@@ -78,13 +78,13 @@ def check_state(trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint],
 
 
 def departure(state: CrashState) -> tuple[int, int]:
-    """How hard a state is to explain: torn writes first, then how many separate runs of writes were kept."""
+    """Return how hard a state is to explain: torn writes first, then the number of separate runs of kept writes."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs
 
 
 def replay(trace: Trace, pieces: Sequence[WritePiece], image: bytearray | memoryview) -> None:
-    """Write ``pieces`` into ``image``, the devices of the trace laid end to end, in the given order."""
+    """Write ``pieces`` into ``image``, the devices of the trace end to end, in the given order."""
     for piece in pieces:
         begin = trace.address(piece.write) * SECTOR_BYTES
         image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]

@@ -1,9 +1,8 @@
-"""Legal crash states with torn writes, as sets of the parts of writes that are on the medium.
+"""Legal crash states with torn writes, as sets of the parts of writes on the medium.
 
-A part of a write is to these states what a write is to those of whole writes: it is there or not, whatever else is. So
-they are counted, divided and sampled by the same rules (:mod:`bob.crash.cubes`), with *parts* in place of writes. A
-part is an atomic unit of the device, or a sector where units are smaller: then these are not all torn states, but those
-that are torn between sectors.
+A *part* is on the medium or not, independent of all others, as a write is in states of whole writes. So the same rules
+count, divide and sample them (:mod:`bob.crash.cubes`). A part is an atomic unit of the device, or a sector if units are
+smaller: then only states torn between sectors are included.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 
 class WriteUnits:
-    """The parts of a trace's writes, numbered one after the other: bit n of a mask stands for part n.
+    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n.
 
-    ``legal`` are the legal states torn between parts, those of whole writes among them.
+    ``legal`` are the legal states torn between parts, with those of whole writes.
     """
 
     def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
@@ -45,24 +44,22 @@ class WriteUnits:
 
     @property
     def total(self) -> int:
-        """How many parts there are."""
         return self._first[-1]
 
     def number(self, write: int, sector: int) -> int:
-        """The part of write ``write`` that holds its sector number ``sector`` (from 0)."""
+        """Return the part of write ``write`` that holds its sector number ``sector`` (from 0)."""
         return self._first[write] + (self._starts[write] + sector * SECTOR_BYTES) // self._sizes.atomic_write_bytes
 
     def separate(self, state: CrashState) -> bool:
-        """Whether ``state`` is torn between parts only."""
+        """Return whether ``state`` is torn between parts only."""
         return all(edge % self._units == 0 for _index, torn in state.torn for pair in torn for edge in pair)
 
     def whole(self, cube: Cube) -> Cube:
-        """The states of whole writes that are in ``cube``, which is one of parts, as a cube of writes; one that has no
-        states where the cube has none of them."""
+        """Return the states of whole writes in ``cube``, a cube of parts, as a cube of writes; it may be empty."""
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:
-        """The writes, as a bit mask, of which some part is among ``parts``."""
+        """Return the writes, as a bit mask, that have some part among ``parts``."""
         if not parts:
             return 0
         packed = np.frombuffer(parts.to_bytes(-(-self.total // 8), "little"), dtype=np.uint8)
@@ -80,7 +77,6 @@ class WriteUnits:
         return (1 << self._count[index]) - 1
 
     def _state(self, number: int, medium: int) -> CrashState:
-        """The state at growth point ``number`` with the parts ``medium`` on the medium."""
         kept, torn = [], []
         for index in self._points[number].pending:
             there = medium >> self._first[index] & self._whole(index)

@@ -1,4 +1,4 @@
-"""What is done to a subject: operations, or a program. Whoever needs operations asks a work that has them."""
+"""Work on a subject: operations, or a program."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ class Work(Protocol):
 
     @property
     def name(self) -> str:
-        """What documents call it."""
+        """The name in documents."""
 
     @property
     def title(self) -> str:
-        """What people call it."""
+        """The name for people."""
 
     @property
     def slug(self) -> str:
-        """What folders are called after."""
+        """The name of folders."""
 
 
 def operations_of(work: Work) -> tuple[Operation, ...]:
-    """Return its operations; none where a program does the work."""
+    """Return its operations; none if a program does the work."""
     return work.operations if isinstance(work, Workload) else ()
 
 
 def workload_in(work: Work) -> Workload:
-    """Return ``work``, which is operations. Raises TypeError where a program does it."""
+    """Return ``work`` as operations. Raises TypeError if a program does it."""
     if not isinstance(work, Workload):
         raise TypeError(f"{work.title} is no workload of operations")
     return work
 
 
 def document_of(work: Work) -> WorkloadDocument:
-    """Return what documents have of it: of a program its name, and no operations."""
+    """Return its document; for a program only the name."""
     return WorkloadDocument.of(work if isinstance(work, Workload) else Workload(work.name, (), ()))

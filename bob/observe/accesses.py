@@ -1,16 +1,16 @@
-"""How a crash state's device was accessed while it was recovered and looked at, from the events of its trace.
+"""The accesses to a crash state's device during recovery and the look at it, from the events of its trace.
 
-The trace has four kinds of events: bios as they are queued; readahead of buffers; lookups of buffers; and when jbd2
-begins and ends to read a block of its journal. All but the first tell what was only read ahead. Whenever jbd2 wants a
-block that was not asked for (``jread``), it has it read, and then 32 blocks from there on, this one again included:
-it looks each buffer up (``__find_get_block``), has eight at a time read by ``__bh_read_batch`` without waiting, and
-lets go of them (do_readahead in fs/jbd2/recovery.c). So within ``jread`` readahead begins where something is looked up
-again after a bio. Who uses such a buffer looks it up once more, elsewhere. So a block that was read ahead, was looked
-up by readahead only and is in one bio only was not used, and what is in it made no difference.
+The trace has bios as they are queued, readahead of buffers, lookups of buffers, and the beginning and end of jbd2's
+reading of a journal block (``jread``). All but the first show what was only read ahead. For a block that was not
+requested yet, jbd2 reads it, and then 32 blocks from there on, this one again included (do_readahead in
+fs/jbd2/recovery.c). It looks each buffer up (``__find_get_block``), has ``__bh_read_batch`` read eight at a time
+without waiting, and releases them. So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of
+such a buffer looks it up once more, elsewhere. So a block that was read ahead, was looked up by readahead only, and is
+in one bio only was not used, and its content made no difference.
 
-Others read ahead in the same way, such as reiserfs; there the lookup that comes before is the only one of readahead.
-Everything else counts as read: what is looked up before it is read ahead; what a lookup was not traced of; and all of
-it where these functions cannot be traced.
+Others, such as reiserfs, read ahead in the same way; there the lookup before is the only one by readahead. Everything
+else counts as read: blocks looked up before readahead, blocks without traced lookups, and all blocks if these functions
+cannot be traced.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead
 
 _MADE_ANEW = 3
 """Lookups of a buffer that is not there yet: __find_get_block in __getblk_gfp, and twice in __getblk_slow, before and
-after the buffer is made (fs/buffer.c)."""
+after it makes the buffer (fs/buffer.c)."""
 
 
 class Access(NamedTuple):
-    """One bio with data: whether it ``reads`` or writes, its first sector, how many sectors, and when what it read was
-    first used, as the number of an event: its own, or that of the first lookup if it was read ahead."""
+    """One bio with data: whether it ``reads`` or writes, its first sector, and its length in sectors.
+
+    ``used`` is the number of the event that first used what it read: its own, or the first lookup after readahead.
+    """
 
     reads: bool
     sector: int
@@ -39,11 +41,10 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The bios of one crash state in the order in which they were queued, without ``unused`` readahead.
+    """The bios of one crash state in the order of queueing, without unused readahead.
 
-    ``sectors_read`` counts all sectors that were read, used or not. ``ahead`` are the blocks that were read ahead, each
-    with its sectors, and ``wanted`` those that jbd2 looked up before it read ahead: of all these it is worth tracing
-    the lookups.
+    ``sectors_read`` counts all sectors read, used or not. The lookups of some blocks are worth tracing: ``ahead`` has
+    the blocks that were read ahead, with their sectors, ``wanted`` those that jbd2 looked up before its readahead.
     """
 
     bios: tuple[Access, ...] = ()
@@ -53,7 +54,7 @@ class Accesses:
 
 
 def accesses(events: Iterable[AccessEvent]) -> Accesses:
-    """What the events of a trace say. They show a bio before it is split, and only once."""
+    """Return the accesses in the events of a trace, which show each bio once, before it is split."""
     bios: list[Access] = []
     blocks = _Blocks()
     for number, event in enumerate(events):
@@ -80,10 +81,10 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _Blocks:
-    """The blocks that were read ahead: the sectors of each, and those that are ``unused`` so far.
+    """The blocks that were read ahead, with their sectors; so far, ``unused`` ones were not used.
 
-    ``used`` has, for each sector that was read ahead and then used, the number of the event that showed it. ``wanted``
-    are the blocks that jbd2 looked up where it went on to read ahead.
+    ``used`` has, for each sector that was read ahead and then used, the number of the event that used it. ``wanted``
+    are the blocks that jbd2 looked up before its readahead.
     """
 
     def __init__(self) -> None:
@@ -95,16 +96,13 @@ class _Blocks:
         self._jread: _OpenJournalRead | None = None
 
     def in_jread(self, *, begins: bool) -> None:
-        """jbd2 begins to read a block of its journal, or is done with it."""
         self._jread = _OpenJournalRead() if begins else None
 
     def queued(self) -> None:
-        """A bio."""
         if self._jread is not None:
             self._jread.before_bio |= self._jread.looked_up
 
     def looked_up(self, block: int, number: int) -> None:
-        """A lookup, by event ``number``."""
         if self._jread is not None and self._jread.is_by_readahead(block):
             return
         self._lookups.append(block)
@@ -113,7 +111,7 @@ class _Blocks:
             self.used.update((sector, number) for sector in self.ahead[block])
 
     def read_ahead(self, blocks: Sequence[int], size: int) -> None:
-        """Readahead of blocks of ``size`` sectors."""
+        """Note readahead of blocks of ``size`` sectors."""
         for block in blocks:
             if block not in self.ahead and self._looked_up_by_readahead(block):
                 self.unused.add(block)
@@ -122,7 +120,7 @@ class _Blocks:
             self.wanted |= self._jread.looked_up
 
     def _looked_up_by_readahead(self, block: int) -> bool:
-        """Whether lookups of ``block`` are traced, and up to now only readahead has looked it up."""
+        """Return whether lookups of ``block`` are traced, and only readahead has looked it up so far."""
         found = self._lookups.count(block)
         if self._jread is not None:
             return not found and block in self._jread.by_readahead
@@ -134,7 +132,7 @@ class _Blocks:
 
 
 class _OpenJournalRead:
-    """While jbd2 reads a block of its journal: what was looked up, before the last bio and in all, and by readahead."""
+    """Lookups while jbd2 reads a block of its journal: all, those before the last bio, and those by readahead."""
 
     def __init__(self) -> None:
         self.looked_up: set[int] = set()
@@ -142,7 +140,7 @@ class _OpenJournalRead:
         self.by_readahead: set[int] = set()
 
     def is_by_readahead(self, block: int) -> bool:
-        """Take note of a lookup; whether it is one of readahead."""
+        """Note a lookup. Return whether readahead made it."""
         if self.by_readahead or block in self.before_bio:
             self.by_readahead.add(block)
             return True

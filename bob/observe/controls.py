@@ -1,12 +1,10 @@
-"""Which crash states are mounted though their outcomes are known, to hold what is known against the kernel.
+"""Controls: crash states with a known outcome that are mounted all the same, before bob believes any prediction.
 
-Two kinds, before any prediction is believed:
-
-- for each outcome, the state that is easiest to explain: a witness is made of that one, so every witness was really
-  mounted, or its disk was in another workload;
-- a sample, at the rate that was asked for, and at least three: of the single states, of the courses of whole writes and
-  of those of torn ones, of all outcomes and courses in turn and far from what was mounted (:mod:`bob.observe.samples`);
-  and, drawn from the seed, of the states that were recalled, as their disk was mounted in another workload.
+- For each outcome, the easiest state to explain, since it becomes a witness. So every witness was really mounted, or
+  its disk was in another workload.
+- A sample at the requested rate, at least three: of the single states, of the courses of whole writes and of torn ones,
+  from all outcomes and courses in turn and far from the mounted state (:mod:`bob.observe.samples`); and, drawn by the
+  seed, of the states recalled from other workloads.
 """
 
 from __future__ import annotations
@@ -20,11 +18,11 @@ from bob.observe.effort import Effort
 from bob.observe.samples import LEAST, Prediction, Reservoir, Samples
 
 MOST_BARE = 16
-"""So many of the states without anything pending are checked. Few are predicted: recovery looks for what is flushed."""
+"""The most states without pending writes to check. Few are predicted: recovery looks for what is flushed."""
 
 
 class Controls:
-    """Draws the samples. ``chosen`` are the numbers of the states that are to be mounted."""
+    """Draws the samples; ``chosen`` are the numbers of the states to mount."""
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
@@ -35,12 +33,11 @@ class Controls:
         self._audit = effort.audit
 
     def of_states(self, predicted: Sequence[Prediction[int]]) -> None:
-        """Choose some of the single states that were predicted."""
         taken = self._samples.take(predicted, self._samples.wanted(len(predicted)))
         self.chosen.update(one.item for one in taken)
 
     def of_bare(self, predicted: Sequence[int]) -> None:
-        """Choose some of these, all of them where they are not many."""
+        """Choose some of these, or all if they are few."""
         self.chosen.update(self.random.sample(predicted, min(MOST_BARE, len(predicted))))
 
     def of_whole(
@@ -51,9 +48,11 @@ class Controls:
         farthest: Callable[[Prediction[Course]], CrashState],
         any_of: Callable[[Course], CrashState],
     ) -> Iterator[tuple[CrashState, Course]]:
-        """States of some of ``count`` courses of whole writes, of which ``applied`` are those of several states; of
-        single states ``done`` were chosen before. Of each course it is the state that is ``farthest`` from the one that
-        was mounted, and where its leaf was checked before, any."""
+        """Yield states of some of ``count`` courses of whole writes.
+
+        ``applied`` are the courses of several states; ``done`` single states were chosen before. The state of each is
+        the ``farthest`` from the mounted one, or any state if its leaf was checked before.
+        """
         checked = self._samples.leaves
         wanted = self._samples.wanted(count, self._samples.unchecked(applied), done)
         for one in self._samples.take(applied, wanted):
@@ -63,14 +62,17 @@ class Controls:
     def of_torn(
         self, applied: Sequence[Prediction[Course]], count: int, done: int, any_of: Callable[[Course], CrashState]
     ) -> Iterator[tuple[CrashState, Course]]:
-        """The same of torn courses: any state of each, which is torn in most of what was not read, while the farthest
-        has all of a write or nothing."""
+        """Yield any state of some torn courses: it is torn in most unread sectors, while the farthest has all of a
+        write or none."""
         for one in self._samples.take(applied, self._samples.wanted(count, done=done)):
             yield any_of(one.item), one.item
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Some of so many torn courses that they cannot be held, those of one state left out: the share that is to be
-        checked, and some of each outcome; and of how many."""
+        """Return some torn courses, out of so many that memory cannot hold them, and the count of those with several
+        states.
+
+        They are the share to be checked, and a few of each outcome.
+        """
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:
@@ -84,5 +86,4 @@ class Controls:
         return [*drawn, *kept.kept], count
 
     def of_recalled(self, recalled: Sequence[int]) -> list[int]:
-        """Some of the states that were recalled."""
         return self._random_recalled.sample(recalled, self._samples.wanted(len(recalled)))

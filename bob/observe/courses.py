@@ -1,13 +1,12 @@
 """All legal states of whole writes, divided by the course that recovery takes in them.
 
-Nothing is enumerated. The states that agree in all that was read so far are a cube (:mod:`bob.crash.cubes`); what is
-read next divides it, by the contents that some of its states have there. A cube that arrives where nothing is read any
-more has its outcome, all of its states at once. One that arrives where nothing is known is *open*: mount one of its
-states, and it goes on from there. So mounts number the courses that recovery can take, not the states; and since the
-cubes are apart, the states of which the outcome is known are counted exactly.
+Nothing is enumerated. The states that agree in everything read so far are a cube (:mod:`bob.crash.cubes`); the next
+read divides it by content. A cube that reaches the end of the reads has its outcome. One that reaches an unknown place
+is *open*: mount one of its states, and it continues from there. So mounts number the courses of recovery, not the
+states; and since the cubes are disjoint, the count of states with a known outcome is exact.
 
 The idea is that of Jaaru (Gorjiara et al., ASPLOS 2021), which checks programs on persistent memory: branch where a
-read could return something else.
+read could return another value.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from bob.crash.image import Composer
 from bob.observe.predict import Gap, Indexes, ReadNode, ReadTree
 
 MOST_FORGOTTEN = 64
-"""Of fewer contents than this it is seen whether all of them were forgotten."""
+"""bob checks whether all contents were forgotten if there are fewer than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Legal states of which all have one ``outcome``, and how many they are."""
+    """Legal states with one ``outcome``, and their number."""
 
     cube: Cube
     outcome: int
@@ -34,10 +33,10 @@ class Course:
 
 
 class Courses:
-    """The division as far as it is made. ``known`` may learn more at any time, but see :meth:`reopen`.
+    """The division so far. ``known`` may learn more at any time, but see :meth:`reopen`.
 
-    ``settled`` are the cubes whose outcome is known; ``open`` those that wait for a mount, by what they wait for: all
-    that wait for one thing have the same contents in everything that was read.
+    ``settled`` are the cubes with a known outcome. ``open`` has those that wait for a mount, by their gap: all with one
+    gap have the same contents in everything that was read.
     """
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
@@ -51,7 +50,8 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide until all is divided, ``most_open`` gaps are open or ``steps`` parts were made; how many were made."""
+        """Divide until all is divided, ``most_open`` gaps are open or ``steps`` parts were made. Return the number of
+        parts made."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -69,14 +69,16 @@ class Courses:
         return made
 
     def reopen(self, gap: Gap) -> None:
-        """Go on with the cubes that waited for ``gap``, of which more is known now."""
-        # Where something was forgotten, what was learnt may be elsewhere than the gap.
+        """Continue with the cubes that waited for ``gap``, of which more is known now."""
+        # After a merge, new knowledge may be elsewhere than the gap.
         begin = self._known.root if self._known.forgets else _after(gap)
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle what is known of the rest already, by ``steps`` more parts at most. What is open is not kept: nothing
-        will be mounted for it, and there may be some ten thousand gaps, of 4 KB each."""
+        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes.
+
+        Nothing will be mounted for these, and ten thousand gaps have 4 KB each.
+        """
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()
@@ -84,7 +86,6 @@ class Courses:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every legal state is settled."""
         return not self._under_way and not self.open and not self._given_up
 
     def _divided(self, cube: Cube, node: ReadNode) -> Iterator[tuple[Cube, ReadNode | Gap]]:
@@ -105,7 +106,7 @@ class Courses:
 
 
 def _after(gap: Gap) -> ReadNode | Gap:
-    """Where states with this gap go on: nowhere yet, unless something was learnt since."""
+    """Return where states with this gap continue: at the gap, unless bob has learnt more since."""
     if gap.content:
         return gap.node.by_content.get(gap.content, gap)
     return gap if gap.node.places is None and gap.node.outcome is None else gap.node

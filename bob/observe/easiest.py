@@ -1,4 +1,4 @@
-"""The crash states that show one thing: how many there are, and which of them is the easiest to explain."""
+"""The crash states that show one thing: their number, and the easiest of them to explain."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ T = TypeVar("T")
 class Easiest(Generic[T]):
     """The number of crash states (``states``), and what the easiest of them shows (``shown``).
 
-    The easiest has the least ``rank``: what the caller puts before, then how far the state departs from a clean prefix
-    (:func:`bob.crash.state.departure`), then what the caller puts after. Of equals the first wins.
+    The easiest has the least ``rank``: the caller's ``before``, then the departure from a clean prefix
+    (:func:`bob.crash.state.departure`), then the caller's ``after``. The first of equals wins.
     """
 
     __slots__ = ("_best", "states")
@@ -31,8 +31,10 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which speaks for ``states``, and keep what is ``shown`` if it is the easiest so far; return
-        whether it is."""
+        """Count ``state``, which speaks for ``states``, and keep what is ``shown`` if it is the easiest so far.
+
+        Return whether it is.
+        """
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:
@@ -42,16 +44,16 @@ class Easiest(Generic[T]):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """The rank of the easiest state. Raise LookupError if no state was counted."""
+        """Return the rank of the easiest state. Raise LookupError if no state was counted."""
         return self._known()[0]
 
     @property
     def shown(self) -> T:
-        """What the easiest state shows. Raise LookupError if no state was counted."""
+        """Return what the easiest state shows. Raise LookupError if no state was counted."""
         return self._known()[1]
 
     def explain(self, shown: T) -> None:
-        """Put ``shown`` in the place of what the easiest state shows: the same, explained."""
+        """Replace what the easiest state shows with its explanation."""
         self._best = self.rank, shown
 
     def _known(self) -> tuple[tuple[int, ...], T]:

@@ -1,4 +1,4 @@
-"""How much is done to find the outcomes of a workload's crash states."""
+"""The effort of finding the outcomes of a workload's crash states."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from bob.subject import DEFAULT_AUDIT
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What one exploration may spend.
+    """The limits of one exploration.
 
-    ``budget`` is in mounts, ``seed`` draws what is drawn, ``audit`` is the share (0 to 1) of what was predicted or
-    recalled that is mounted all the same. Where not ``predicting``, up to ``budget`` crash states are mounted, and no
-    others become known; the outcomes are the same. Where it is to look ``closely``, outcomes differ in
-    all that a program could see.
+    ``budget`` is in mounts; ``seed`` makes draws repeatable; ``audit`` is the share (0 to 1) of predicted or recalled
+    states that are mounted all the same. Unless ``predicting``, only mounted states become known, up to ``budget``; the
+    outcomes are the same. If ``closely``, outcomes differ in everything that a program could see.
     """
 
     budget: int

@@ -1,4 +1,4 @@
-"""The events of a crash state's trace, from the kernel's own form of them (:mod:`bob.agent.inside.ring_buffer`)."""
+"""The events of a crash state's trace, from the kernel's own form (:mod:`bob.agent.inside.ring_buffer`)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bob.agent.shared import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
 _MOST_BLOCKS = 8
-"""``__bh_read_batch`` is traced with the numbers of that many blocks."""
+"""The most block numbers in a trace of ``__bh_read_batch``."""
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Bio(NamedTuple):
-    """A bio with data is queued: whether it ``reads`` or writes, its first sector, and how many there are."""
+    """A queued bio with data: whether it ``reads`` or writes, its first sector, and its length in sectors."""
 
     reads: bool
     sector: int
@@ -23,20 +23,18 @@ class Bio(NamedTuple):
 
 
 class ReadAhead(NamedTuple):
-    """No thread waits for these ``blocks`` of so many ``sectors`` each, which are read (``__bh_read_batch``)."""
+    """Reading of ``blocks`` of ``sectors`` each without waiting (``__bh_read_batch``)."""
 
     blocks: tuple[int, ...]
     sectors: int
 
 
 class Lookup(NamedTuple):
-    """The buffer of a block is looked up (``__find_get_block``)."""
-
     block: int
 
 
 class JournalRead(NamedTuple):
-    """jbd2 ``begins`` to read a block of its journal (``jread``), or is done with it."""
+    """jbd2 ``begins`` or ends to read a block of its journal (``jread``)."""
 
     begins: bool
 
@@ -46,7 +44,7 @@ _Decode = Callable[[bytes, int], AccessEvent | None]
 
 
 class Decoder:
-    """Decodes the events of which the guest has told the ``layouts``: by name, the number and the fields of each."""
+    """A decoder of the events with these ``layouts``: by name, each event's number and fields."""
 
     def __init__(self, layouts: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds: dict[int, _Decode] = {
@@ -54,7 +52,7 @@ class Decoder:
         }
 
     def events(self, pages: bytes) -> list[AccessEvent]:
-        """What happened, in order. KeyError for an event that was not asked for."""
+        """Return the events in order. Raises KeyError for one that was not requested."""
         found = (self._kinds[kind_at(pages, place)](pages, place) for place in places(pages))
         return [event for event in found if event is not None]
 
@@ -64,7 +62,7 @@ Fields = Mapping[str, Sequence[int]]
 
 
 def _unpacker(fields: Fields, *names: str) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """What reads the numbers ``names``, which lie in this order, from where an event's data begins."""
+    """Return a reader of the numbers ``names``, which lie in this order, from an event's data."""
     form, end = "<", 0
     for name in names:
         offset, size = fields[name]

@@ -1,12 +1,12 @@
-"""A closer look at some crash states that mount: the file system's checker, and the removal of all that is there.
+"""A closer look at some crash states that mount: the file system's checker, and the removal of all files.
 
-Each takes as long as many mounts, so a few outcomes of each workload are examined, drawn by the seed, each in the state
-that is easiest to explain. A checker looks at what holds a tree together, not at what is in the files: so no two of
-them have the same *shape*, that is, trees that differ in the contents of files only. The shape of the tree before the
-operations comes up in nearly every workload, so it is left to those in which nothing else does.
+Each takes as long as many mounts. So bob examines a few outcomes of each workload, drawn by the seed, each in its
+easiest state. A checker looks at the structure of a tree, not at files' contents, so bob examines one outcome per
+*shape* (a tree without its files' contents). Nearly every workload has the shape before the operations, so bob examines
+it only if there is no other.
 
-What the kernel said of a state counts if it says so again when the state is mounted anew. Or else no witness would show
-it: a warning may hang on what happened to be in the kernel's memory.
+A complaint of the kernel counts if it recurs on another mount of the same state. Otherwise no witness would show it: a
+warning may depend on the kernel's memory.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Session
 
 MOST_EXAMINED = 3
-"""So many outcomes of a workload are examined at most."""
+"""The most outcomes of a workload to examine."""
 ATTEMPTS, PAUSE_SECONDS = 3, 6.0
-"""So often is it tried to have the kernel say a thing again, with pauses in between: of many messages it prints only so
-many in 5 s (DEFAULT_RATELIMIT_INTERVAL in include/linux/ratelimit_types.h)."""
+"""bob mounts a state this often to see a complaint again, with pauses: the kernel prints only so many messages in 5 s
+(DEFAULT_RATELIMIT_INTERVAL in include/linux/ratelimit_types.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is wrong with states that mounted, by their indexes; ``normal`` is what is wrong, too, where no write of the
-    recording was lost or kept, which no crash has done; ``passing`` what the kernel said once, and not again of the
-    same disk. ``outcomes`` are the numbers of those that were examined."""
+    """The troubles of states that mounted, by index.
+
+    ``normal`` are troubles that also occur if the recording wrote nothing. ``passing`` are complaints that the kernel
+    did not repeat on the same disk. ``outcomes`` are the numbers of the examined outcomes.
+    """
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
@@ -46,10 +48,8 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of ``rounds``, which are settled; with it, what the kernel said of each that was mounted.
-
-    Raises as :meth:`Session.examine` does.
-    """
+    """Examine some outcomes of the settled ``rounds``, and repeat the kernel's complaints. Raises as
+    :meth:`Session.examine` does."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]
@@ -89,7 +89,7 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examina
 
 
 def _alike(rounds: Rounds) -> Iterator[list[int]]:
-    """The states of which the kernel complained, by what it said."""
+    """Yield the states of which the kernel complained, grouped by its words."""
     found: dict[tuple[str, str], list[int]] = {}
     for number, complaint in rounds.mounts.complaints.items():
         if number in rounds.mounts.outcomes:
@@ -98,7 +98,7 @@ def _alike(rounds: Rounds) -> Iterator[list[int]]:
 
 
 def _is_said_again(session: Session, rounds: Rounds, plan: Plan, number: int) -> bool:
-    """Whether the kernel says of a state what it has said, when it is mounted anew."""
+    """Return whether the kernel repeats its complaint on another mount of a state."""
     said = alike(rounds.mounts.complaints[number])
     for attempt in range(ATTEMPTS):
         if attempt:

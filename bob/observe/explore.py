@@ -1,4 +1,4 @@
-"""One workload's crash states: enumerate, observe, keep count."""
+"""One workload's crash states: enumerate, observe, count."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from bob.observe.session import Session
 from bob.subject import Subject
 
 WINDOW = 200
-"""Crash states that are dealt with together: enough of them to choose from, but no prediction waits long for the
-controls that it needs."""
+"""Crash states in one round: enough to choose from, and no prediction waits long for its controls."""
 
 
 def explore(
@@ -37,19 +36,19 @@ def explore(
     told: Callable[[int], None],
     sights: Sights | None = None,
 ) -> Observations:
-    """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest; where
-    the plan is of a part of its trace, they are told as states of the whole.
+    """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
-    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and if they are
-    not among them, the two that judgement takes for controls; then all legal states of whole writes at once, if that is
-    not too much; then single torn states, with the other half. ``told`` is called with how many more single states were
-    dealt with. ``sights`` are those of the subject: what is in them need not be mounted, and what was mounted
-    will be in them. (Not where recovery forgets: what is left behind is told in a workload's own terms.)
+    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), with the two
+    controls. Then come all legal states of whole writes at once, if that is not too much; then single torn states, with
+    the other half. States of a part of a trace come back as states of the whole.
 
-    A guest that is lost on the way, or an agent that fails or refuses there, leaves the states of which nothing is to
-    be believed yet, and all that would have come, without an outcome; a prediction that turns out wrong so leaves all
-    that were predicted. The loss is in the answer; the caller may try again. Nor has a state an outcome of which bob
-    could not see all: two of these that look alike may differ.
+    ``told`` is called with the number of further single states done. ``sights`` are those of the subject: states in
+    them need no mount, and mounted states are added to them. (Not where recovery forgets: its leftovers are in a
+    workload's own terms.)
+
+    A loss is part of the result, and the caller may try again: after a lost guest or a broken agent, unconfirmed and
+    later states have no outcome. After a wrong prediction, no predicted state has one. A state that bob could not see
+    completely has none either, since two that look alike may differ.
     """
     done = _ExplorationSoFar(OutcomeTable())
     loss = _ExplorationLoss()
@@ -67,7 +66,7 @@ def explore(
 
 @dataclass(slots=True)
 class _ExplorationSoFar:
-    """How far an exploration is. ``search`` is that of the states that were mounted one by one, where it was so."""
+    """The progress of an exploration; ``search`` is there if states were mounted one by one."""
 
     findings: OutcomeTable
     rounds: Rounds | None = None
@@ -79,7 +78,7 @@ class _ExplorationSoFar:
 
 @dataclass(frozen=True, slots=True)
 class _ExplorationLoss:
-    """Why an exploration is not whole, as :class:`Observations` has it."""
+    """The reason for an incomplete exploration, as in :class:`Observations`."""
 
     lost: str | None = None
     died: bool = False
@@ -95,7 +94,7 @@ def _explore(
     sights: Sights | None,
     done: _ExplorationSoFar,
 ) -> None:
-    """Explore ``plan`` by predictions; ``done`` says how far it went, also where this raises."""
+    """Explore ``plan`` by predictions; ``done`` has the progress even if this raises."""
     # Where recovery forgets, single states say little that is not learnt as all are divided.
     singles = -(-effort.budget // (10 if subject.forgets else 2))
     whole = plan.search(singles, effort.seed, torn=False)
@@ -149,7 +148,7 @@ def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
 
 
 def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Observations:
-    """What is to be believed of what was ``done``."""
+    """Return the trustworthy part of ``done``."""
     coverage = plan.nothing_explored()
     if done.rounds is None:
         return Observations((), done.findings, coverage, loss.lost, died=loss.died)

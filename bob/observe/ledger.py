@@ -1,4 +1,4 @@
-"""The crash states of a workload by number, their outcomes so far, and the mounts that find these."""
+"""The numbered crash states of a workload, their outcomes so far, and their mounts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from bob.observe.session import Complaint, MountedState, Session
 
 
 class Ledger:
-    """``states`` has the crash states in the order in which they came; a state's number is its place there. ``found``
-    has the outcomes that were seen or predicted, by number, be they to be believed or not."""
+    """The crash ``states`` in order of arrival; a state's number is its index.
+
+    ``found`` has the seen or predicted outcomes by number, trusted or not.
+    """
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -22,7 +24,7 @@ class Ledger:
         self._easiest: dict[int, Easiest[int]] = {}
 
     def add(self, states: Iterable[CrashState]) -> range:
-        """Take in more states; their numbers."""
+        """Add more states. Return their numbers."""
         first = len(self.states)
         self.states += states
         for number in range(first, len(self.states)):
@@ -30,28 +32,26 @@ class Ledger:
         return range(first, len(self.states))
 
     def number_of(self, state: CrashState) -> int | None:
-        """The number of a state; None where it never came."""
         return self._numbers.get(state)
 
     def rank(self, numbers: Iterable[int]) -> None:
-        """Find among these, whose outcomes were found, the states that are easiest to explain."""
+        """Find the easiest states to explain among these, which have outcomes."""
         for number in numbers:
             self._easiest.setdefault(self.found[number], Easiest()).add(self.states[number], number)
 
     def easiest(self) -> list[int]:
-        """Of each outcome, the number of the state that is easiest to explain."""
+        """Return the number of the easiest state of each outcome."""
         return [one.shown for one in self._easiest.values()]
 
     def easiest_first(self) -> list[int]:
-        """The same, those with the least departure first."""
+        """Return the same, with the least departure first."""
         return [one.shown for one in sorted(self._easiest.values(), key=lambda one: (one.rank, one.shown))]
 
     def speaker(self, outcome: int) -> int:
-        """The number of the state that is easiest to explain, of those with ``outcome``."""
         return self._easiest[outcome].shown
 
     def is_easier(self, state: CrashState, outcome: int) -> bool:
-        """Whether ``state`` explains ``outcome`` better than any that came."""
+        """Return whether ``state`` explains ``outcome`` better than all others so far."""
         return departure(state) < self._easiest[outcome].rank
 
 
@@ -60,14 +60,13 @@ AUDIT_EVERY = 100
 
 
 class LedgerMounts:
-    """What of the states of a ``ledger`` was mounted.
+    """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has those that are to be believed: of states that were mounted here after the next good comparison of
-    the scratch image (an *audit* of it), of others when the caller says so (:meth:`believe_all`). ``mounted`` are the
-    numbers of the states that were mounted. Where there are ``disks``, states of which the disk was mounted in another
-    workload are among them, too, as chance decides which workload comes first; ``here`` are those that were mounted in
-    this one. ``new_disks`` are the disks of those: for others to recall when all is settled, and not before.
-    ``complaints`` has what the kernel said of states that were mounted here.
+    ``outcomes`` has the trusted ones: of states mounted here, after the next successful comparison of the scratch image
+    (an *audit*); of others, after :meth:`believe_all`. ``mounted`` has the numbers of all mounted states. With
+    ``disks``, that includes states whose disk was mounted in another workload, since the order of workloads is chance;
+    ``here`` has only those mounted in this one. ``new_disks`` are the disks of these, for others to recall once all is
+    settled. ``complaints`` has the kernel's words about states mounted here.
     """
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
@@ -84,13 +83,13 @@ class LedgerMounts:
 
     @property
     def recalled(self) -> list[int]:
-        """The states of which the disk was mounted in another workload only."""
+        """Return the states whose disk was mounted only in another workload."""
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount these states, and compare the scratch image with its base where it is time or ``audit`` asks for it.
+        """Mount these states, and compare the scratch image with its base if ``audit`` or if it is time.
 
-        What was seen of a disk elsewhere is recalled, but for the states that are to be mounted ``anew``.
+        Disks seen elsewhere are recalled, except for the states to be mounted ``anew``.
         """
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
@@ -122,9 +121,9 @@ class LedgerMounts:
         return {number: answers[number] for number in batch}
 
     def believe_all(self) -> None:
-        """Believe whatever was found of any state."""
+        """Trust all outcomes."""
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        """Believe no prediction any more, and nothing that was recalled."""
+        """Trust only the outcomes of states mounted here."""
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in self.here}

@@ -1,11 +1,10 @@
-"""What a crash state leaves behind when it was recovered, looked at and unmounted; see ``forgets`` in
-:mod:`bob.observe.predict`.
+"""The disk that a crash state leaves after recovery, look and unmount; see ``forgets`` in :mod:`bob.observe.predict`.
 
-It is told by *stretches*, the sectors in a row that the same writes touch, and elsewhere by what was written. Of an
-area that is *exempt*, the log of a file system, two things are of no account: what is written to a stretch when nothing
-is read any more (at its unmount xfs writes a log record with a random number in it), and what is written beside
-stretches. Nothing comes of either: recovery is done with the log before it writes there. What is written late in other
-places is evidence like all the rest: it is what recovery has made of the blocks, which may be written at the unmount.
+*Stretches* describe it, runs of sectors with the same writes, and elsewhere the written content. Two things in an
+*exempt* area, a file system's log, do not count. One is writes to a stretch after the last read: at its unmount xfs
+writes a log record with a random number. The other is writes beside stretches. Both have an effect on nothing: recovery
+is done with the log before. Late writes elsewhere count: they are blocks that recovery made, and may be written at the
+unmount.
 """
 
 from __future__ import annotations
@@ -22,35 +21,35 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The stretches that are not as they were before the state was built, by number, each with the number of its
-    content (``contents``); the exempt ones that were written when nothing was read any more (``late``); and what was
-    ``written`` elsewhere, as (first sector, sectors, digest of what is there in the end; none where that is exempt)."""
+    """The changed stretches by number, each with the number of its content (``contents``).
+
+    ``late`` are exempt stretches written after the last read. ``written`` has other writes as (first sector, sectors,
+    digest of the final content; empty where exempt).
+    """
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
     written: frozenset[tuple[int, int, str]]
 
     def is_alike(self, other: Leftovers) -> bool:
-        """Whether both left the same behind."""
         differing = {stretch for stretch, _content in self.contents ^ other.contents}
         return self.written == other.written and differing <= self.late & other.late
 
 
 NOTHING = range(0)
-"""No sectors: nothing is exempt."""
 
 LONGEST = 64
-"""Longer stretches (sectors) are left alone: to look at them takes long, and these are data, or a part of the log that
-is cleared."""
+"""Longer stretches (sectors) are ignored: they take long to check, and are data or a cleared part of the log."""
 
 
 class Stretches:
-    """The stretches of the sectors that states of ``composer`` differ in, but the long ones; ``runs`` says where they
-    are: (first sector, sectors), ascending. ``exempt`` are the sectors of the area that is exempt, which may be empty.
+    """The stretches of the sectors that differ between states of ``composer``, without the long ones.
 
-    ``forgettable`` says of each of ``composer.sectors`` whether recovery may forget what was there: it is in a stretch,
-    and outside of the exempt area. Recovery takes each block by itself for which the log has something, and never a
-    part of the log by itself: one part says what becomes of another."""
+    ``runs`` are their places: (first sector, sectors), ascending. ``exempt`` are the sectors of the exempt area, which
+    may be empty. ``forgettable`` marks the ``composer.sectors`` that recovery may forget: those in a stretch outside
+    the exempt area. Recovery takes each block in the log by itself, but never a part of the log: one part decides about
+    another.
+    """
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt
@@ -78,8 +77,10 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """What was left behind: by the contents of stretches; by what was written ``elsewhere``, beside the stretches
-        and what is exempt, as (first sector, sectors, digest); and by how the device was accessed."""
+        """Return what was left behind.
+
+        ``contents`` are those of stretches; ``elsewhere`` has other writes as (first sector, sectors, digest).
+        """
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

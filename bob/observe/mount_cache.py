@@ -1,8 +1,8 @@
-"""What was seen of the disks that were mounted, for whoever comes upon the same disk again.
+"""The results of mounted disks, for other workloads with the same disk.
 
-Workloads of one configuration begin with the same base, and many of them with the same operations: of ext2 a
-fifth of all that is mounted was mounted before, to the last byte, in another workload. What came of it, and what
-recovery read on the way, is the same then, by what predictions rest on (:mod:`bob.observe.predict`).
+Workloads of one configuration share the base, and often the first operations: on ext2, a fifth of all mounted disks
+were mounted before, to the last byte, in another workload. Outcome and reads are the same then, by the assumptions of
+:mod:`bob.observe.predict`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from bob.observe.observation import OutcomeTable
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """A disk that mounted at once: the JSON of its outcome, which has numbers for ``chunks``, and how it was accessed.
-    Packed: a configuration has some thousand, and there may be two. Those of one workload share their chunks."""
+    """A disk that mounted at once: the JSON of its outcome, with numbers for ``chunks``, and its accesses.
+
+    Packed, since a configuration has some thousand. Those of one workload share their chunks.
+    """
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -29,26 +31,27 @@ class CachedMount:
 
     @property
     def chunks(self) -> list[bytes]:
-        """The contents."""
         return [zlib.decompress(chunk) for chunk in self.packed_chunks]
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        """What its check, its mount, the look at it and its unmount read and wrote, in order."""
+        """Return the reads and writes of its check, mount, look and unmount, in order."""
         numbers = array("q", zlib.decompress(self.packed_accesses))
         fields = zip(numbers[::4], numbers[1::4], numbers[2::4], numbers[3::4], strict=True)
         return tuple(Access(bool(reads), *rest) for reads, *rest in fields)
 
 
 Disks = dict[bytes, CachedMount]
-"""The disks over one base that were mounted, by :meth:`Composer.disk`. Threads share it."""
+"""The mounted disks over one base, by :meth:`Composer.disk`. Threads share it."""
 Sights = dict[str, Disks]
-"""Those of a configuration, by the name of the base."""
+"""The disks of a configuration, by the name of the base."""
 
 
 class OutcomeCollector:
-    """Fills ``findings`` with what a guest tells, in its own numbers, and with what is recalled: equal outcomes, and
-    equal contents, have one number."""
+    """Fills ``findings`` with what a guest reports in its own numbers, and with recalled outcomes.
+
+    Equal outcomes, and equal contents, have one number.
+    """
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
@@ -60,7 +63,7 @@ class OutcomeCollector:
         self._packed: dict[int, bytes] = {}
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Take in what is new to the guest: outcomes, and contents of these lengths (bytes) that lie end to end."""
+        """Add outcomes that are new to the guest, and contents of these lengths (bytes), end to end."""
         position = 0
         for length in lengths:
             self._told_contents.append(self._content(contents[position : position + length]))
@@ -68,16 +71,16 @@ class OutcomeCollector:
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
     def number_of(self, outcome: int) -> int:
-        """The number of an outcome that the guest has told by its number ``outcome``."""
         return self._told_outcomes[outcome]
 
     def recalled(self, sight: CachedMount) -> int:
-        """The number of the outcome of a disk that was mounted elsewhere."""
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """What is to be recalled of a disk with this outcome; None where it did not mount at once: only the first one
-        with a refusal is repaired, and only of that one the kernel's words are kept."""
+        """Return the data to recall of a disk with this outcome; None if it did not mount at once.
+
+        Only the first refused state is repaired, and only its kernel messages are kept.
+        """
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:
@@ -86,7 +89,7 @@ class OutcomeCollector:
         return CachedMount(*in_itself, zlib.compress(numbers.tobytes(), 1))
 
     def _by_itself(self, outcome: int) -> tuple[str, tuple[bytes, ...]] | None:
-        """An outcome with the contents that it has, numbered by themselves, packed."""
+        """Return a packed outcome with its contents, numbered on their own."""
         chunks: dict[int, int] = {}
         text, document = _renumbered(
             self.findings.found[outcome], lambda number: chunks.setdefault(number, len(chunks))
@@ -115,7 +118,7 @@ class OutcomeCollector:
 
 
 def _renumbered(found: str, number: Callable[[int], int]) -> tuple[str, dict[str, Any]]:
-    """An outcome in JSON with other numbers for its contents, as text and as a document; equal ones have one text."""
+    """Return an outcome with other numbers for its contents, as text and as a document; equal ones have equal texts."""
     document: dict[str, Any] = json.loads(found)
     for _path, entry in sorted((document["tree"] or {}).items()):
         if "content" in entry:

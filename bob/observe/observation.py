@@ -1,4 +1,4 @@
-"""What was found after a crash: plain data, the only thing that is ever judged."""
+"""The state of the files after a crash, as plain data: the only thing that bob judges."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from bob.workload.history import attributes
 
 
 class Presence(Enum):
-    """How much of what one operation, or one call, changes is there."""
+    """How much of the change of one operation, or of one call, is there."""
 
     NONE = 0
     PARTIAL = 1
     FULL = 2
     UNDECIDED = 3
-    """The observation cannot tell none from full."""
+    """The observation cannot distinguish none from full."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One name in the tree that recovery left.
 
-    ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``content`` is the whole file as it
-    can be read (bytes); ``size`` what stat says (bytes). ``fault`` is the kernel's word where something below this name
-    could not be read; where it is ``unseen``, that is a limit of bob's, and says nothing of what is there.
+    ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``content`` is the whole readable
+    file, ``size`` is from stat (bytes). ``fault`` is the kernel's error for something unreadable below this name; if
+    ``unseen``, that is only a limit of bob.
 
-    Of a file that is longer than what is looked at of each, ``content`` is empty, and ``pieces`` has what is in it but
-    zeros, by the byte at which it begins: where a program may see more than a property asks about. Only there are
-    ``flags`` (those of chattr) and ``project``, too; else they are 0.
+    A file beyond the length limit has no ``content``. ``pieces`` then has its parts without zeros, by their first byte,
+    where a program may see more than a property asks about. Only there ``flags`` (those of chattr) and ``project`` can
+    differ from 0.
 
-    ``mode`` (the permission bits), ``uid``, ``gid`` and ``mtime`` are None where they were not observed: of what stat
-    does not know, and in what older runs have kept; there the ``links`` of a directory are always 1, too. ``mtime`` is
-    in ns since 1970 where it was set when the base image was made, and 0 where it was set since: by an operation, by
-    recovery, or when it was looked at.
+    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if they were not observed: where stat failed,
+    and in older runs, which also have 1 for the ``links`` of each directory. ``mtime`` is in ns since 1970 if it was
+    set when the base image was made, and 0 if it was set since: by an operation, by recovery, or by the look.
     """
 
     kind: str
@@ -57,7 +56,7 @@ class Node:
     project: int = 0
 
     def read(self, start: int, end: int) -> bytes:
-        """What can be read of it from byte ``start`` up to ``end``."""
+        """Return the readable bytes from ``start`` to ``end``."""
         if self.pieces is None:
             return self.content[start:end]
         end = min(end, self.size)
@@ -70,8 +69,11 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """All that operations may set, as in :attr:`bob.workload.history.Inode.attributes`, where it was observed; the
-        time, where it was not set since the base image was made."""
+        """Return what operations may set, as in :attr:`bob.workload.history.Inode.attributes`, as far as it was
+        observed.
+
+        The time is included only if it was not set after the base image was made.
+        """
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)
@@ -81,9 +83,9 @@ class Node:
 class Observation:
     """The outcome of one crash state.
 
-    ``mounted``: the kernel mounted it at once. Where it did not, ``error`` is its refusal. The first state with a
-    refusal is ``repaired`` by the file system's own program and mounted again: ``tree`` is what was found then (None if
-    that did not help either).
+    ``mounted``: the kernel mounted it at once; otherwise ``error`` is its refusal. The file system's own program
+    repairs the first refused state, and bob mounts it again (``repaired``): ``tree`` is then the result (None if that
+    failed, too).
     """
 
     mounted: bool
@@ -93,13 +95,12 @@ class Observation:
 
     @property
     def unseen(self) -> str | None:
-        """What bob did not see of it, and why; None if it has seen all there is."""
+        """Return what bob did not see, and why; None if it saw everything."""
         nodes = sorted((self.tree or {}).items())
         return next((f"{path}: {node.fault}" for path, node in nodes if node.unseen), None)
 
     @property
     def summary(self) -> str:
-        """One line for people."""
         if self.mounted:
             names = len(self.tree or {})
             return f"mounted, {names} name{'' if names == 1 else 's'}"
@@ -109,7 +110,7 @@ class Observation:
 
 
 class OutcomeTable:
-    """The distinct outcomes of a workload as the agent told them, and the contents that they refer to by number.
+    """The distinct outcomes of a workload in the agent's words, and the contents that they name by number.
 
     ``found`` has the JSON of each outcome, ``chunks`` each content; both only grow.
     """
@@ -119,7 +120,7 @@ class OutcomeTable:
         self.chunks = list(chunks)
 
     def add(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Take in new outcomes, and new contents of these lengths (bytes) that lie end to end in ``contents``."""
+        """Add outcomes, and contents of these lengths (bytes), end to end in ``contents``."""
         self.found.extend(found)
         position = 0
         for length in lengths:
@@ -127,26 +128,24 @@ class OutcomeTable:
             position += length
 
     def observation(self, outcome: int) -> Observation:
-        """Outcome number ``outcome``."""
         found = json.loads(self.found[outcome])
         tree = found["tree"]
         nodes = None if tree is None else {path: _node(entry, self.chunks) for path, entry in tree.items()}
         return Observation(found["error"] is None, found["error"], nodes, found["repaired"])
 
     def repaired(self, outcome: int) -> bool:
-        """Whether outcome number ``outcome`` is one of a state that was repaired."""
         repaired: bool = json.loads(self.found[outcome])["repaired"]
         return repaired
 
     def unseen(self, outcome: int) -> str | None:
-        """What bob did not see of outcome number ``outcome``, and why; None if it has seen all there is."""
-        if '"unseen":' not in self.found[outcome]:  # of most, which may be large
+        """Return the same as :attr:`Observation.unseen`, of outcome number ``outcome``."""
+        if '"unseen":' not in self.found[outcome]:  # most have none, and may be large
             return None
         tree = json.loads(self.found[outcome])["tree"] or {}
         return next((f"{path}: {entry['fault']}" for path, entry in sorted(tree.items()) if "unseen" in entry), None)
 
     def observations(self) -> Sequence[Observation]:
-        """All outcomes; each is put together when it is asked for, since together they may not fit into memory."""
+        """Return all outcomes; each is built on access, since together they may not fit into memory."""
         return _LazyOutcomes(self)
 
 
@@ -193,12 +192,12 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
 
 
 CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", "btime", "touched")
-"""What a shape leaves out of a name."""
+"""The keys of a name that a shape omits."""
 
 
 def shape(outcome: str) -> str | None:
-    """Return the tree of an outcome of :class:`OutcomeTable`, without the contents of its files, as text; None where it
-    did not mount at once."""
+    """Return the tree of an outcome of :class:`OutcomeTable` without its files' contents, as text; None if it did not
+    mount."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:
         return None
@@ -213,9 +212,9 @@ _LETTERS = {
     0x1: "s", 0x2: "u", 0x4: "c", 0x8: "S", 0x10: "i", 0x20: "a", 0x40: "d", 0x80: "A", 0x400: "m", 0x4000: "j",
     0x8000: "t", 0x10000: "D", 0x20000: "T", 0x800000: "C", 0x2000000: "x", 0x20000000: "P", 0x40000000: "F",
 }  # fmt: skip
-"""FS_*_FL in include/uapi/linux/fs.h. What a file system sets by itself, as of how it keeps a file, is none of them."""
+"""FS_*_FL in include/uapi/linux/fs.h, without flags that a file system sets by itself."""
 
 
 def letters(flags: int) -> str:
-    """The letters that lsattr(1) has for those of ``flags`` that can be set."""
+    """Return lsattr(1)'s letters for those of ``flags`` that a user can set."""
     return "".join(letter for bit, letter in _LETTERS.items() if flags & bit)

@@ -1,4 +1,4 @@
-"""What was seen of the crash states of one workload."""
+"""The observed crash states of one workload."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from bob.observe.observation import OutcomeTable
 
 
 class TroubleKind(StrEnum):
-    """What can be wrong with a crash state that mounts: the kernel warned of it, or made it read-only; the file
-    system's checker finds fault with what recovery left; or not all that is there can be removed."""
+    """A trouble of a crash state that mounts.
+
+    The kernel warned, or made it read-only; the file system's checker found fault after recovery; or not everything
+    could be removed.
+    """
 
     KERNEL_MESSAGE = "kernel-message"
     READ_ONLY = "read-only"
@@ -24,7 +27,7 @@ class TroubleKind(StrEnum):
 
     @property
     def said(self) -> str:
-        """After a number of crash states, what is wrong with them."""
+        """Return the trouble in words that follow a number of crash states."""
         return _SAID[self]
 
 
@@ -37,11 +40,10 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: never known), and for how many legal ``states`` it speaks.
+    """A crash state with its ``outcome`` (None: never known), and the number of legal ``states`` for which it speaks.
 
-    For itself, and for those in which recovery takes a course with the same outcome, unless another one speaks for
-    them: so the numbers of all that was seen add up to those of the legal states whose outcome is known. ``whole`` is
-    how many of them have no torn write; None where they were not counted, see :attr:`whole_states`.
+    It speaks for itself, and for states whose course has the same outcome, unless another state does. So the numbers
+    add up to the legal states with a known outcome. ``whole`` counts those without a torn write; None if not counted.
     """
 
     state: CrashState
@@ -51,13 +53,12 @@ class ExploredState(NamedTuple):
 
     @property
     def whole_states(self) -> int:
-        """For how many states without torn writes it speaks; where they were not counted, at least for so many."""
+        """Return for how many states without torn writes it speaks; if they were not counted, a lower bound."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
 class StateTrouble(NamedTuple):
-    """Something that is wrong with a crash state that mounts, number ``state`` of those that were seen: its ``kind`` is
-    that of a :class:`TroubleKind`."""
+    """A trouble of the observed state number ``state``; ``kind`` is a :class:`TroubleKind`."""
 
     state: int
     kind: str
@@ -75,25 +76,24 @@ class Worded(Protocol):
 
 
 def alike(trouble: Worded) -> tuple[str, str]:
-    """Troubles of one kind whose words differ in numbers only have the same."""
+    """Return a key that is equal for troubles of one kind whose words differ only in numbers."""
     return trouble.kind, without_numbers(trouble.words)
 
 
 def without_numbers(words: str) -> str:
-    """Words that differ from others in numbers only are the same in this form."""
+    """Return ``words`` with each number replaced by N."""
     return re.sub(r"0x[0-9a-f]+|\d+", "N", words)
 
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What was seen of a workload: each explored state with its outcome; ``lost`` says why one was never known.
+    """Each explored state of a workload with its outcome; ``lost`` says why an outcome was never known.
 
-    ``predicted`` has the indexes of the states that were not mounted: their outcomes were predicted from what recovery
-    read in others. ``died`` says that it was the guest that was lost, so that another one may do better;
-    ``earlier_loss`` how one was lost before this one came back with everything. Where a loss is ``final``, what was
-    seen contradicts itself: it is not to be tried again. ``troubles`` are what is wrong with states that mount, but for
-    what is ``normal``: wrong, too, where nothing of the recording was written, and what was ``passing``: said once by
-    the kernel, and not again. ``examined`` are the numbers of the outcomes that had a closer look.
+    ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another one may do better;
+    ``earlier_loss`` is the loss of a guest before the one that returned everything. A ``final`` loss is a
+    contradiction: do not try again. ``troubles`` are those of states that mount. ``normal`` ones also occur if the
+    recording wrote nothing; the kernel did not repeat ``passing`` ones. ``examined`` are the numbers of the examined
+    outcomes.
     """
 
     states: tuple[ExploredState, ...]

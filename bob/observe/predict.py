@@ -1,33 +1,29 @@
 """Predicts the outcome of a crash state from what recovery read in others.
 
-Recovery, repair and the look at the tree are a deterministic program that knows of the device only what it reads. So a
-state in which everything has the content that was read when another state was mounted takes the same course, and has
-the same outcome: it need not be mounted.
+Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So a
+state that has the same contents wherever another state was read takes the same course, and has the same outcome without
+a mount.
 
 What makes this sound, and what only makes fewer predictions:
 
-- *All* reads count between the writing of the state and the end of its unmount: checks and repairs before a mount,
-  the recovery, the look. They all reach the device as bios, since nothing is cached for it: the last close of a block
-  device drops its page cache. The session holds the trace against the device's own count of sectors for each state.
-- A sector that recovery wrote before it read it is left out: its content is a function of what was read before. The
-  order is that in which bios are queued. The kernel does not read from the device what it is still writing there: it
-  holds the page, or has waited. A read that is queued before a write of its sector counts, whichever comes first.
-- Readahead reads more than is used, and jbd2 eight blocks at a time as it scans: more sectors must agree then.
-- Accesses come in bios of many sectors. Each sector counts on its own, so that those that no state changes, those that
-  were written, and the parts of a torn write are told apart.
-- Sectors that are the same in all states of the workload need no comparing; the others are compared by content, not by
-  the write that it came from.
-- A state that was *repaired* is none to predict from: only the first state with a refusal is repaired, and one that is
-  like it would be refused and not repaired.
+- *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
+  the last close of a block device drops its page cache. The session compares each trace with the device's own count of
+  sectors.
+- A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
+  queueing. The kernel does not read what it is still writing: it holds the page, or has waited. A read queued before a
+  write of its sector counts, whichever completes first.
+- Readahead reads more than is used, and jbd2 eight blocks at a time during its scan: then more sectors must agree.
+- Each sector of a bio counts on its own, so unchanged sectors, written ones and the parts of a torn write stay apart.
+- Sectors that are equal in all states need no comparison; the others are compared by content, not by their write.
+- A *repaired* state predicts nothing: only the first refused state is repaired, and one like it would not be.
 
-Some file systems *forget* what was on the disk: xfs reads each block that its log has something for, brings it up to
-date unless it is newer, and writes it back. Whether the block was old or new, what follows is the same. Where that was
-seen, of two states that differ in one access only, that went on to read in the same places, and that left the same
-behind, both contents lead on to the same node. So n such blocks take n + 1 mounts, not 2^n. This is done where the file
-system's declaration says that recovery takes each block by itself.
+Some file systems *forget* what was on the disk: xfs reads each block in its log, updates it unless it is newer, and
+writes it back. Whether the block was old or new, the rest is the same. If two states differ in one access only, then
+read in the same places and left the same behind, both contents lead to the same node. So n such blocks take n + 1
+mounts, not 2^n. bob does this if the file system's declaration says that recovery takes each block by itself.
 
-That recovery is deterministic, and that it forgets, are assumptions. They are checked: states that were predicted are
-mounted after all, see :mod:`bob.observe.rounds`.
+That recovery is deterministic, and that it forgets, are assumptions. Mounts of predicted states check them, see
+:mod:`bob.observe.rounds`.
 """
 
 from __future__ import annotations
@@ -45,11 +41,11 @@ from bob.observe.leftovers import Leftovers
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
 Indexes = NDArray[np.intp]
-"""Which of these sectors, as indexes."""
+"""Indexes into these sectors."""
 
 
 class Contradiction(Exception):
-    """Two states agree in all that was read of one of them, and have different outcomes (``one`` and ``other``)."""
+    """Two states agree in all reads of one of them, and have different outcomes (``one`` and ``other``)."""
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"outcome {one} and outcome {other}")
@@ -58,12 +54,11 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadNode:
-    """What is known of the states that agree in everything that was read on the way here and not forgotten.
+    """The knowledge of the states that agree in everything that was read up to here and not forgotten.
 
-    ``places`` are read next, and ``by_content`` says how it goes on. Where there is an ``outcome`` nothing is read any
-    more that could differ; ``left`` says what was left behind, if that is known. A node with neither was never passed.
-    ``forgets`` says that several contents lead on to one node. ``source`` is the number that the state was given of
-    which an outcome was learnt.
+    ``places`` are read next, and ``by_content`` continues. At an ``outcome`` nothing more is read that could differ;
+    ``left`` is what was left behind, if known. A node with neither was never passed. If it ``forgets``, several
+    contents lead to one node. ``source`` is the number of the state that gave the outcome.
     """
 
     places: Indexes | None = None
@@ -76,10 +71,9 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Where what is known of a state ends: no state with its ``content`` at what is read at ``node`` was mounted.
+    """The end of the knowledge of a state: no state with its ``content`` at the next read of ``node`` was mounted.
 
-    Of two states with equal gaps, one may well predict the other once it is mounted. Of two with different ones, none
-    does.
+    If two states have equal gaps, a mount of one may predict the other; with different gaps it never does.
     """
 
     node: ReadNode
@@ -87,8 +81,6 @@ class Gap:
 
 
 class _Learnt(NamedTuple):
-    """What :meth:`ReadTree.add` was told of a mounted state."""
-
     contents: Contents
     read: tuple[Indexes, ...]
     outcome: int
@@ -97,12 +89,11 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The mounted states of a workload, as a tree of what they read, in the order in which they read it.
+    """The mounted states of a workload, as a tree of their reads in order.
 
-    The order only gives the tree its shape: a state may have read in another order, or less than another one at the
-    same node. ``find`` costs some microseconds for each read on the way, however many states there are. ``root`` is
-    where all states begin; ``forgets`` says that some node forgets, which it can only at places that are
-    ``forgettable``.
+    The order only shapes the tree: a state may have read in another order, or less than another one at the same node.
+    ``find`` costs some microseconds per read, for any number of states. All states begin at ``root``. ``forgets`` says
+    that some node does; it can only at ``forgettable`` places.
     """
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
@@ -113,7 +104,7 @@ class ReadTree:
         self._partings: list[tuple[ReadNode, bytes, Contents]] = []
 
     def find(self, contents: Contents, gap: Gap | None = None) -> int | Gap:
-        """The outcome of a state, or where what is known of it ends. To go on from an earlier answer, give its gap."""
+        """Return the outcome of a state, or its gap. An earlier answer's ``gap`` continues from there."""
         found = self.leaf(contents, gap)
         if isinstance(found, Gap):
             return found
@@ -121,7 +112,7 @@ class ReadTree:
         return found.outcome
 
     def leaf(self, contents: Contents, gap: Gap | None = None) -> ReadNode | Gap:
-        """As :meth:`find`, but the node that has the outcome."""
+        """Return the node with the outcome of a state, or its gap."""
         node = self.root if gap is None else gap.node
         while node.outcome is None:
             content = b"" if node.places is None else contents[node.places].tobytes()
@@ -134,20 +125,20 @@ class ReadTree:
     def add(
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
-        """Take in a mounted state: what it ``read``, in order and none of it twice, its outcome, and what it ``left``
-        behind, where recovery forgets; ``source`` is its number, for who asks for a :meth:`leaf`.
+        """Add a mounted state: its reads in order, none twice, its outcome, and its leftovers if recovery forgets.
 
-        Raises Contradiction if another outcome was already known of a state like it.
+        ``source`` is its number, for callers of :meth:`leaf`. Raises Contradiction if a state like it had another
+        outcome.
         """
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
             return
         self._learnt.append(learnt)
-        # What was learnt just now may also show of earlier ones that they made no difference.
+        # The new state may also show that earlier differences made none.
         while len(kept := [each for each in self._partings if not self._forget(*each)]) < len(self._partings):
             self._partings = kept
-            for one in self._learnt:  # what it was learnt of may lie where nothing leads any more
+            for one in self._learnt:  # a merge may have cut it off
                 if isinstance(self.find(one.contents), Gap):
                     self._place(one)
 
@@ -162,8 +153,8 @@ class ReadTree:
                     break
                 node.places, *ahead = ahead
             else:
-                # Where this state did not read what others read here, it is known for this content only: fewer
-                # predictions, and none that is wrong.
+                # If this state did not read what others read here, it is known for this content only: fewer
+                # predictions, and no wrong one.
                 ahead = _without(ahead, node.places)
             content = contents[node.places].tobytes()
             if not parted and node.by_content and content not in node.by_content:
@@ -178,8 +169,10 @@ class ReadTree:
         return self._forgettable is None or bool(self._forgettable[places].all())
 
     def _forget(self, node: ReadNode, content: bytes, contents: Contents) -> bool:
-        """Have ``content`` at ``node`` lead on to where another one leads, if it made no difference to the state with
-        ``contents``; whether it did not."""
+        """Merge ``content`` at ``node`` with another one, if it made no difference to the state with ``contents``.
+
+        Return whether it did so.
+        """
         mine = node.by_content[content]
         for other in node.by_content.values():
             if other is not mine and _end_alike(mine, other, contents):
@@ -190,7 +183,7 @@ class ReadTree:
 
 
 def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
-    """Whether a state with ``contents`` reads in the same places from both nodes on, and leaves the same behind."""
+    """Return whether a state with ``contents`` reads in the same places from both nodes on, with the same leftovers."""
     while one.outcome is None or other.outcome is None:
         if one.places is None or other.places is None or not np.array_equal(one.places, other.places):
             return False
@@ -204,10 +197,10 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Which of ``sectors`` (ascending) each access read, without those that were written or read before.
+    """Return which of ``sectors`` (ascending) each access read, without those that were written or read before.
 
-    In the order in which they were used, in which recovery makes up its mind; that decides nothing but the shape of the
-    tree in ``ReadTree``. Accesses that read none of them are left out.
+    Accesses are in the order of use, in which recovery decides; the order only shapes the ``ReadTree``. Accesses that
+    read none are left out.
     """
     if not accesses:
         return []
@@ -227,7 +220,6 @@ def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[
 
 
 def _without(left: Sequence[Indexes], taken: Indexes) -> list[Indexes]:
-    """``left`` without the places ``taken``, in their order."""
     if left and np.array_equal(left[0], taken):  # nearly always: recovery goes the same way
         return list(left[1:])
     remaining = [places[~np.isin(places, taken)] for places in left]

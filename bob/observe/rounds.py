@@ -1,15 +1,14 @@
 """Finds the outcomes of many crash states by mounting few of them.
 
-Single states are dealt with in rounds: those whose outcome is known from what recovery read in others are predicted
-(:mod:`bob.observe.predict`); of the rest, one of each kind that may well predict the others is mounted, all of these in
-one request. So no mount is wasted, and requests are few. All legal states of whole writes are divided by the courses
-that recovery takes in them (:mod:`bob.observe.courses`), with a mount for each course that is not known. In the end all
-legal states, torn ones too, of which the course is known by then are counted (:mod:`bob.observe.torn_courses`).
+Single states come in rounds. bob predicts those whose outcome follows from earlier reads (:mod:`bob.observe.predict`).
+It mounts one state of each other kind, all in one request. It divides all legal states of whole writes by the course of
+recovery (:mod:`bob.observe.courses`), with a mount for each unknown course. In the end it counts all legal states with
+a known course, torn ones too (:mod:`bob.observe.torn_courses`).
 
-Some of what was predicted is mounted after all, before any prediction is believed (:mod:`bob.observe.controls`). If one
-of these has another outcome than was predicted, nothing of the workload is believed but what was mounted.
+bob mounts a sample of the predicted states before it believes any prediction (:mod:`bob.observe.controls`). If one has
+another outcome than predicted, bob believes only mounts.
 
-An example. Recovery reads sector 1, and where that is new, sector 2; three writes are pending, to the sectors 1, 2, 3::
+An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3::
 
                     all 8 states
                     reads sector 1
@@ -50,23 +49,25 @@ from bob.observe.torn_courses import TornCourses
 BATCH = 50
 """Crash states per request: few round trips, but a progress display that moves."""
 FORGETFUL_BATCH = 5
-"""As many where recovery forgets: then each state may well predict others of its batch."""
+"""The batch where recovery forgets: there each state may well predict others of its batch."""
 MOST_AROUND = 400
-"""Of so many states next to others it is asked at most whether their outcome is known: each takes about 0.5 ms."""
+"""The most neighbours of other states to predict: each takes about 0.5 ms."""
 MOST_RANKED = 100
-"""Of so many outcomes, those that are easiest to explain."""
+"""The most outcomes whose neighbours are predicted, easiest first."""
 MOST_PARTS = 20_000
-"""So often are the legal states of a workload divided, at most: each time takes about 0.1 ms."""
+"""The most divisions of a workload's legal states: each takes about 0.1 ms."""
 
 
 class Misprediction(BobError):
-    """A state that was predicted was mounted, and had another outcome."""
+    """A mounted state had another outcome than predicted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The legal states of whole writes, as far as they were divided: the ``courses`` of which the outcome is known, and
-    whether these are all of the states (``is_complete``)."""
+    """The legal states of whole writes, as far as divided: the ``courses`` with a known outcome.
+
+    ``is_complete`` says that these are all the states.
+    """
 
     courses: Sequence[Course] = ()
     is_complete: bool = False
@@ -74,8 +75,7 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
-    """For how many legal ``states`` each state speaks, by its number, where that is not one; and how many of these are
-    ``whole``, that is, have no torn write."""
+    """The number of legal ``states`` that each state speaks for, if not one; ``whole`` excludes torn ones."""
 
     states: dict[int, int] = field(default_factory=dict)
     whole: dict[int, int] = field(default_factory=dict)
@@ -84,10 +84,9 @@ class StateCounts:
 class Rounds:
     """The outcomes of a workload's crash states, as they become known.
 
-    The order of work is :meth:`observe` and :meth:`check`, :meth:`divide`, :meth:`observe`, then :meth:`count`, which
-    needs the division; :meth:`look_around`, which needs the counts; and :meth:`settle`, after which all outcomes in
-    ``mounts`` are to be believed (and which may come in between, too). ``ledger`` has the states by number. ``told`` is
-    called with how many more single states have been dealt with.
+    Call :meth:`observe` and :meth:`check`, :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`,
+    and :meth:`settle` (also in between). After it, all outcomes in ``mounts`` are trusted. ``ledger`` has the states by
+    number. ``told`` is called with the number of further single states done.
     """
 
     def __init__(
@@ -104,9 +103,9 @@ class Rounds:
         self._batch = FORGETFUL_BATCH if session.forgets else BATCH
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
-        """Find the outcomes of more states; those that are not ``counted`` are not told of.
+        """Find the outcomes of more states; only ``counted`` ones count as progress.
 
-        Raises Mispredicted, and whatever the session raises; ``mounts`` then has what is to be believed all the same.
+        Raises Misprediction, and whatever the session raises; the trusted part of ``mounts`` stays.
         """
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
@@ -125,14 +124,13 @@ class Rounds:
         self.controls.chosen.update(number for number, one in applied.items() if one is None)
 
     def check(self, states: Sequence[CrashState]) -> None:
-        """Have some of ``states``, which were observed, mounted where they were predicted: all of them, where these are
-        not many."""
+        """Have some predicted ones of the observed ``states`` mounted, or all if they are few."""
         wanted = set(states)
         known = enumerate(self.ledger.states)
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states of whole writes, if that takes not much more mounts than the budget.
+        """Find the outcomes of all legal states of whole writes, if that takes few more mounts than the budget.
 
         Raises as :meth:`observe` does.
         """
@@ -145,8 +143,7 @@ class Rounds:
             mounts = mounts or self._worth(courses)
             if not gaps:
                 break
-            # Where not all can be done, nothing is claimed; and these states, which differ in what is read last, say
-            # less than as many others.
+            # A partial division claims nothing, and these states, which differ in the last reads, say less than others.
             if spent + len(gaps) > mounts:
                 courses.give_up(parts)
                 break
@@ -161,10 +158,10 @@ class Rounds:
         return Division(courses.settled, courses.is_complete)
 
     def count(self, division: Division) -> StateCounts:
-        """Count for how many legal states each state speaks: for each outcome the easiest to explain speaks for all of
-        which the course is known and ends so, but those that speak for themselves.
+        """Count for how many legal states each state speaks.
 
-        Raises Mispredicted.
+        The easiest state of each outcome speaks for all states of its known courses that do not speak for themselves.
+        Raises Misprediction.
         """
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
@@ -192,7 +189,7 @@ class Rounds:
         for number, state in enumerate(self.ledger.states):
             outcome = self.known.find(composer.contents(state))
             if isinstance(outcome, Gap) or not parts.separate(state):
-                continue  # it was repaired, or it is none of those that were counted
+                continue  # it was repaired, or is not among the counted ones
             counts.states[number] = self._speaks_for_itself(number, outcome)
             counts.whole[number] = 0 if state.torn else counts.states[number]
             spoken_for[outcome] -= counts.states[number]
@@ -205,15 +202,16 @@ class Rounds:
         return counts
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict what is next to the states that explain their outcomes best, as far as it is known: from these it is
-        seen which write makes the difference. They speak for no states, as ``counts`` then says; and no mount is
-        needed."""
+        """Predict known neighbours of the easiest states, without a mount: they show which write makes the difference.
+
+        They speak for no states, as ``counts`` then says.
+        """
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [
             tuple(around.groups(self.ledger.states[number])) for number in self.ledger.easiest_first()[:MOST_RANKED]
         ]
-        # What departs from a clean state comes first, of all of them.
+        # Departures from a clean state come first, of all of them.
         wanted = dict.fromkeys(state for some in zip(*groups, strict=True) for group in some for _write, state in group)
         new = [state for state in wanted if self.ledger.number_of(state) is None]
         for state in islice(new, MOST_AROUND):
@@ -224,10 +222,7 @@ class Rounds:
         self.ledger.rank(range(first, len(self.ledger.states)))
 
     def settle(self) -> None:
-        """Mount some of what was predicted and recalled, and compare; then all of it is to be believed.
-
-        Raises as :meth:`observe` does.
-        """
+        """Mount a sample of predicted and recalled states, compare, and trust all. Raises as :meth:`observe` does."""
         chosen = {*self.controls.chosen, *self.ledger.easiest()} - self.mounts.mounted
         again = self.controls.of_recalled(self.mounts.recalled)
         anew = self.controls.chosen.union(again)
@@ -239,11 +234,10 @@ class Rounds:
         self.mounts.believe_all()
 
     def _worth(self, courses: Courses) -> int:
-        """How many mounts may be spent to divide all, from what is known at the beginning.
+        """Return how many mounts a full division may take, judged at its beginning.
 
-        None, where it is to be expected that all will take more than two budgets, if what is left of the states has as
-        many courses as the rest; else one more than these, since that is a guess. What will be forgotten on the way
-        cannot be known: then two.
+        It is 0 if the rest, with as many courses per state, would take more than two budgets, else three budgets, since
+        that is a guess. If recovery forgets, it is two budgets.
         """
         budget = self._effort.budget
         if self._session.forgets:
@@ -254,8 +248,7 @@ class Rounds:
         return 3 * budget if expected <= 2 * budget else 0
 
     def _applied(self, number: int, contents: Contents) -> Prediction[int] | None:
-        """What was applied to a state that was predicted; None where that was merged with other knowledge since, as
-        something was forgotten: then only a mount tells."""
+        """Return the prediction of a state; None if its leaf was merged since, so that only a mount tells."""
         leaf = self.known.leaf(contents)
         if isinstance(leaf, Gap):
             return None
@@ -264,7 +257,6 @@ class Rounds:
         return Prediction(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
 
     def _check_whole(self, courses: Sequence[Course]) -> None:
-        """Have some of these courses of whole writes checked."""
         legal, random = self._plan.legal, self.controls.random
 
         def farthest(one: Prediction[Course]) -> CrashState:
@@ -281,7 +273,6 @@ class Rounds:
             self.controls.chosen.add(self._predicted(state, course))
 
     def _check_torn(self, courses: Sequence[Course], count: int) -> None:
-        """Have some of these torn courses, out of ``count``, checked."""
         legal, random = self._plan.parts.legal, self.controls.random
         chosen = self.controls.of_torn(
             self._of_several(courses, torn=True),
@@ -293,8 +284,8 @@ class Rounds:
             self.controls.chosen.add(self._predicted(state, course))
 
     def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Prediction[Course]]:
-        """Where knowledge was applied to those of ``courses`` that have several states. Where that was merged with
-        other knowledge since, as something was forgotten, any state of the course is to be mounted."""
+        """Return the predictions for courses of several states. If a leaf was merged since, have any of its states
+        mounted."""
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
         applied: list[Prediction[Course]] = []
         for course in courses:
@@ -308,11 +299,10 @@ class Rounds:
         return applied
 
     def _chosen(self, *, torn: bool) -> int:
-        """How many states are to be checked already: a single state that is, is one of a course, too."""
         return sum(bool(self.ledger.states[number].torn) == torn for number in self.controls.chosen)
 
     def _predicted(self, state: CrashState, course: Course) -> int:
-        """Take in a state of ``course``, unless it is known; its number."""
+        """Add a state of ``course`` unless it is known. Return its number."""
         if (known := self.ledger.number_of(state)) is not None:
             return known
         [number] = self.ledger.add([state])
@@ -321,12 +311,12 @@ class Rounds:
         return number
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
-        """Predict what can be, and take it out of ``waiting``; then one state of each kind that is left."""
+        """Predict what can be, and take it out of ``waiting``. Return one state of each kind that is left."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}
         for number, contents in tuple(waiting.items()):
-            # Where something was forgotten, what was learnt may be elsewhere than the gap.
+            # After a merge, new knowledge may be elsewhere than the gap.
             found = self.known.find(contents, None if self.known.forgets else gaps.get(number))
             if isinstance(found, Gap):
                 gaps[number] = found
@@ -337,7 +327,6 @@ class Rounds:
         return list(kinds.values())
 
     def _learn(self, number: int, contents: Contents, mounted: MountedState) -> None:
-        """Take note of what was seen of a state that was not known."""
         self.ledger.found[number] = mounted.outcome
         # Only the first state with a refusal is repaired: a state like it would be refused and not repaired.
         if not self._effort.predicting or self._session.findings.repaired(mounted.outcome):
@@ -349,14 +338,14 @@ class Rounds:
             raise self._mispredicted(number, found.one, found.other) from None
 
     def _speaks_for_itself(self, number: int, outcome: int) -> int:
-        """1 for a state that was mounted and had another outcome than its course, since it was repaired; else 0."""
+        """Return 1 for a mounted state with another outcome than its course, since it was repaired; else 0."""
         found = self.ledger.found[number]
         if found != outcome and not self._session.findings.repaired(found):
             raise self._mispredicted(number, outcome, found)
         return int(found != outcome)
 
     def _mispredicted(self, number: int, predicted: int, seen: int, by: str = "what recovery read") -> Misprediction:
-        """Believe no prediction any more, and nothing that was recalled; what to say of it."""
+        """Distrust all predicted and recalled outcomes. Return the error."""
         self.mounts.believe_own()
         one, other = (
             f"outcome {outcome} ({self._session.findings.observation(outcome).summary})"

@@ -1,14 +1,13 @@
-"""Which of the states that were predicted are mounted all the same: few, and those that a wrong prediction shows in.
+"""Samples of predicted states to mount all the same: few, chosen so that a wrong prediction shows.
 
-Knowledge is applied to other states at a *leaf*, the end of a course that was mounted once: all that shows recovery the
-same gets its outcome. It is wrong where a sector counts that was not seen being read. So
+Knowledge is applied at a *leaf*, the end of a course that was mounted once. It is wrong if recovery depends on a sector
+that it was not seen reading. So
 
-- a leaf is checked by a state that differs from the one that was mounted, in as many sectors as can be: a state that
-  differs in one of them shows nothing of the others;
-- leaves with other outcomes come first, and leaves that were not checked: a leaf of few states is as likely to be wrong
-  as one of 2^100, and drawn from all states it would never come up.
+- a leaf is checked by the state that differs from the mounted one in the most sectors: other states test fewer;
+- leaves with new outcomes and unchecked leaves come first: a leaf of few states is as likely to be wrong as one of
+  2^100, but a draw from all states would never reach it.
 
-Where a leaf is checked again, that is by any of its states: what is wrong in one combination only is not the farthest.
+A second check of a leaf takes any of its states: an error in one combination only is not in the farthest.
 """
 
 from __future__ import annotations
@@ -23,13 +22,15 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 LEAST = 3
-"""Of each kind of what is predicted so many are checked, if there are so many."""
+"""The fewest checks of each kind of prediction, if there are as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """Knowledge of a ``leaf`` (by any number of its own) with this ``outcome``, as it was applied to ``item``; this
-    differs in ``distance`` sectors from what was mounted."""
+    """Knowledge of a ``leaf`` (by any number) with this ``outcome``, applied to ``item``.
+
+    ``item`` differs in ``distance`` sectors from the mounted state.
+    """
 
     item: T
     leaf: int
@@ -38,7 +39,7 @@ class Prediction(Generic[T]):
 
 
 class Samples:
-    """Draws what is checked, at the rate ``audit``, and remembers which leaves and outcomes were."""
+    """Draws checks at the rate ``audit``, and remembers the checked leaves and outcomes."""
 
     def __init__(self, audit: float, random: Random) -> None:
         self._audit = audit
@@ -47,24 +48,23 @@ class Samples:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """How many of so many are checked: the share that was asked for, and the least, of which ``done`` are done by
-        others; and one for each of so many ``outcomes`` that were not checked before, but no more than twice the least
-        for these."""
+        """Return how many of ``count`` to check: the requested share and the least number, less ``done`` by others.
+
+        New ``outcomes`` add one each, up to twice the least number.
+        """
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def unchecked(self, applied: Iterable[Prediction[T]]) -> int:
-        """How many outcomes of these were not checked yet."""
         return len({one.outcome for one in applied} - self._outcomes.keys())
 
     @property
     def leaves(self) -> set[int]:
-        """The leaves that were checked."""
         return set(self._leaves)
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Up to ``most`` of these: of leaves and outcomes that were checked least, the farthest."""
+        """Return up to ``most`` of these: of the least checked leaves and outcomes, the farthest."""
         left = list(applied)
-        self._random.shuffle(left)  # what is equal in all that counts comes by chance
+        self._random.shuffle(left)  # ties are resolved by chance
         if most >= len(left):
             self._remember(left)
             return left
@@ -86,7 +86,7 @@ class Samples:
 
 
 class Reservoir(Generic[T]):
-    """Of very many things, one by one, up to ``most`` of each outcome by chance, each as likely as any other."""
+    """A random choice of up to ``most`` things of each outcome, out of very many that come one by one."""
 
     def __init__(self, most: int, random: Random) -> None:
         self._most, self._random = most, random
@@ -94,7 +94,6 @@ class Reservoir(Generic[T]):
         self._kept: dict[int, list[T]] = {}
 
     def offer(self, outcome: int, thing: T) -> None:
-        """Take note of one more."""
         kept = self._kept.setdefault(outcome, [])
         self._seen[outcome] += 1
         if len(kept) < self._most:
@@ -104,5 +103,4 @@ class Reservoir(Generic[T]):
 
     @property
     def kept(self) -> list[T]:
-        """What is kept, by outcome."""
         return [thing for outcome in sorted(self._kept) for thing in self._kept[outcome]]

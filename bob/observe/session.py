@@ -1,10 +1,10 @@
-"""Recipes in, observations out: the crash states of one workload in one guest."""
+"""The crash states of one workload in one guest: recipes in, observations out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bob.agent.client import Agent, AgentBroken
 from bob.crash.case import Case
@@ -21,18 +21,18 @@ from bob.subject import Subject
 from bob.trace.base import Base
 
 NO_BLOCKS = [1, 0]
-"""Without readahead, lookups say nothing, and to look up a thousand blocks is more text than to read some."""
+"""Without readahead, lookups show nothing, and a thousand of them are more text than some reads."""
 PREPARE_TIMEOUT = 120.0
 STATE_TIMEOUT = 60.0
-"""How long one crash state may take before its guest counts as hung, and how long preparing may (host seconds)."""
+"""Host seconds before a guest counts as hung on one crash state; PREPARE_TIMEOUT is for preparing."""
 
 
 EXAMINE_TIMEOUT = 120.0
-"""As much for a state that is examined."""
+"""Host seconds for a state that is examined."""
 
 
 class Complaint(NamedTuple):
-    """Something that is wrong with a state though it mounts: ``kind`` is a TroubleKind."""
+    """A trouble of a state that mounts; ``kind`` is a TroubleKind."""
 
     kind: str
     words: str
@@ -40,10 +40,12 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A crash state that was mounted: the number of its outcome, and how its device was accessed from the first check,
-    mount or repair until the unmount was done, in order (empty in a session that does not trace reads). ``left`` is
-    what was left behind, in a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is
-    what the kernel said of it, in the words of the first state of which it said so."""
+    """A mounted crash state: the number of its outcome, and all accesses to its device, in order.
+
+    These reach from the first check, mount or repair to the end of the unmount (none if reads are not traced). ``left``
+    is what was left behind, in a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is
+    the kernel's, in the words of the first state with it.
+    """
 
     outcome: int
     accesses: tuple[Access, ...]
@@ -54,8 +56,8 @@ class MountedState:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun:
-    """A crash state that a program's checker is to look at, the ``output`` before the crash, and what spoils the
-    state first (empty: nothing does)."""
+    """A crash state for a program's checker, the ``output`` before the crash, and what spoils the state first, if
+    anything."""
 
     delta: Sequence[ByteRun]
     output: bytes
@@ -65,11 +67,10 @@ class CheckerRun:
 class Session:
     """The scratch device of one workload in one guest.
 
-    An *outcome* is the number of an observation in ``findings``: states with equal observations have the same one.
-    ``watched`` are the sectors of which the caller wants to know whether they were read, and None where it does not:
-    then the guest does not trace reads. By ``stretches`` it is told what states leave behind, where recovery
-    ``forgets``; ``forgettable`` says of which of the watched sectors that is told. Where it looks ``closely``, all that
-    a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
+    An *outcome* is the number of an observation in ``findings``; equal observations have one number. ``watched`` are
+    the sectors whose reads the caller wants to know; None means that the guest traces no reads. With ``stretches``,
+    where recovery ``forgets``, it reports what states leave behind; ``forgettable`` marks the sectors for which it
+    does. If ``closely``, everything that a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
     """
 
     def __init__(
@@ -111,29 +112,21 @@ class Session:
         self._decoder = Decoder(prepared["events"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
-        """The outcome of each state; ``payload`` is all of it, of which the guest is sent what it does not have.
+        """Return the outcome of each state. ``payload`` is all of it; the guest gets only the new part.
 
-        Raises GuestLost when the guest does not come back with all of them.
+        Raises GuestLost if the guest does not return all of them.
         """
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
-        """As :meth:`observe`, with what each state's device was read and written.
+        """Mount as :meth:`observe` does, and return what each state's device was read and written.
 
-        Without ``audit`` the scratch image is not compared with its base at the end, which costs as much as some
-        mounts: then the answer is to be believed only when a later request with ``audit`` succeeds. Raises AgentBroken
-        where the trace does not have all the reads that the device has counted.
+        Without ``audit``, the scratch image is not compared with its base at the end, which costs as much as some
+        mounts. Then trust the answer only after a later request with ``audit``. Raises AgentBroken if the trace lacks
+        reads that the device counted.
         """
-        new = payload[self._sent :]
-        self._sent = len(payload)
-        header, contents = self._agent.ask(
-            "observe",
-            timeout=STATE_TIMEOUT + len(deltas),
-            states=[_flat(delta) for delta in deltas],
-            audit=audit,
-            lookups=self._lookups,
-            blob=new,
-        )
+        timeout = STATE_TIMEOUT + len(deltas)
+        header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.number_of(outcome) for outcome in header["outcomes"]]
@@ -165,56 +158,56 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """What the file system's checker, and the removal of all that is there, find wrong with each of these states.
+        """Return the troubles that the file system's checker, and the removal of all files, find in each state.
 
         Raises as :meth:`mount` does.
         """
-        new = payload[self._sent :]
-        self._sent = len(payload)
-        header, _ = self._agent.ask(
-            "examine",
-            timeout=EXAMINE_TIMEOUT * (1 + len(deltas)),
-            states=[_flat(delta) for delta in deltas],
-            blob=new,
-        )
+        header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
 
     def check_program(self, asked: Sequence[CheckerRun], payload: bytes, seconds: float) -> list[CheckerAnswer]:
-        """What the checker of the program that was put into the guest says of each state, in ``seconds`` at most.
+        """Return what the program's checker says of each state, in at most ``seconds``.
 
-        Raises as :meth:`mount` does; UsageError where a state does not mount, or cannot be spoilt.
+        Raises as :meth:`mount` does; UsageError if a state does not mount, or cannot be spoilt.
         """
-        new = payload[self._sent :]
-        self._sent = len(payload)
-        header, _ = self._agent.ask(
+        header, _ = self._ask(
             "check_program",
-            timeout=STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
-            states=[_flat(one.delta) for one in asked],
+            [one.delta for one in asked],
+            payload,
+            STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
             told=[one.output.decode("latin-1") for one in asked],
             spoilers=[one.spoiler for one in asked],
             seconds=seconds,
-            blob=new,
         )
         self._lookups = NO_BLOCKS
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """What others may recall of a state that was mounted; None where they may not.
+        """Return what others may recall of a mounted state; None if nothing.
 
-        What was used of what was read ahead is told for the sectors that are watched here: elsewhere, less would be
-        predicted from it.
+        Use after readahead is known only for the sectors that are watched here, so elsewhere less could be predicted.
         """
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:
-        """A state, as if it were mounted, of whose disk there is a sight from another session."""
+        """Return a state as if it were mounted, from a sight of its disk in another session."""
         return MountedState(self._gathering.recalled(sight), sight.accesses)
 
+    def _ask(
+        self, request: str, deltas: Sequence[Sequence[ByteRun]], payload: bytes, timeout: float, **more: Any
+    ) -> tuple[dict[str, Any], bytes]:
+        """Ask the agent about states, with the part of ``payload`` that the guest does not have."""
+        new = payload[self._sent :]
+        self._sent = len(payload)
+        return self._agent.ask(request, timeout=timeout, states=[_flat(delta) for delta in deltas], blob=new, **more)
+
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
-        """Of which blocks lookups are to be traced from now on, by what was ``traced`` last: from the
-        first to the last that was read ahead and is watched, or that jbd2 wanted when it did so; before that, of all
-        where something was read ahead, and else of none."""
+        """Choose the blocks whose lookups the guest traces from now on, by what was ``traced`` last.
+
+        That is from the first to the last block that was read ahead and is watched, or that jbd2 wanted then. Before,
+        it is all blocks if something was read ahead, else none.
+        """
         if not traced:
             return
         if self._lookups != NO_BLOCKS:  # or else what was wanted is not known
@@ -235,7 +228,6 @@ def session_of(agent: Agent, case: Case, *, closely: bool = False) -> Session:
 
 
 def _exempt(stretches: Stretches | None) -> list[int] | None:
-    """What the agent is told of the area that is exempt; None where the caller does not ask for it."""
     if stretches is None:
         return None
     return [stretches.exempt.start, len(stretches.exempt)] if stretches.exempt else []

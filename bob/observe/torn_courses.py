@@ -1,9 +1,8 @@
-"""The legal crash states, torn ones included, of which recovery's course is known from the states that were mounted.
+"""The legal crash states, torn ones included, whose course of recovery is known from the mounted states.
 
-A course is known down to what it read. The states that show recovery just that, sector by sector, take the same course;
-what they hold in sectors that it did not read is all one. They are a cube of the parts of writes
-(:mod:`bob.crash.units`), or a few cubes, and are counted without listing or mounting any of them: where a long write is
-never read, all its tears are counted at once.
+A course is known by what it read. The states with the same contents in these sectors take the same course; the rest of
+their contents does not matter. They are a cube of the parts of writes (:mod:`bob.crash.units`), or a few cubes, counted
+without a list or a mount: all tears of an unread write count at once.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from bob.observe.courses import Course
 from bob.observe.predict import Indexes, ReadNode, ReadTree
 
 MOST_CUBES = 64
-"""One content of several sectors may come about in many ways, where writes of equal contents lie over each other; and
-several contents may be all one, where recovery forgets. Of more ways than this some are left out: fewer states count as
-known, none wrongly."""
+"""The most ways to one content of several sectors: writes of equal contents may lie over each other, and recovery may
+forget contents. Further ways are left out: fewer states count as known, none wrongly."""
 
 
 class TornCourses:
@@ -36,7 +34,7 @@ class TornCourses:
         single = [layers[0] if len(layers) == 1 else None for layers in layers_by_place]
         self._part = np.array([-1 if layer is None else self._number(layer) for layer in single], dtype=np.int64)
         self._content = np.array([-1 if layer is None else layer.content for layer in single], dtype=np.int32)
-        # For the others: the same of each layer, the last one first.
+        # For the others: part and content of each layer, the last one first.
         self._several = {
             place: [(self._number(layer), layer.content) for layer in reversed(layers)]
             for place, layers in enumerate(layers_by_place)
@@ -44,9 +42,9 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Each course that is known, with some of its states; no state is in two of them.
+        """Yield each known course, with some of its states; no state is in two of them.
 
-        One by one as asked for: a cube of 14,000 parts is 4 KB, and there may be 60,000.
+        They come one by one: a cube of 14,000 parts is 4 KB, and there may be 60,000.
         """
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
@@ -62,7 +60,6 @@ class TornCourses:
                 left.extend((child, cubes, node, several) for child, several in after.values())
 
     def _leading(self, node: ReadNode, cubes: Sequence[Cube], contents: Sequence[bytes]) -> list[Cube]:
-        """The states of ``cubes`` that have one of ``contents`` at what is read at ``node``."""
         assert node.places is not None
         found: list[Cube] = []
         for content in contents:
@@ -70,7 +67,6 @@ class TornCourses:
         return sorted(found, key=self._parts.legal.count, reverse=True)[:MOST_CUBES] if node.forgets else found
 
     def _showing(self, cubes: Sequence[Cube], places: Indexes, contents: NDArray[np.int32]) -> list[Cube]:
-        """The states of ``cubes`` that have ``contents`` at ``places``."""
         alone = self._part[places] >= 0
         there = alone & (self._content[places] == contents)
         lost = alone & ~there
@@ -95,8 +91,10 @@ class TornCourses:
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """The parts of ``cube`` by which of ``layers``, each a part and the number of its content, the last one first,
-    landed last, if that shows ``content``."""
+    """Yield the parts of ``cube`` by the last landed layer, if that shows ``content``.
+
+    Each of ``layers`` is a part and the number of its content, the last one first.
+    """
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -1,4 +1,4 @@
-"""Trees in, what the checker says out: states that a model allows, built in a guest's memory."""
+"""Trees in, a checker's answers out: states that a model allows, built in a guest's memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from bob.program.answer import CheckerAnswer
 
 CHUNK = 4096
 MOST_CHUNKS = 50_000
-"""So many different chunks are kept in the guest (200 MiB); where there are more, all are forgotten and sent anew."""
+"""The most different chunks that the guest keeps (200 MiB); beyond that, bob sends all again."""
 TREE_TIMEOUT = 60.0
-"""How long building one tree may take before its guest counts as hung (host seconds)."""
+"""Host seconds before a guest counts as hung on building one tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltTree:
-    """A tree that a checker is to look at (without its root), the ``output`` before it, and what spoils the tree first
-    (empty: nothing does)."""
+    """A tree for a checker (without its root), the ``output`` before it, and what spoils it first, if anything."""
 
     tree: Mapping[str, Node]
     output: bytes
@@ -29,9 +28,9 @@ class BuiltTree:
 
 
 class TreeBuilder:
-    """Builds trees in the guest of an agent; ``root`` is what the root directory is like. The program must be there.
+    """Builds trees in the guest of an agent, which has the program; ``root`` describes the root directory.
 
-    ``without`` are the extended attributes that the guest could not give to what it built.
+    ``without`` are the extended attributes that the guest could not set.
     """
 
     def __init__(self, agent: Agent, root: Node) -> None:
@@ -42,9 +41,9 @@ class TreeBuilder:
         self._forget()
 
     def check(self, asked: Sequence[BuiltTree], seconds: float) -> list[CheckerAnswer]:
-        """What the checker says of each tree, in ``seconds`` at most.
+        """Return what the checker says of each tree, in at most ``seconds``.
 
-        Raises UsageError where a tree cannot be built or spoilt, and GuestLost when the guest does not come back.
+        Raises UsageError if a tree cannot be built or spoilt, and GuestLost if the guest does not return.
         """
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()

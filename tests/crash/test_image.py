@@ -17,7 +17,7 @@ from bob.crash.drafts import view
 from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, growth_points
 from bob.crash.sampling import random_subsets, random_tears, ranges
-from bob.crash.search import search
+from bob.crash.search import StateSearch
 from bob.crash.state import CrashState, TornWrites, check_state
 from bob.trace.model import DeviceWrite, Trace
 
@@ -225,7 +225,7 @@ def test_random_states_of_longer_traces(seed: int, atomic: int, cache: WriteCach
     composer = composer_of(case, points)
     ground = patched(base, composer.floor_delta(), composer.payload_since(0))
     keys: dict[bytes, bytes] = {}
-    for candidate in search(trace, points, composer, budget=40, seed=seed):
+    for candidate in StateSearch(trace, points, composer, budget=40, seed=seed):
         check_state(trace, case.model, points, candidate.state)
         image = bytearray(base)
         composer.apply(candidate.state, image)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bob.crash.device import DeviceModel
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.search import StateSearch, search
+from bob.crash.search import StateSearch
 from bob.crash.state import CrashState, check_state
 from bob.trace.model import DeviceWrite, Flush, Trace
 
@@ -24,7 +24,7 @@ from .traces import Case, at, cases, content, journal, trace_of
 def start(case: Case, budget: int, seed: int = 0, focus: Sequence[frozenset[int]] = ()) -> tuple[StateSearch, Composer]:
     points = growth_points(case.trace, case.model)
     composer = Composer(case.trace, points, case.model, case.base_sector)
-    return search(case.trace, points, composer, budget=budget, seed=seed, focus=focus), composer
+    return StateSearch(case.trace, points, composer, budget=budget, seed=seed, focus=focus), composer
 
 
 def case_of(trace: Trace, model: DeviceModel | None = None) -> Case:
@@ -52,8 +52,8 @@ def flat(count: int, sectors: int = 1) -> Trace:
 def test_torn_states_alone_or_none_of_them(case: Case, budget: int, seed: int, focus: list[frozenset[int]]) -> None:
     points = growth_points(case.trace, case.model)
     composer = Composer(case.trace, points, case.model, case.base_sector)
-    torn = search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True)
-    whole = search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=False)
+    torn = StateSearch(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True)
+    whole = StateSearch(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=False)
     for state in (candidate.state for candidate in torn):
         check_state(case.trace, case.model, points, state)
         assert state.torn
@@ -61,7 +61,7 @@ def test_torn_states_alone_or_none_of_them(case: Case, budget: int, seed: int, f
     # What the claim rests on: no torn state has contents that were not tried.
     medium = Medium(case.trace, case.model, case.base)
     tried = set()
-    for candidate in search(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True):
+    for candidate in StateSearch(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True):
         image = bytearray(case.base)
         composer.apply(candidate.state, image)
         tried.add(bytes(image))

@@ -21,7 +21,7 @@ from bob.crash.device import DeviceModel
 from bob.crash.image import Composer
 from bob.crash.legal import GrowthPoint, count_sectors, count_writes, growth_points
 from bob.crash.plan import Plan, after_return
-from bob.crash.search import search
+from bob.crash.search import StateSearch
 from bob.crash.state import CrashState, check_state
 from bob.crash.units import WriteUnits
 from bob.errors import RecordingError
@@ -162,7 +162,7 @@ def test_a_real_recording() -> None:
     composer = Composer(trace, points, model, Case(trace, model, base).base_sector)
     payload = composer.payload_since(0)
     ground = patched(base, composer.floor_delta(), payload)
-    found = search(trace, points, composer, budget=60, seed=0)
+    found = StateSearch(trace, points, composer, budget=60, seed=0)
     images = set()
     for candidate in found:
         check_state(trace, model, points, candidate.state)

@@ -1,7 +1,6 @@
-"""The kinds of write cache that a disk may have: a module each, with the one rule in which they differ.
+"""The kinds of write cache of a disk: one module each, with the one rule in which they differ.
 
-A module here is a kind; :data:`CACHES` has them by the names that documents and the command line use, the default
-first. rule.py says what a kind has to tell.
+:data:`CACHES` has them by the names in documents and on the command line, the default first. ``rule`` declares a kind.
 """
 
 from __future__ import annotations

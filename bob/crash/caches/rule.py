@@ -1,4 +1,4 @@
-"""What a kind of write cache has to tell: when a write is durable, and how far back a crash may throw the disk."""
+"""The declaration of a kind of write cache."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bob.trace.model import Trace
 
 
 def at_its_start(trace: Trace) -> int:
-    """The time at which the window of ``trace`` begins."""
+    """Return the time at which the window of ``trace`` begins."""
     return trace.start.time
 
 
 def at_completion(trace: Trace) -> tuple[int | None, ...]:
-    """For each write, the time at which it completed."""
+    """Return the completion time of each write."""
     return tuple(write.completed.time for write in trace.writes)
 
 
@@ -22,14 +22,12 @@ def at_completion(trace: Trace) -> tuple[int | None, ...]:
 class WriteCache:
     """A kind of write cache.
 
-    ``name`` is what documents and the command line call it, ``words`` what reports do, ``promise`` when a write is
-    durable, in a clause for a help text; ``why_durable`` and ``where_pending`` say of a write in a crash state why it
-    is durable, and where it may still be; ``why_legal``, of a whole crash state, why a disk may be left so.
-    ``durable_since`` gives, for each write of a trace, the time from which it is
-    durable; None if nothing in the trace makes it so. ``looks_back`` gives a time at or before the start of the window
-    of a trace. It is earlier where a cache keeps an order: then a crash may undo, from the last one back, the writes
-    that became durable since that time. A trace of several disks is refused (``one_disk_only``) where each disk would
-    have such a time of its own.
+    - ``name`` is for documents and the command line, ``words`` for reports, ``promise`` a clause for a help text
+    - ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole crash state
+    - ``durable_since`` returns for each write of a trace the time from which it is durable; None if nothing makes it so
+    - ``looks_back`` returns a time at or before the start of the window. A cache that keeps an order returns an earlier
+      one: a crash may undo, from the last one back, the writes that became durable since then
+    - ``one_disk_only`` refuses a trace of several disks, since each would have such a time of its own
     """
 
     name: str

@@ -1,7 +1,6 @@
-"""A volatile write cache, as SATA, SCSI and NVMe disks have: it may lose any of the writes that no flush has followed.
+"""A volatile write cache (SATA, SCSI, NVMe): it may lose any write that no flush has followed.
 
-A flush promises what had completed when it was submitted (docs/design.md, section 3). A FUA write is durable when it
-completes.
+A flush promises what had completed at its submission (docs/design.md, section 3). A FUA write is durable on completion.
 """
 
 from __future__ import annotations
@@ -15,8 +14,11 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """For each write the earliest completion of a flush of its device that was submitted at or after the write's
-    completion; for a FUA write its completion."""
+    """Return for each write the earliest completion of a flush of its device submitted at or after the write's
+    completion.
+
+    A FUA write has its own completion.
+    """
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
