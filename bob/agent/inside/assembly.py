@@ -81,8 +81,8 @@ def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
 
 @contextmanager
 def slices(device: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the paths of the disks on one block ``device``, laid end to end: linear targets of device-mapper, for the
-    length of a ``with`` block, or the device itself where it is one disk."""
+    """Yield the paths of the disks on one block ``device``, laid end to end. They are linear targets of device-mapper,
+    for the length of a ``with`` block; a single disk is the device itself."""
     if len(lengths) == 1:
         yield [device]
         return

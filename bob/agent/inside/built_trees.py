@@ -61,8 +61,8 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the checker on what is mounted, after a crash before which the program's output was ``told``. First a script
-    of the program, or bob (:data:`EMPTIED`), spoils the tree, if there is a ``spoiler``."""
+    """Run the checker on what is mounted; ``told`` is the program's output before the crash. First a script of the
+    program, or bob (:data:`EMPTIED`), spoils the tree, if there is a ``spoiler``."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"the tree cannot be emptied: {fault}")

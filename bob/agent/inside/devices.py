@@ -251,8 +251,8 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a file system's own program on ``device``, with its output in the file ``output``, if given; return its exit
-    code (negative: the signal). subprocess would take longer than many a repair."""
+    """Run a file system's own program on ``device``, and return its exit code (negative: the signal). Its output goes
+    to the file ``output``, if given. The subprocess module would take longer than many a repair."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:

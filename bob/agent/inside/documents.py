@@ -21,7 +21,7 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """What is crashed, except for its disks, which the base image has: the layers, and the file system on them.
+    """The subject of crashes, except for its disks, which the base image has: the layers, and the file system on them.
     Commands are lists of words, with ``DEVICE`` among them. The fields are those of
     :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and ``options`` (of the mount) include the user's. ``layers``
     are from the bottom up; without any there is one disk."""

@@ -145,7 +145,7 @@ def _version(package: str) -> str:
 
 
 def _said(*command: str) -> str | None:
-    """What a command prints; None where it is not there, or fails."""
+    """Return a command's output; None if it is not installed, or fails."""
     program = shutil.which(command[0])
     if program is None:
         return None

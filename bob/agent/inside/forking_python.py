@@ -1,6 +1,6 @@
-"""A program that imports the modules of a checker, and forks for each tree that the checker looks at: a fork takes an
-emulated guest milliseconds, a start a quarter of a second. The checker sees no difference: it runs from its first line,
-as ``__main__``, in a process whose parent is the agent (:mod:`bob.agent.inside.warm_python`)."""
+"""A program that imports the modules of a checker, and forks for each tree. A fork takes an emulated guest
+milliseconds, a start a quarter of a second. The checker sees no difference: it runs from its first line, as
+``__main__``, in a process whose parent is the agent (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 

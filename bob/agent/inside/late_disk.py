@@ -1,5 +1,5 @@
-"""A block device that completes writes late: the kernel's driver of network block devices (include/uapi/linux/nbd.h),
-and a process that serves it. dm-delay delays each write by the same time, so a write that nothing waits for would be
+"""A block device that completes writes late: a process serves the kernel's driver of network block devices
+(include/uapi/linux/nbd.h). dm-delay would delay each write by the same time. So a write that nothing waits for would be
 done before a later one that the file system waits for."""
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """Answers the requests on ``peer`` with ``length`` bytes of the file ``disk`` from byte ``start`` on, until
-    ``control`` is closed at its other end. A write is carried out at once, and reported done when the machine has
-    nothing left to do until some write is done: then one only, the ``youngest`` or else the oldest. A flush says
-    nothing of held writes."""
+    ``control`` is closed at its other end. It carries a write out at once. It reports one write done when the machine
+    has nothing else left to do: the ``youngest``, or else the oldest. A flush says nothing of held writes."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

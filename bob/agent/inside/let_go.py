@@ -1,5 +1,5 @@
-"""Removes whatever keeps a program's file system from being unmounted when its processes are gone: mounts in it, and of
-it elsewhere, loop devices and swap on its files, a freeze."""
+"""Removes whatever keeps a program's file system from being unmounted when its processes are gone. That may be mounts
+in it, mounts of it elsewhere, loop devices and swap on its files, or a freeze."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads what is in a mounted file system: the whole tree, each file's content by chunks. This runs for every crash
-state, and emulation makes each line of it dear. So entries are tuples, which hash fast, unchanged files are not hashed
-again, and the agent goes into the tree, as the kernel walks all of a path for each call."""
+state, and emulation makes each line of it dear. So entries are tuples, which hash fast, and unchanged files are not
+hashed again. The agent goes into the tree, as the kernel walks all of a path for each call."""
 
 from __future__ import annotations
 
@@ -59,9 +59,13 @@ class Pieces(NamedTuple):
 
 class Look:
     """Looks at trees, and numbers the contents of files. ``new_chunks`` are those that the host does not have yet.
-    Without ``lasting_inodes`` a file has another number at each mount: all are 0. A look ``closely`` leaves out nothing
-    that a program can learn from names. It adds the root itself, the order of names in a directory (as its target), all
-    times, flags, blocks, files of any length, and names that are hidden otherwise, except those of the file system."""
+
+    Without ``lasting_inodes`` a file has another number at each mount: all are 0.
+
+    A look ``closely`` leaves out nothing that a program can learn from names. It adds the root itself, all times,
+    flags, blocks, files of any length, and the order of names in a directory (as its target). Of names that are hidden
+    otherwise, it leaves out only those of the file system.
+    """
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root

@@ -46,9 +46,7 @@ class ScratchMedium:
         else:
             self.work = DeviceImage(length, memory=map_memory(address, length))
         self.pristine = DeviceImage(length, beside=self.work)
-        self._written: Runs = [
-            (0, length // SECTOR)
-        ]  # where a base is loaded; at first everywhere: it is not stale yet
+        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first all: it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()

@@ -100,7 +100,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
 
 def examine(states: list[list[int]], blob: bytes) -> Reply:
     """Have the file system's checker look at each of ``states``, as in :func:`observe`, and remove all that is there.
-    ``wrong`` has pairs of kind and words for each. What this reads does not count."""
+    ``wrong`` has pairs of kind and words for each. Its own reads do not count."""
     started = time.monotonic()
     with _untraced(blob) as under_way:
         wrong = [under_way.apart(runs, under_way.recover_and_examine) for runs in states]

@@ -1,5 +1,5 @@
-"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine: bob stops
-strace, which holds the program, for the length of the pace. A *neighbour* may sync a file of its own then: that commits
+"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine. bob stops
+strace, which holds the program, for the length of the pace. A *neighbour* may sync a file of its own then. That commits
 the program's changes, too, as far as the file system commits all in one, while their data is still on its way."""
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Neighbour:
 
 class PacedPipe(Ahead):
     """Copies strace's output from ``pipe`` (a path that is made here) into the file ``out`` for the length of a
-    ``with`` block. strace waits ``delay`` seconds at each call that changes something below ``root``; the ``neighbour``
-    syncs."""
+    ``with`` block. At each call that changes something below ``root``, strace waits ``delay`` seconds and the
+    ``neighbour`` syncs."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)

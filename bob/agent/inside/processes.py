@@ -1,4 +1,4 @@
-"""Processes of scripts: their output, their end, their descendants, and the bounds of what they take of a guest."""
+"""Processes of scripts: their output, their end, their descendants, and the bounds of their use of a guest."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ has it in memory three times, and the host once for each pace."""
 
 IN_MEMORY = "/tmp", "/dev/shm"  # folders for temporary files that are file systems in memory
 MOST_OF_MEMORY = "25%"
-"""The share of the guest's memory for each of them, and for what a program writes in its world. A program that fills
-one learns that it is full. Else the guest would have no memory left, and no process to kill that holds it."""
+"""The share of the guest's memory for each of them, and for a program's writes in its world. A program that fills one
+learns that it is full. Else the guest would run out of memory, with no process to kill that holds it."""
 _MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"
@@ -91,7 +91,7 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 def has_children(but: Set[int] = frozenset()) -> bool:
     """Return whether this process has any child, dead or alive, ``but`` these. It is its descendants' subreaper, so
-    without a child it has no descendant. To look through all of /proc takes an emulated guest longer than a shell takes
+    they are gone when it lacks children. To look through all of /proc takes an emulated guest longer than a shell takes
     to start."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN

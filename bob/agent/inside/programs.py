@@ -91,8 +91,8 @@ def put_program(blob: bytes, world: bool = False) -> Reply:
 
 
 def read_files(blob: bytes, paths: list[str]) -> Reply:
-    """The bytes of each of ``paths``, one after the other. ``lengths`` is 0 for what is not there, is too large or is
-    no file."""
+    """Return the bytes of each of ``paths``, one after the other. ``lengths`` is 0 for a missing file, or one that is
+    too large."""
     found = [_read(path) for path in paths]
     return {"lengths": list(map(len, found))}, b"".join(found)
 
@@ -160,7 +160,7 @@ def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[
 
 
 def run_check(told: bytes, seconds: float) -> ScriptExit:
-    """Run the program's checker on what is mounted, after a crash before which the program's output was ``told``."""
+    """Run the program's checker on what is mounted; ``told`` is the program's output before the crash."""
     with open(TOLD, "wb") as file:
         file.write(told)
     global warm
@@ -170,15 +170,15 @@ def run_check(told: bytes, seconds: float) -> ScriptExit:
 
 
 def run_or_refuse(name: str, seconds: float) -> None:
-    """Run a script of the program in what is mounted; refuse in its own words where it fails."""
+    """Run a script of the program in the mounted file system; refuse in its own words where it fails."""
     ended = Script([], [f"{HOME}/{name}", ROOT], ROOT).wait(seconds)
     if ended.code != 0:
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
 
 def clear_scratch() -> None:
-    """Remove what earlier scripts left in folders for temporary files: a checker must not see traces of another crash
-    state, or of the workload, outside of the file system under test."""
+    """Remove what earlier scripts left in folders for temporary files. A checker must not see traces of another crash
+    state, or of the workload, there."""
     root = WORLD if uses_world else ""
     for folder in SCRATCH:
         with suppress(OSError):
@@ -255,7 +255,7 @@ class Script:
 
     def wait(self, seconds: float) -> ScriptExit:
         """Wait for its end, and kill what it leaves behind. Refuse where it takes too much of the guest. A process that
-        waits for a disk when the time is over gets as much time again: virtual time jumps over the host's, so the disk
+        waits for a disk when the time is over gets as much time again. Virtual time jumps over the host's, so the disk
         of a busy host takes minutes."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):

@@ -135,9 +135,9 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record operations, whose data is ``blob``, and the finish on a copy of ``base``. The reply has the effective
-    mount options, major and minor of each disk, stat's answers about the paths before and after the operations, and the
-    lengths of the first pieces of the blob: each disk's log, and the text of the timeline. The rest is the content of
-    the disks, laid end to end, in the sectors ``changed`` since the base."""
+    mount options, major and minor of each disk, and stat's answers about the paths before and after the operations. The
+    blob begins with each disk's log and the text of the timeline, of these ``lengths``. The rest is the content of the
+    disks, laid end to end, in the sectors ``changed`` since the base."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark

@@ -1,5 +1,5 @@
-"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for the guest's end and for the host's: to write 120
-events as text takes the kernel nearly as long as mount(2). All is little-endian, as the guests are."""
+"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for both ends. To write 120 events as text takes the
+kernel nearly as long as mount(2). All is little-endian, as the guests are."""
 
 from __future__ import annotations
 

@@ -35,9 +35,9 @@ PROBES = (
 buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
 NO_FILTER = "0"
 ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
-"""Where the kernel has this second lookup function (fs/buffer.c from 6.15 on, and later 6.12), the compiler may have
-put it into its callers, so that some lookups would go unseen. (Up to 6.0 there is no __bh_read_batch.) Then all reads
-count as used."""
+"""A second lookup function of the kernel (fs/buffer.c from 6.15 on, and later 6.12). The compiler may have put it into
+its callers, so that some lookups go unseen. Then, and up to 6.0, which lacks __bh_read_batch, all reads count as used.
+"""
 
 MOST_EMPTY_READS = 1000  # the kernel may give nothing of its trace so often in a row though there is something
 UNDER_WAY_SECONDS = 30.0  # requests that a failed mount leaves behind may take so long
@@ -160,7 +160,7 @@ class Scratch:
 
     def accessed(self) -> tuple[bytes, int, Runs]:
         """Return what was done to the device since the last call: pages of the trace (empty without reads), sectors
-        read by the device's own count, and the written sectors, which agree with the device's count."""
+        read by the device's own count, and written sectors. The latter agree with the device's count."""
         read, written = self.counted
         self.counted = self.count()  # first: it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)

@@ -30,7 +30,7 @@ DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
 
 T = TypeVar("T")
 StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]
-"""The error with which it did not mount, whether it was repaired, the tree."""
+"""The error of a refused mount, whether it was repaired, the tree."""
 
 
 class StateSession:
@@ -213,7 +213,7 @@ class StateSession:
                     fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
                 unmount()
                 # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
-                # enough for the removal to fail, after a sync, or not before it is unmounted. What it says is told.
+                # enough for the removal to fail, after a sync, or not before it is unmounted. Its words count.
                 later = self.complaints.unexpected(self.scratch.kernel.warnings())
                 if fault or later:
                     wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))

@@ -22,7 +22,7 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 class Ahead:
     """A process that runs ``copies``, for the length of a ``with`` block. ``copies`` reads ``pipe``, a path that is
-    made here, to its end and returns 0 for success. strace lets the program go on when it has written a line; the
+    made here, to its end and returns 0 for success. strace lets the program go on when it has written a line. The
     process has the highest priority, on the program's processor, so it has acted on the line by then."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
@@ -65,8 +65,8 @@ class Ahead:
 
 
 class StraceLine(NamedTuple):
-    """A line of a process: its time (strace's clock), the name of the call (empty: none), and the whole call as far as
-    it is known by then. A call that ``is_begun`` has not returned."""
+    """A line of a process: its time (strace's clock), the name of the call (empty: none), and the call so far. A call
+    that ``is_begun`` has not returned."""
 
     pid: int
     seconds: bytes

@@ -39,8 +39,8 @@ class ForkedChecker:
 
 class WarmPython:
     """The agent's view of the process that forks. ``within`` returns the words that run other words where the checker
-    runs. ``pid`` is None where the script is not Python's, Python cannot be had so, or compiling the script or its
-    imports prints something: such a script is started each time. Its imports may take ``seconds``."""
+    runs. ``pid`` is None where the script is not Python's, or Python cannot be had so. The same goes if compiling the
+    script or its imports prints something. Such a script is started each time. Its imports may take ``seconds``."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
