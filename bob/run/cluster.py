@@ -1,9 +1,8 @@
-"""Parcels done by the workers of a Dask cluster: handed out, done again where a worker is lost, and taken back.
+"""Parcels and the workers of a Dask cluster: bob hands parcels out, again if a worker is lost, and takes them back.
 
-Dask moves parcels and pieces, knows which workers there are, and gives what a lost one had to another. A worker runs
-:func:`work`, which starts a process of bob's for each parcel (bob/run/parcel_process.py). Progress comes as Dask's
-events. A worker that measures on something else than the others (another kernel, another QEMU) is left out, and told
-of.
+Dask moves parcels and results, knows the workers, and gives a lost worker's parcel to another. A worker runs
+:func:`work`, which starts a process for each parcel (bob/run/parcel_process.py). Progress comes as Dask's events. bob
+leaves out a worker that measures on something else (another kernel, another QEMU), and reports it.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ from bob.store.run_directory import RunDirectory
 from bob.text import plural
 
 TRIES = 3
-"""A parcel that so many workers could not do is given up: what it asks is unknown."""
+"""Workers that may fail at a parcel before bob gives it up: what it asks is unknown."""
 TELL_SECONDS = 2.0
-"""A worker tells how far it is so often: each message passes the scheduler."""
+"""Seconds between a worker's messages of progress, as each passes the scheduler."""
 END_SECONDS = 60.0
-"""So long a worker may take to end its guests, and to give back what is finished."""
+"""Seconds in which a worker must end its guests, and give back finished work."""
 FIT_SECONDS = 20.0
-"""So long it takes to give up where all workers that are there cannot do a parcel."""
+"""Seconds to wait for another worker if no worker can do a parcel."""
 _LOOK_SECONDS = 0.5
 _PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
 _STOPPED: set[str] = set()
-"""In a worker: the runs whose parcels are to end."""
+"""In a worker: the runs whose parcels must end."""
 
 ProgressSink = Callable[[Sequence[Sequence[str | int]]], None]
 ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]
-"""What a worker tells: the parcel, which attempt at it, who the worker is, and what a Progress was told."""
+"""A message of a worker: the parcel, the attempt at it, the worker's address, and calls of a Progress."""
 
 
 def work(parcel: Parcel) -> ParcelResult:
-    """Do ``parcel``, in a process of its own. This is what Dask calls in a worker."""
+    """Do ``parcel`` in a process of its own. Dask calls this in a worker."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -73,7 +72,7 @@ def work(parcel: Parcel) -> ParcelResult:
 def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
-    """Do ``parcel`` in a ``process`` that works in the empty ``folder``; ended when it ``is_wanted`` no more."""
+    """Do ``parcel`` in a ``process`` that works in the empty ``folder``. End it when it ``is_wanted`` no more."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()
@@ -98,7 +97,7 @@ def in_a_process(
 
 
 def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Callable[[], bool]) -> None:
-    """Tell what a process tells until it ends; end it when it is wanted no more."""
+    """Pass on the progress of a process until it ends. End it when it is wanted no more."""
     told: queue.SimpleQueue[list[str | int]] = queue.SimpleQueue()
     assert running.stdin is not None and running.stdout is not None
 
@@ -127,7 +126,7 @@ def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Call
 
 
 def _together(told: queue.SimpleQueue[list[str | int]]) -> list[list[str | int]]:
-    """What was told, with the crash states of a workload as one number."""
+    """Return the messages so far, with the crash states of a workload as one number."""
     words: list[list[str | int]] = []
     states: Counter[str] = Counter()
     with suppress(queue.Empty):
@@ -146,14 +145,14 @@ def _topic(run: str) -> str:
 
 
 def _end(run: str) -> None:
-    """In a worker: end the parcels of ``run``, and begin no more of them."""
+    """In a worker: end the parcels of ``run``, and begin no others."""
     _STOPPED.add(run)
 
 
 @dataclass(slots=True)
 class _HandedPart:
-    """A part that some worker has, or will have, as a ``parcel``: the ``future``, the workers that ``may`` do it (None:
-    any), how often one failed, and what was told of the ``attempt`` that is under way."""
+    """A part that Dask has as a ``parcel``: its ``future``, the workers that ``may`` do it (None: any), how often one
+    failed, and the progress of the ``attempt`` under way."""
 
     part: RunPart
     parcel: Parcel
@@ -182,19 +181,19 @@ class Workers:
 
     @property
     def places(self) -> int:
-        """How many parcels the workers of now do at a time."""
+        """How many parcels the present workers do at a time."""
         counts: Mapping[str, int] = self._client.nthreads()
         return max(1, sum(counts.values()))
 
     @property
     def in_hand(self) -> int:
-        """How many parcels were handed out and have not come back."""
+        """How many parcels are out."""
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready or in hand. However it ends, what is finished of them is kept.
+        """Do ``parts`` until none is ready or in hand. However it ends, it keeps finished work.
 
-        Raises GuestError where no worker that is there can do it, and what :meth:`bob.run.parts.PartedRun.take` raises.
+        Raises GuestError if no present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does.
         """
         try:
             while True:
@@ -212,9 +211,9 @@ class Workers:
             raise
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
-        """The next part that comes back, of those in hand. One that was given up has a failure in its piece.
+        """Return the next part that comes back, with its result. If bob gave it up, the result has a failure.
 
-        Raises GuestError where no worker that is there can do it.
+        Raises GuestError if no present worker can do it.
         """
         while True:
             try:
@@ -238,7 +237,7 @@ class Workers:
             return handed.part, piece
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
-        """End all guests; what was under way, with what is finished of it, as far as it comes back in time."""
+        """End all guests. Yield each part under way, with its finished work, if that comes back in time."""
         self._progress.step("the workers end their guests")
         with suppress(Exception):  # whatever becomes of the cluster, what is here is kept
             self._client.run(_end, self._run, on_error="ignore")
@@ -276,11 +275,10 @@ class Workers:
         future.add_done_callback(lambda ended, key=handed.parcel.key: self._ended.put((key, ended)))
 
     def _fit(self) -> list[str]:
-        """The workers of now that are not known to be unfit."""
         return [address for address in self._client.nthreads() if address not in self._unfit]
 
     def _piece(self, handed: _HandedPart, future: Any) -> ParcelResult | None:
-        """What became of a parcel; None where its worker was lost with it, and another one does it anew."""
+        """Return the result of a parcel; None if it is not there yet."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -302,7 +300,7 @@ class Workers:
         return piece
 
     def _is_given_up(self, handed: _HandedPart, reason: str, piece: ParcelResult) -> bool:
-        """Take note that a worker could not do a parcel; whether that is given up."""
+        """Note that a worker could not do a parcel. Return whether bob gives it up."""
         self._undo(handed)
         handed.tries += 1
         if piece.unfit is not None and piece.worker not in self._unfit:
@@ -316,7 +314,7 @@ class Workers:
         return True
 
     def _hand_again(self) -> None:
-        """Parcels whose workers are all gone, where others may not do them, are handed out anew."""
+        """Hand out anew each parcel whose allowed workers are all gone."""
         there = set(self._client.nthreads())
         for handed in list(self._handed.values()):
             if handed.may is not None and not there & set(handed.may) and handed.future.status == "pending":
@@ -325,7 +323,7 @@ class Workers:
                 self._submit(handed)
 
     def _told(self, event: tuple[float, ParcelEvent]) -> None:
-        """A worker tells how far it is. Called by Dask's own thread."""
+        """Take the progress of a worker. Dask's own thread calls this."""
         key, attempt, worker, words = event[1]
         with self._lock:
             handed = self._handed.get(key)
@@ -353,22 +351,22 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """An attempt is over: of workloads that it had not finished nothing is known. What it had finished is done
-        again, and not counted twice."""
+        """Forget what an attempt that is over reported of unfinished workloads. Another attempt does the finished ones
+        again; they do not count twice."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))
 
 
 def _shared(environment: Mapping[str, str]) -> dict[str, str]:
-    """What must be the same for all of a run: all but what differs from configuration to configuration."""
+    """Return the part of an environment that all configurations of a run must share."""
     return {name: value for name, value in environment.items() if name != OF_A_CONFIGURATION}
 
 
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
-    """The workers of the cluster whose scheduler is at ``address`` for the run with the identity ``run``, of which
-    these parts were ``begun``. Raises what :func:`bob.run.scheduler.connected` does."""
+    """Open the cluster whose scheduler is at ``address`` for the run with the identity ``run``, of which these parts
+    were ``begun``. Raises as :func:`bob.run.scheduler.connected` does."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

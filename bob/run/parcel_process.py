@@ -1,10 +1,9 @@
-"""The process in which a parcel is done: ``python -m bob.run.parcel_process FOLDER``.
+"""The process that does a parcel: ``python -m bob.run.parcel_process FOLDER``.
 
-A worker of a cluster starts one for each parcel (bob/run/cluster.py), so guests have a process of their own, as they
-have under the command line, and a signal ends them as Ctrl-C does. FOLDER has the parcel, pickled, as ``parcel``; the
-run directory is made in ``run`` below it, and the answer, a piece without files, is pickled as ``answer``. What a
-Progress is told goes to standard output, a JSON array in each line. When standard input ends, as it does with the
-worker, whatever becomes of that, the guests end, and what is finished stays.
+A worker of a cluster starts one for each parcel (bob/run/cluster.py), so a signal ends its guests as Ctrl-C does.
+FOLDER has the parcel, pickled, as ``parcel``. The process makes the run directory ``run`` below it, and pickles the
+answer, without files, as ``answer``. Progress goes to standard output, a JSON array in each line. When standard input
+ends, as it does with the worker, the guests end, and finished work stays.
 """
 
 from __future__ import annotations
@@ -21,14 +20,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
-from bob.answer.answer import Answer
 from bob.answer.result import Environment
 from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.image import check_file_system, check_kernel
 from bob.memory import give_back_what_is_freed
-from bob.progress import Earlier
+from bob.progress import Silent
 from bob.run import prober
 from bob.run.agents import guests_of, image_called
 from bob.run.parcels import Parcel, ParcelResult, unpack
@@ -39,8 +37,8 @@ from bob.store.run_directory import FOLDERS, RunDirectory, request_of
 from bob.version import __version__
 
 
-class ParcelProgress:
-    """A Progress that writes what it is told down for another process."""
+class ParcelProgress(Silent):
+    """Writes progress down for another process: all but plans, estimates and verdicts, which are of a whole run."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -51,37 +49,23 @@ class ParcelProgress:
             self._stream.flush()
 
     def step(self, text: str) -> None:
-        """One line on what is being set up."""
         self._tell("step", text)
 
-    def planned(self, workloads: int, states: int) -> None:
-        """Nothing: whoever gave the parcel knows."""
-
-    def expected(self, guests: int, earlier: Earlier | None) -> None:
-        """Nothing: it is of one worker."""
-
     def recorded(self, workload: str) -> None:
-        """A workload was recorded."""
         self._tell("recorded", workload)
 
     def observed(self, workload: str, states: int) -> None:
-        """More crash states are done."""
         self._tell("observed", workload, states)
 
     def finished(self, workload: str, unused: int) -> None:
-        """A workload is done."""
         self._tell("finished", workload, unused)
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Less is to be done than was planned."""
         self._tell("skipped", workloads, states)
-
-    def judged(self, cell: Answer) -> None:
-        """Nothing: a cell is told when the whole of it is known."""
 
 
 def main(folder: Path) -> int:
-    """Do the parcel in ``folder``; the exit code is 0 where there is an answer."""
+    """Do the parcel in ``folder``. Return the exit code: 0 if there is an answer."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints does not get between
@@ -94,7 +78,7 @@ def main(folder: Path) -> int:
 
 
 def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult:
-    """What became of ``parcel``, without its files: they are in the new ``folder``."""
+    """Do ``parcel`` in the new ``folder``. Return its result without files, which are there."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
@@ -132,13 +116,13 @@ def _environment(request: ProbeRequest, progress: ParcelProgress) -> Environment
 
 
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """What is not as ``wanted``, in words; empty where all is."""
+    """Return what is not as ``wanted``, in words; empty if all is."""
     names = [name for name in wanted if found.get(name) != wanted[name]]
     return ", ".join(f"{name} is {found.get(name)}, and the run has {wanted[name]}" for name in names)
 
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:
-    """See what a crash leaves of some workloads of ``run``, which keeps it."""
+    """Explore the crash states of some workloads of ``run``, which keeps the observations."""
     image = image_called(request.image, progress.step, request.host.connect)
     fs = request.configuration.fs
     check_file_system(image, fs.module, fs.package)

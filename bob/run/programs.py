@@ -1,9 +1,8 @@
-"""A program under test, from end to end: record its workload, explore what a crash may leave, have its checker look.
+"""A program under test, from end to end: record its workload, explore what a crash may leave, run its checker on that.
 
-The recording is cut into windows by what the program had told (:mod:`bob.program.transcript`). Each window's legal
-crash states are explored as those of any workload: most outcomes are predicted, and what was mounted for one window
-need not be mounted for another. The checker runs once for each tree that can be seen with each output, and on a sample
-of others with the same tree.
+bob cuts the recording into windows by what the program had told (:mod:`bob.program.transcript`), and explores the legal
+crash states of each as those of any workload. The checker runs once for each tree with each output, and on a sample of
+other states with the same tree.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bob.agent.shared import ROOT
 from bob.answer.answer import Answer
@@ -45,19 +43,18 @@ from bob.protocol.diagram import DiagramStep, Protocol
 from bob.protocol.unsynced import unsynced
 from bob.run.agents import KeptGuests
 from bob.run.pool import ProgramGuests
-from bob.run.prober import environment_of
-from bob.run.program_models import UNKNOWN, Allows, allowed_by_models, hold_against, unasked, unpredicted
+from bob.run.prober import begin, environment_of
+from bob.run.program_models import UNKNOWN, Allows, ModelAnswer, allowed_by_models, hold_against, unasked, unpredicted
 from bob.run.program_parts import asked_of, spread
 from bob.run.program_recording import Preflight, frames_of, preflight_of, record_program_run, tellings, validate_checker
 from bob.run.program_windows import explore_windows
-from bob.run.timings import TimedWork, timed
+from bob.run.timings import TimedProgress, TimedWork, timed
 from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.new_folder import withdrawn_if_refused
-from bob.store.run_directory import RUNS, RunDirectory, new_identity, now
+from bob.store.run_directory import RunDirectory, now
 from bob.story.timeline import ProgramCallEvent
 from bob.text import printable
-from bob.version import __version__
 from bob.witness import document as witness
 from bob.witness.document import ShownState
 
@@ -76,118 +73,221 @@ def try_program(
     """Return the answers for ``program`` on each requested configuration, and by each of ``models``; and the run
     directory with everything behind them.
 
-    Models are held against the calls that were recorded on the first configuration. Where bob does not explore
-    (``explores``), only they have an answer. ``numbers`` are those of the configurations among all
-    that are asked about, where these are some of them, by which what is kept is named. Where models have their answer
-    elsewhere (``answers`` is False), only what the file systems leave is held against them.
+    Models get the calls that bob recorded on the first configuration. Unless bob ``explores``, only they answer. If
+    ``answers`` is False, models answer elsewhere, and bob only compares them with what file systems leave. ``numbers``
+    are those of the configurations among all of the user's; they name what ``run`` keeps.
 
-    Raises UsageError where the program cannot be run, or its checker cannot be trusted: with its own words, and before
-    anything is explored.
+    Raises UsageError, before it explores anything, if the program cannot be run, or its checker cannot be trusted.
     """
-    first = requests[0]
     numbers = range(len(requests)) if numbers is None else numbers
-    image = _image(requests, progress) if first.host.scheduler is None else None
-    identity, started = new_identity(), now()
-    folder = out if out is not None else RUNS / identity
-    about = {"id": identity, "started": started, "bob": __version__, "program": encode(ProgramDocument.of(program))}
+    asked = dict(zip(numbers, requests, strict=True))
+    image = _image(requests, progress) if requests[0].host.scheduler is None else None
+    folder, about = begin(out)
+    about |= {"program": encode(ProgramDocument.of(program)), "numbers": list(numbers)}
     with withdrawn_if_refused(folder, "result.json"):
-        run = RunDirectory.create(folder, {**about, "numbers": list(numbers)})
+        run = RunDirectory.create(folder, about)
         if image is not None:
-            return _tried(program, requests, run, image, progress, models, explores, numbers, answers), run.path
-        by_number = dict(zip(numbers, requests, strict=True)) if explores else {numbers[0]: first}
+            return _tried(program, asked, run, image, progress, models, explores, answers), run.path
         with writing([run.path]):
-            return spread(program, by_number, run, models, progress, explores=explores), run.path
+            parts = asked if explores else {numbers[0]: requests[0]}
+            return spread(program, parts, run, models, progress, explores=explores), run.path
+
+
+def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
+    """Try the program of ``run``, a part of a run on a cluster. Raises as :func:`try_program` does."""
+    part, about = asked_of(run, host), run.about()
+    asked = dict(zip(about["numbers"], [part.request], strict=True))
+    program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)
+    _tried(program, asked, run, image, progress, part.models, part.explores, part.answers)
 
 
 def _tried(
     program: Program,
-    requests: Sequence[ProbeRequest],
+    asked: Mapping[int, ProbeRequest],
     run: RunDirectory,
     image: Image,
     progress: Progress,
     models: Sequence[Model],
     explores: bool,
-    numbers: Sequence[int],
-    has_answers: bool,
+    answers: bool,
 ) -> Result:
-    """Return the answers as :func:`try_program` has them, by the guests of this machine."""
-    first = requests[0]
+    """Return the answers as :func:`try_program` does, by guests of this machine."""
+    first = next(iter(asked.values()))
     with (
         writing([run.path]),
         Hypervisor.open(first.host.connect, progress.step) as hypervisor,
         KeptGuests(hypervisor) as kept,
     ):
-        guests = ProgramGuests(kept, image, progress)
         environment = environment_of(hypervisor, image, first)
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
-        results: dict[int, SubjectResult] = {}
-        every: dict[int, ProgramCase] = {}
-        steps: dict[int, tuple[DiagramStep, ...]] = {}
+        guests = ProgramGuests(kept, image, progress)
+        tried = _ProgramRun(program, asked, run, environment, models, guests, jobs, answers)
+        tried.record()
+        tried.ask_models(explores)
+        cases = tried.cases if explores else {}
+        work = [_work(case, asked[number], jobs) for number, case in cases.items()]
+        if cases:
+            progress.planned(sum(one.workloads for one in work), sum(one.workloads * one.budget for one in work))
+        if models:
+            tried.save()
+        with timed(work, progress) as watcher:
+            for number in cases:
+                tried.explore(number, watcher)
+        run.note(finished=(finished := now()))
+        return tried.save(finished)
+
+
+class _ProgramRun:
+    """A program that is tried: its recordings, and the answers so far. ``modelled`` are the answers of models by the
+    first recording, ``by_models`` the same beside what the file systems leave."""
+
+    def __init__(
+        self,
+        program: Program,
+        asked: Mapping[int, ProbeRequest],
+        run: RunDirectory,
+        environment: Environment,
+        models: Sequence[Model],
+        guests: ProgramGuests,
+        jobs: int,
+        answers: bool,
+    ) -> None:
+        self.program, self.asked, self.run, self.environment = program, asked, run, environment
+        self.models, self.guests, self.jobs = models, guests, jobs
+        self.first = next(iter(asked))
+        self.held = self.first if models and answers else None
+        self.cases: dict[int, ProgramCase] = {}
+        self.results: dict[int, SubjectResult] = {}
+        self.steps: dict[int, tuple[DiagramStep, ...]] = {}
+        self.modelled: list[ModelAnswer] = []
+        self.by_models: list[SubjectResult] = []
+
+    def record(self) -> None:
+        """Record the program on each configuration, and try its checker there.
+
+        A program that does not run at one pace has an answer that says so. Raises UsageError if it does not run
+        undisturbed, or where models need its recording.
+        """
         frames: Sequence[SystemCall] | None = None
-        held = numbers[0] if models and has_answers else None
-        for number, request in zip(numbers, requests, strict=True):
+        for number, request in self.asked.items():
             try:
-                like = next(iter(every.values()), None)
-                case = record_program_run(guests, program, request, run, number, stores=bool(models), like=like)
-                validate_checker(guests, case)
+                like = next(iter(self.cases.values()), None)
+                case = record_program_run(
+                    self.guests, self.program, request, self.run, number, stores=bool(self.models), like=like
+                )
+                validate_checker(self.guests, case)
             except UsageError as refused:
-                if request.pace is Pace.UNDISTURBED or number == held:
+                if request.pace is Pace.UNDISTURBED or number == self.held:
                     raise
-                results[number] = _not_at_this_pace(request, refused)
+                self.results[number] = _not_at_this_pace(request, refused)
             else:
                 if frames is None:
-                    frames = frames_of(guests, case)
-                every[number] = replace(case, transcript=case.transcript.with_frames(frames))
-        modelled = [unasked(model) for model in models]
-        if held is not None:
-            by = partial(_explaining, run, program)
-            modelled, steps[held] = hold_against(guests, every[held], first, models, jobs, by)
-        by_models = [one.result for one in modelled]
-        for refused_at_pace in results.values() if explores else ():  # what is predicted is open there
-            by_models = [crossed(answer, refused_at_pace, {}) for answer in by_models]
-        explored = every if explores else {}
-        asked = dict(zip(numbers, requests, strict=True))
-        work = [_work(case, asked[number], jobs) for number, case in explored.items()]
-        if explored:
-            progress.planned(sum(one.workloads for one in work), sum(one.workloads * one.budget for one in work))
+                    frames = frames_of(self.guests, case)
+                self.cases[number] = replace(case, transcript=case.transcript.with_frames(frames))
 
-        def save(finished: str = "") -> Result:
-            subjects = (*_in_order(results), *by_models)
-            result = result_of(run, program, environment, first, subjects, _protocols(every, steps), finished)
-            run.save_result(result)
-            return result
+    def ask_models(self, explores: bool) -> None:
+        """Hold the first recording against the models, unless they answer elsewhere."""
+        self.modelled = [unasked(model) for model in self.models]
+        if self.held is not None:
+            case, request = self.cases[self.held], self.asked[self.held]
+            self.modelled, self.steps[self.held] = hold_against(
+                self.guests, case, request, self.models, self.jobs, self._explaining
+            )
+        self.by_models = [one.result for one in self.modelled]
+        for refused_at_pace in self.results.values() if explores else ():  # what is predicted is open there
+            self.by_models = [crossed(answer, refused_at_pace, {}) for answer in self.by_models]
 
-        if by_models:
-            save()
-        with timed(work, progress) as watcher:
-            watched = replace(guests, progress=watcher)
-            for number, case in explored.items():
-                looked = explore_windows(watched, case, asked[number], jobs)
-                watcher.lap()
-                explaining = _explaining(run, program, case.name)
-                said = case.transcript
-                reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
-                steps[number] = reliances.steps() or steps.get(number, ())
-                subject = SubjectResult.of(case.subject, case.recording.effective_options, environment.mkfs_version)
-                notes = explaining.made(partial(_notes, case), ())
-                subject, easiest = judge(replace(subject, name=case.name), looked, notes, reliances, _doubts(case))
-                subject = _with_witnesses(subject, easiest, case, looked, reliances, run, environment, number)
-                results[number] = subject = replace(subject, notes=(*subject.notes, *explaining.notes))
-                save()
-                beside = _explaining(run, program, f"{case.name} by models")
-                allows = [one.allows for one in modelled]
-                if models and number != held and subject.answer.ways:
-                    foreseen = partial(allowed_by_models, watched, case, models)
-                    allows = beside.made(foreseen, [UNKNOWN] * len(models))
-                held_each = [
-                    beside.made(partial(_held, answer, model, each, subject, looked, case, environment.kernel), answer)
-                    for answer, model, each in zip(by_models, models if by_models else (), allows, strict=True)
-                ]
-                by_models = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held_each]
-                save()
-        run.note(finished=(finished := now()))
-        return save(finished)
+    def explore(self, number: int, watcher: TimedProgress) -> None:
+        """Explore the crash states of a recording, and keep the answers."""
+        case, guests = self.cases[number], replace(self.guests, progress=watcher)
+        looked = explore_windows(guests, case, self.asked[number], self.jobs)
+        watcher.lap()
+        explaining, said = self._explaining(case.name), case.transcript
+        reliances = Reliances.of_looked(looked, said.calls, ROOT, said.tellings, explaining, said.offset)
+        self.steps[number] = reliances.steps() or self.steps.get(number, ())
+        subject = SubjectResult.of(case.subject, case.recording.effective_options, self.environment.mkfs_version)
+        notes = explaining.made(partial(_notes, case), ())
+        subject, easiest = judge(replace(subject, name=case.name), looked, notes, reliances, _doubts(case))
+        subject = self._with_witnesses(subject, easiest, number, looked, reliances)
+        self.results[number] = subject = replace(subject, notes=(*subject.notes, *explaining.notes))
+        self.save()
+        beside = self._explaining(f"{case.name} by models")
+        allows = [one.allows for one in self.modelled]
+        if self.models and number != self.held and subject.answer.ways:
+            foreseen = partial(allowed_by_models, guests, case, self.models)
+            allows = beside.made(foreseen, [UNKNOWN] * len(self.models))
+        held = [
+            beside.made(partial(self._beside, answer, model, each, subject, looked, case), answer)
+            for answer, model, each in zip(self.by_models, self.models, allows, strict=True)
+        ]
+        self.by_models = [replace(answer, notes=(*answer.notes, *beside.notes)) for answer in held]
+        self.save()
+
+    def save(self, finished: str = "") -> Result:
+        """Return the result so far, and keep it. ``finished`` is empty if the run goes on."""
+        subjects = [*(self.results[number] for number in sorted(self.results)), *self.by_models]
+        protocols = [Protocol(case.name, self.steps[n]) for n, case in self.cases.items() if self.steps.get(n)]
+        first = self.asked[self.first]
+        result = result_of(self.run, self.program, self.environment, first, subjects, protocols, finished)
+        self.run.save_result(result)
+        return result
+
+    def _explaining(self, on: str) -> Explaining:
+        """Return what explains the program ``on`` a configuration, or by a model. It keeps the traceback if that
+        breaks."""
+        return Explaining(lambda trace: self.run.save_traceback(f"{self.program.name} {on}", trace).name)
+
+    def _beside(
+        self,
+        answer: SubjectResult,
+        model: Model,
+        allows: Allows,
+        result: SubjectResult,
+        looked: Sequence[Looked],
+        case: ProgramCase,
+    ) -> SubjectResult:
+        """Return the answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a file system, which
+        left what was ``looked`` at."""
+        missing, undecided = unpredicted(allows, looked)
+        if undecided:
+            words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
+            answer = replace(answer, notes=(*answer.notes, words))
+        kernel, kernels = self.environment.kernel, model.source.get("kernels", ())
+        is_its_own = was_derived_of(model, case.subject, kernel)
+        if is_its_own and missing and kernel not in kernels:
+            derived_on = f"the model was derived on Linux {', '.join(kernels)}"
+            words = f"{derived_on}, this is {kernel}, another package of the series"
+            answer = replace(answer, notes=(*answer.notes, words))
+        return crossed(answer, result, missing, is_its_own=is_its_own)
+
+    def _with_witnesses(
+        self,
+        subject: SubjectResult,
+        easiest: Sequence[EasiestCrash],
+        number: int,
+        looked: Sequence[Looked],
+        reliances: Reliances,
+    ) -> SubjectResult:
+        """Return ``subject`` with a witness of each way, by its ``easiest`` crash, and with the write that the way
+        hangs on if no call explains it."""
+        shown, said = [], self.cases[number].transcript
+        writes = witness.named(looked[0].case) if easiest else ()
+        for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
+            assert way.consequence is not None
+            window = looked[crash.place]
+            case, causes = window.case, causes_of(window, crash.state)
+            claim = CheckerClaim(self.cases[number].work, crash.told)
+            document = witness.write(
+                ShownState(case, crash.state, claim, way.evidence, causes),
+                environment=asdict(self.environment),
+                calls=_calls(said, case, reliances, crash),
+                writes=writes,
+            )
+            path = self.run.save_witness(f"{number:02d}-{place}-{way.consequence.value}", document)
+            told = with_its_write(way, witness.timeline_of(case, crash.state, causes, writes))
+            shown.append(replace(told, witness=path))
+        return replace(subject, answers=(replace(subject.answer, ways=tuple(shown)),))
 
 
 def result_of(
@@ -199,7 +299,7 @@ def result_of(
     protocols: Sequence[Protocol],
     finished: str,
 ) -> Result:
-    """Return what is known by now of ``program``, which ``run`` is about; ``finished`` is empty if it goes on."""
+    """Return the result of ``program`` so far; ``finished`` is empty if ``run`` goes on."""
     about = run.about()
     return Result(
         Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -211,55 +311,13 @@ def result_of(
     )
 
 
-def _held(
-    answer: SubjectResult,
-    model: Model,
-    allows: Allows,
-    result: SubjectResult,
-    looked: Sequence[Looked],
-    case: ProgramCase,
-    kernel: str,
-) -> SubjectResult:
-    """Return the answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a real file system, of
-    which ``looked`` was seen."""
-    missing, undecided = unpredicted(allows, looked)
-    if undecided:
-        words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
-        answer = replace(answer, notes=(*answer.notes, words))
-    is_its_own = was_derived_of(model, case.subject, kernel)
-    kernels = model.source.get("kernels", ())
-    if is_its_own and missing and kernel not in kernels:
-        words = f"the model was derived on Linux {', '.join(kernels)}, this is {kernel}, another package of the series"
-        answer = replace(answer, notes=(*answer.notes, words))
-    return crossed(answer, result, missing, is_its_own=is_its_own)
-
-
-def _in_order(results: Mapping[int, SubjectResult]) -> tuple[SubjectResult, ...]:
-    return tuple(result for _number, result in sorted(results.items()))
-
-
 def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
-    """What there is to explore of a program on one configuration, as it is timed."""
     what = f"{case.work.name} on {case.work.pace.of(case.subject.fs.name)}"
     return TimedWork("app", what, request.image, guests, request.budget, len(case.windows))
 
 
-def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Try the program of ``run``, a part of a run on a cluster. Raises as :func:`try_program` does."""
-    asked, program, numbers = (
-        asked_of(run, host),
-        decode(ProgramDocument, run.about()["program"]).program,
-        run.about()["numbers"],
-    )
-    image, requests = _image([asked.request], progress), [asked.request]
-    _tried(program, requests, run, image, progress, asked.models, asked.explores, numbers, asked.answers)
-
-
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:
-    """All but exploring: the program is recorded on each configuration, and its checker tried.
-
-    Raises as :func:`try_program` does.
-    """
+    """Record the program on each configuration, and try its checker there. Raises as :func:`try_program` does."""
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         guests = ProgramGuests(hypervisor, image, progress)
@@ -284,26 +342,11 @@ def _image(requests: Sequence[ProbeRequest], progress: Progress) -> Image:
 
 
 def _not_at_this_pace(request: ProbeRequest, refused: UsageError) -> SubjectResult:
-    """Return the answer of a program that can be run, but not at this pace: it may give up waiting."""
+    """Return the answer of a program that fails only at this pace: it may give up waiting."""
     reason = f"cannot be explored at this pace: {refused.message}"
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     made = SubjectResult.of(request.configuration)
     return replace(made, name=request.pace.of(made.name), answers=(answer,), checks=Checks(0, 0, 0))
-
-
-def _protocols(every: Mapping[int, ProgramCase], steps: Mapping[int, tuple[DiagramStep, ...]]) -> tuple[Protocol, ...]:
-    """What the program did, in each case of which that is known by now."""
-    return tuple(Protocol(case.name, steps[number]) for number, case in every.items() if steps.get(number))
-
-
-def _explaining(run: RunDirectory, program: Program, on: str) -> Explaining:
-    """What makes the explanations of a ``program`` ``on`` a configuration, or by a model: it keeps the traceback of one
-    that breaks in ``run``."""
-
-    def keep(trace: str) -> str:
-        return run.save_traceback(f"{program.name} {on}", trace).name
-
-    return Explaining(keep)
 
 
 def _notes(case: ProgramCase) -> tuple[str, ...]:
@@ -324,39 +367,8 @@ def _doubts(case: ProgramCase) -> tuple[str, ...]:
     return (f"this pace could not be kept: nothing came between {', '.join(left)}",) if left else ()
 
 
-def _with_witnesses(
-    subject: SubjectResult,
-    easiest: Sequence[EasiestCrash],
-    taken: ProgramCase,
-    looked: Sequence[Looked],
-    reliances: Reliances,
-    run: RunDirectory,
-    environment: Environment,
-    number: int,
-) -> SubjectResult:
-    """Return ``subject`` with a witness of each way, by its ``easiest`` crash, kept in ``run``, and with the write that
-    it hangs on if no call tells why."""
-    shown = []
-    writes = witness.named(looked[0].case) if easiest else ()
-    for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
-        assert way.consequence is not None
-        window = looked[crash.place]
-        case, causes = window.case, causes_of(window, crash.state)
-        showing = ShownState(case, crash.state, CheckerClaim(taken.work, crash.told), way.evidence, causes)
-        document: Mapping[str, Any] = witness.write(
-            showing,
-            environment=asdict(environment),
-            calls=_calls(taken.transcript, case, reliances, crash),
-            writes=writes,
-        )
-        path = run.save_witness(f"{number:02d}-{place}-{way.consequence.value}", document)
-        told = with_its_write(way, witness.timeline_of(case, crash.state, causes, writes))
-        shown.append(replace(told, witness=path))
-    return replace(subject, answers=(replace(subject.answer, ways=tuple(shown)),))
-
-
 def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:
-    """Return what the program did, and told, on the clock of the time line of ``case``."""
+    """Return what the program did and told, on the clock of the time line of ``case``."""
     if said.offset is None:
         return []
     start = case.plan.trace.start.seconds
