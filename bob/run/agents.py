@@ -18,9 +18,12 @@ from bob.image import Image, check_name, ensure
 
 
 class KeptGuests:
-    """Guests of a hypervisor that stay for the next user, agents and all, until the block ends: a program is looked at
-    in many steps. A guest whose agent failed, or whose user did not end well, is not handed on; nor is one of virtual
-    time, as each recording begins in a guest that is like every other. Several threads may share it."""
+    """Guests of a hypervisor that stay for the next user, with their agents, until the block ends: bob looks at a
+    program in many steps. Several threads may share it.
+
+    It does not hand on a guest whose agent failed, or whose user broke off. Nor one in virtual time: each recording
+    begins in a fresh guest.
+    """
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -37,7 +40,7 @@ class KeptGuests:
 
     @contextmanager
     def agent(self, image: Image, clock: Clock, world: Path | None) -> Iterator[Agent]:
-        """An agent, as :func:`agent_in` has it."""
+        """Open an agent, as :func:`agent_in` does."""
         with ExitStack() as stack:
             if clock is Clock.VIRTUAL:
                 yield stack.enter_context(agent_in(self.hypervisor, image, clock, world))
@@ -54,13 +57,13 @@ class KeptGuests:
 
 
 GuestSource = Hypervisor | GivenMachine
-"""Where guests come from."""
+"""A source of guests."""
 AnyGuests = GuestSource | KeptGuests
-"""Where agents in guests come from."""
+"""A source of agents in guests."""
 
 
 def unshared(guests: AnyGuests) -> GuestSource:
-    """Where guests come from that are new, and not handed on: for scripts that spoil things, who knows where."""
+    """Return a source of new guests that have no next user: for scripts that may spoil anything."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 
@@ -69,13 +72,13 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """The image ``name``, built first if need be; or, where that is the address of a machine, what is there. Of a
-    domain ``connect`` says which libvirt has it."""
+    """Return the image ``name``, built first if need be; or that of a given machine, if ``name`` is its address. The
+    libvirt at ``connect`` has a domain."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
 def check_image(name: str) -> None:
-    """Raise UsageError for a name that no image has, and for an address that no machine can have."""
+    """Raise UsageError for an unknown image, or an impossible address."""
     if is_machine(name):
         place(name)
     else:
@@ -84,7 +87,7 @@ def check_image(name: str) -> None:
 
 @contextmanager
 def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[GuestSource]:
-    """Where guests of ``image`` come from: the libvirt that ``connect`` says (None: bob's own), or the machine."""
+    """Open a source of guests of ``image``: the libvirt at ``connect`` (None: bob's own), or the machine."""
     if isinstance(image, GivenImage):
         with GivenMachine.open(place(image.name), connect) as machine:
             yield machine
@@ -94,14 +97,14 @@ def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """So many guests of the image ``name`` work side by side: as many as are ``asked`` for, or fit; of a machine 1."""
+    """Return the number of guests side by side: as many as are ``asked`` for, or fit; 1 for a machine."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """An agent in a guest of its own; where time is virtual there, the guest is awake only while it is asked. It has
-    the disk with a ``world``, where programs need one. On a given machine it is the one agent there."""
+    """Open an agent in a guest of its own, with the disk ``world`` for programs. A guest in virtual time is awake only
+    while it answers. A given machine has one agent."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent
@@ -115,6 +118,6 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
 
 
 def agent_stream(guest: Guest) -> DuplexStream:
-    """Start an agent in ``guest``; the stream to it. Raises GuestLost."""
+    """Start an agent in ``guest``, and return the stream to it. Raises GuestLost."""
     guest.shell.push(agent_file(), _REMOTE_FILE)
     return guest.start(_START)

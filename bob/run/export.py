@@ -1,8 +1,8 @@
-"""Gives the writes of a witness's workload away: as a log, to be stepped through with xfstests' ``replay-log``.
+"""Exports the writes of a witness's workload as a log for xfstests' ``replay-log``.
 
-A witness has the base and the crash state, but not all that the disk was sent. So its workload is recorded again, on
-its own base. In virtual time the same writes come in the same order nearly always, with other time stamps in them;
-where the crash state of the witness is one of this recording, its moment is marked in the log.
+A witness lacks most of what the disk got. So bob records its workload again, on its own base. In virtual time the same
+writes nearly always come in the same order, with other time stamps in them. If the new recording has the crash state of
+the witness, bob marks its moment in the log.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from bob.trace.replay_log import CRASH, ReplayStep, steps
 from bob.witness.document import Witness, read, timeline_of
 
 ATTEMPTS = 5
-"""So often is the workload recorded at most, for a recording that has the crash of the witness."""
+"""Most recordings in search of one that has the crash of the witness."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogCrash:
-    """Where the crash is in a log: the ``entry`` that is its mark, from 0.
+    """The place of the crash in a log: the ``entry`` of its mark, from 0.
 
-    Of the writes before that its state lacks those of the entries ``lost``, and has only a part of those of ``torn``.
-    The state is what the first ``prefix`` entries make; None: no stretch of the log does. So many sectors of it are
-    ``other`` than in the witness, as time stamps are.
+    The state lacks the writes of the entries ``lost`` before that, and has a part of those of ``torn``. The first
+    ``prefix`` entries make the state; None: no stretch of the log does. ``other`` counts the sectors that differ from
+    the witness, as time stamps do.
     """
 
     entry: int
@@ -48,7 +48,7 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The log of a ``witness``'s workload, and where its crash is; None: the recording came out otherwise this time."""
+    """The log of a ``witness``'s workload, and its crash; None: the new recording differs."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
@@ -58,9 +58,9 @@ class ExportedLog:
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
     """Record the workload of the witness in ``path`` again, for its log.
 
-    Raises, before anything is started, MalformedError for what is no witness, and UsageError for the witness of a crash
-    during recovery, and where the image's kernel is of another series, unless ``any_kernel`` will do; RecordingError
-    where the recording is refused.
+    Before a guest starts, raises MalformedError for a file that is not a witness, and UsageError if its claim cannot be
+    exported, or the image's kernel is of another series, unless ``any_kernel`` is set. Raises RecordingError for an
+    inconsistent recording.
     """
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
@@ -76,7 +76,7 @@ def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | No
 
 
 def record_again(agent: Agent, witness: Witness) -> Case:
-    """Record the workload of ``witness`` on its own base, in virtual time, and check it."""
+    """Record the workload of ``witness`` on its own base, in virtual time. Return the checked case."""
     drop_base(agent, witness.base)  # another run's base of the same configuration has the same name
     put_base(agent, witness.base)
     made, completion = witness.configuration, witness.model.completion
@@ -85,7 +85,7 @@ def record_again(agent: Agent, witness: Witness) -> Case:
 
 
 def exported(witness: Witness, case: Case) -> ExportedLog:
-    """The log of ``case``, with the crash of ``witness`` in it if it is there."""
+    """Return the log of ``case``, with the crash of ``witness`` if it is there."""
     plan, state = case.plan, witness.state
     if not _has(case, witness):
         return ExportedLog(witness, steps(plan.trace), None)
@@ -110,7 +110,7 @@ def exported(witness: Witness, case: Case) -> ExportedLog:
 
 
 def _has(case: Case, witness: Witness) -> bool:
-    """Whether the crash state of ``witness`` is one of ``case``, and came about in the same way."""
+    """Return whether ``case`` has the crash state of ``witness``, and it came about in the same way."""
     try:
         check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
     except MalformedError:

@@ -1,7 +1,7 @@
-"""Ctrl-C, for the command line and where bob is a library: a notebook lives on, so all guests end with the call.
+"""Ctrl-C, for the command line and for bob as a library: a notebook lives on, so all guests end with the call.
 
-A signal may come anywhere. What was begun ends by its ``with`` blocks. There are instants in which a guest runs and no
-block knows of it; so a call of the library that breaks off kills what is left.
+A signal may come anywhere. ``with`` blocks end what was begun. There are instants in which no block knows of a guest.
+So a call of the library that breaks off kills what is left.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ _SAME = 1.0
 
 
 class Interrupts:
-    """A handler of signals: the first one raises KeyboardInterrupt. Those of the second after it say the same again;
-    for a later one, ``again`` is called.
-
-    ``since`` is when the first one came (host seconds); None before that.
-    """
+    """A handler of signals. The first one raises KeyboardInterrupt; more within a second do nothing; a later one calls
+    ``again``. ``since`` is the time of the first (host seconds); None before that."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -40,7 +37,7 @@ class Interrupts:
 
 
 class Begun:
-    """Which run directory was begun since: ``folder``, or a new one in ``runs``."""
+    """Knows the run directory that was begun since: ``folder``, or a new one in ``runs``."""
 
     def __init__(self, folder: Path | None, runs: Path) -> None:
         self._folder, self._runs = folder, runs
@@ -48,7 +45,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory; None where there is none yet, or it is not known which it is."""
+        """The run directory; None if there is none yet, or there are several."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None
@@ -56,7 +53,7 @@ class Begun:
 
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
-    """Where Ctrl-C ends the block, a note on it says how Python goes on with the run in ``folder`` (None: a new one in
+    """If Ctrl-C ends the block, add a note on how Python goes on with the run in ``folder`` (None: a new one in
     ``runs``)."""
     begun = Begun(folder, runs)
     try:
@@ -68,7 +65,7 @@ def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
 
 
 class _Calls:
-    """How many calls of the library are under way."""
+    """The calls of the library under way."""
 
     lock = threading.Lock()
     open = 0
@@ -76,12 +73,11 @@ class _Calls:
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """See to it that the block leaves no guest, however it ends, in a process that lives on.
+    """Make sure that the block leaves no guest, however it ends, in a process that lives on.
 
-    In the main thread Ctrl-C raises KeyboardInterrupt in the block, once. The guests end when each comes to where it
-    can stop; where Ctrl-C is pressed again they end at once. Where the process has a handler of its own, or the block
-    is in another thread, that is as it is. A block that breaks off ends all guests of this process, unless another such
-    block is open.
+    In the main thread Ctrl-C raises KeyboardInterrupt in the block, once, and each guest ends when it can stop. Another
+    Ctrl-C ends them at once. A process with a handler of its own keeps that. A block that breaks off ends all guests of
+    this process, unless another such block is open.
     """
     with _Calls.lock:
         _Calls.open += 1
@@ -118,7 +114,7 @@ def _interruptible() -> Iterator[None]:
 
 
 def _kill_guests() -> None:
-    """End all guests of this process's own libvirt; whoever waits for one sees that it is lost."""
+    """End all guests of this process's own libvirt. Their users see a lost guest."""
     from bob.guest.root import Root
 
     with suppress(OSError):

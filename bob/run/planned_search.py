@@ -1,4 +1,4 @@
-"""What a search is going to try: the room that its bounds leave, and the workloads that are to come."""
+"""The workloads that a search is going to try, and the file that fills their device."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from bob.workload.operations import Workload
 
 
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """The same with the number of bytes that fill the device, where the bounds want it full: a guest tells.
+    """Return ``asked`` with the bytes that fill the device, which a guest measures, if the bounds want it full.
 
-    Raises UsageError where the file system cannot be filled, or has less room than is to be left.
+    Raises UsageError if the file system cannot be filled, or has less room than the bounds leave.
     """
     leave, configuration = asked.leave, request.configuration
     if not leave:
@@ -50,8 +50,8 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The workloads of a search that are to come. ``together`` is how many it has (None: as many as are drawn).
-    ``skipped`` counts those made so far that had operations that the file system lacks."""
+    """The coming ``workloads`` of a search, ``together`` so many (None: bob draws them). ``skipped`` counts, by
+    operation, those that the file system cannot do."""
 
     space: Space
     workloads: Iterator[Workload]
@@ -60,7 +60,7 @@ class PlannedSearch:
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
-        """Raises UsageError where there is none."""
+        """Plan the search. Raises UsageError if it has no workload."""
         progress.step(f"making the workloads {asked.origin}")
         space, skipped = asked.space(), Counter[str]()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)
@@ -77,7 +77,6 @@ class PlannedSearch:
 
 
 def _nothing(asked: Search) -> UsageError:
-    """Why no workload would be tried."""
     if asked.props:
         return UsageError(
             f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",

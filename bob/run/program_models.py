@@ -1,5 +1,5 @@
-"""A recorded program held against models: the states that each of them allows are built in guests, side by side, and
-the program's checker looks at each."""
+"""Holds a recorded program against models: guests build the states that a model allows, side by side, and the
+program's checker looks at each."""
 
 from __future__ import annotations
 
@@ -41,37 +41,35 @@ from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
 from bob.run.state_queue import BuiltTrees, StateQueue
 
 MOST_TRIED = 50
-"""So many crash states are made for each distinct tree that may be checked: many leave trees that are known."""
+"""Most crash states for each distinct tree in the budget: many leave a known tree."""
 MOST_MICRO_OPERATIONS = 20_000
-"""A larger workload is not held against models: what needs what is a bit for each pair of micro-operations."""
+"""Largest workload for models: the order takes a bit for each pair of micro-operations."""
 SAMPLED = 3
-"""So many trees for each guest are checked once more at the end: a checker may contradict itself."""
+"""Trees for each guest that are checked once more at the end: a checker may contradict itself."""
 MOST_IN_PAIRS = 500
-"""Of a program with more operations bob does not ask whether a model allows a tree that is in no list."""
+"""Most operations with which bob asks whether a model allows a tree that is not in its list."""
 _STALE = (
     "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
     " what the file itself had before it was cut, and one with zeros"
 )
-"""What is said of a model where :attr:`bob.apm.model_states.ModelStates.shows_stale`."""
+"""The note on a model with :attr:`bob.apm.model_states.ModelStates.shows_stale`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """Whether a model allows a tree after so much had been told (``says``; None: that is not known), and by which
-    ``clauses`` it forbids one (none: that is not known)."""
+    """The judgement of a model: ``says`` tells whether it allows a tree after an output (None: not known), ``clauses``
+    which clauses forbid the tree (empty: not known)."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
 
 
 UNKNOWN = Allows(lambda _output, _tree: None)
-"""It is not known whether a model allows a tree."""
 
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
-    """By the list of all that was made, which is all of a ``model``. Of stale contents that may show there is none, nor
-    of garbage that no operation made: where the model allows such, a tree that is not in the list may be allowed
-    ``by_pairs`` all the same."""
+    """Return the judgement by a list of all trees of a ``model``. The list lacks stale contents, and garbage that no
+    operation made. If the model allows such, ``by_pairs`` judges a tree that is not in the list."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -85,7 +83,7 @@ def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """The answer of a ``model``, and what it ``allows``."""
+    """The answer of a model, and its judgement of trees."""
 
     model: Model
     result: SubjectResult
@@ -100,9 +98,8 @@ def hold_against(
     jobs: int,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
-    """The answer of each of ``models`` for a program that was recorded, and what its calls turned out to do; at most
-    the budget of the request is spent on distinct trees for each. ``explaining`` is what makes the explanations of one,
-    by its name."""
+    """Return the answer of each of ``models`` for a recorded program, and the effects of its calls. The budget of the
+    request limits the distinct trees of each model. ``explaining`` makes explanations, by a name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -122,7 +119,7 @@ def hold_against(
 
 
 def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-    """The answer of a model; it costs none of another one, nor that of a file system."""
+    """Return the answer of a model. If it fails, the others stay."""
     try:
         return work.look(model, notes, explaining)
     except Exception as broken:
@@ -130,7 +127,7 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Why there is no answer of a model. Raises what is ``broken`` again where nothing else would go on, either."""
+    """Return why a model has no answer. Raises ``broken`` again if nothing else could go on, either."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -144,7 +141,7 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Of another recording of the same program, by which no states were made: what each of ``models`` allows."""
+    """Return what each of ``models`` allows of another recording of the same program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -158,8 +155,8 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """The vulnerabilities of a real file system with a tree that a model does not allow, by what it ``allows``, each
-    with the clauses that forbid the first such tree; and of how many trees it is not known whether it allows them."""
+    """Return the vulnerabilities of a file system with a tree that a model forbids, each with the clauses that forbid
+    the first such tree; and the number of refused trees for which that is not known."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -173,7 +170,7 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
 def _validate_checker(
     guests: ProgramGuests, case: ProgramCase, ends: tuple[Mapping[str, Node], Mapping[str, Node]]
 ) -> None:
-    """Try the checker on trees that are built, too: it must say what it says of the real ones."""
+    """Try the checker on built trees, too. Raises CannotBeModelled if it does not judge them as the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
     program, said = case.work, case.transcript.output
 
@@ -194,7 +191,7 @@ def _validate_checker(
 
 
 class _ModelledProgram:
-    """The models of one recording. They share the answers of the checker, tree by tree."""
+    """The models of one recording, which share the checker's answers to trees."""
 
     def __init__(
         self,
@@ -214,7 +211,7 @@ class _ModelledProgram:
         self._pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-        """Try what ``model`` allows, and judge it."""
+        """Have the checker look at what ``model`` allows, and judge the model."""
         self.progress.step(f"building what {model.name} allows of {self.case.work.name}")
         self.progress.recorded(model.name)
         budget = self._request.budget
@@ -279,8 +276,8 @@ class _ModelledProgram:
         return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self._before))
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
-        """By the list of all that the model allows, where there is one, and else by what a tree shows, unless the
-        program is too large for the orders of all pairs. Of what stale contents may be there is no list."""
+        """Return the judgement by the list of all that the model allows, if there is one; else by the orders of pairs,
+        unless the program is too large."""
         by_pairs = UNKNOWN
         if len(self._again.history.operations) <= MOST_IN_PAIRS:
             if self._pairs is None:
@@ -291,7 +288,7 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Of a model that has its answer elsewhere: here it is only held against what a file system leaves."""
+    """Return a stand-in for a model that answers elsewhere, to be compared with what file systems leave."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

@@ -29,10 +29,9 @@ from bob.record.recorder import put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
 
 LEAST_SAMPLED = 3
-"""Fewest states of a window that are checked although their tree was checked in another state."""
+"""Fewest states of a window that bob checks although it has checked their tree in another state."""
 BATCH = 10
-"""So many states are checked in one request at most: what was said of them is known when the guest is lost at a later
-one."""
+"""Most states in one request: if a later one loses the guest, their answers stay."""
 
 
 def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
@@ -47,8 +46,8 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 
 class _WindowJob(Job):
-    """One window: it is explored, and then the checker looks at each tree. ``looked`` is what was seen last, ``sights``
-    the disks that were mounted for the program."""
+    """Explores one window, and runs the checker on each tree. ``looked`` is the last result, ``sights`` are the mounts
+    of all windows."""
 
     when = " while checking"
     looked: Looked
@@ -127,5 +126,5 @@ def _check(
 
 
 def _effort(request: ProbeRequest) -> Effort:
-    """Return the effort for a window: a program may see more than a property asks about."""
+    """Return the effort for a window, with a close look: a program may see more than a property asks about."""
     return replace(request.effort, closely=True)

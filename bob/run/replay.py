@@ -1,4 +1,4 @@
-"""Shows a violation again from its witness alone: builds the crash state, mounts it, and judges what is there."""
+"""Shows a violation again from its witness alone: builds the crash state, mounts it, and judges the tree."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """How often a witness, which was ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of
-    ``times``; and what was found, a line each."""
+    """How often a witness, ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of ``times``. The
+    lines describe the first mount."""
 
     witness: str
     kernel: str
@@ -39,7 +39,7 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """The same, with what the first mount showed."""
+    """A replay with what the first mount showed."""
 
     found: Observation
 
@@ -55,10 +55,9 @@ def replay(
 ) -> Iterator[WitnessReplay]:
     """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
 
-    A path may be a run directory: all witnesses in it. One guest serves for all of one image, and of programs with the
-    same packages. The image's kernel may be another package of the witness's series. Raises, before
-    anything is started, MalformedError for what is no witness, UsageError where it is another kernel, unless
-    ``any_kernel`` will do, and StoreError for a directory without witnesses.
+    A run directory stands for all its witnesses. One guest serves for all of one image and of the same packages. Before
+    a guest starts, raises MalformedError for a file that is not a witness, UsageError if the image's kernel is of
+    another series, unless ``any_kernel`` is set, and StoreError for a directory without witnesses.
     """
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
@@ -88,7 +87,7 @@ def _replay(agent: Agent, kernel: str, path: Path, witness: Witness, times: int)
 
 
 class _WitnessView:
-    """The crash state of a witness, as the guest of ``session`` shows it (:class:`bob.claim.claim.View`)."""
+    """The crash state of a witness in a guest (:class:`bob.claim.claim.View`)."""
 
     def __init__(self, agent: Agent, session: Session, delta: Sequence[ByteRun], payload: bytes) -> None:
         self._agent, self._session, self._delta, self._payload = agent, session, delta, payload
@@ -108,7 +107,7 @@ class _WitnessView:
 
 
 def lines(observation: Observation) -> tuple[str, ...]:
-    """An observation as people read it: the summary, then a line for each name."""
+    """Return an observation for people: the summary, then a line for each name."""
     found = [observation.summary]
     for name, node in sorted((observation.tree or {}).items()):
         if node.fault:

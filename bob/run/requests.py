@@ -1,5 +1,5 @@
-"""What may be asked, in words: the command line and :mod:`bob` from Python make their requests here, so both ask the
-same and refuse the same. All that is wrong is a UsageError, before anything starts."""
+"""Makes requests of options, for the command line and for Python, so both ask and refuse the same. A mistake is a
+UsageError, before anything starts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ from bob.workload.operations import At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
 
 RECORDED_ON = "ext4"
-"""Where only models are asked, a program is recorded on this file system, at its undisturbed pace."""
-
-
+"""If only models are asked, bob records a program on this file system, at its undisturbed pace."""
 TABLE_1 = Questions()
 
 
@@ -41,7 +39,7 @@ def request(
     host: Host,
     questions: Questions = TABLE_1,
 ) -> ProbeRequest:
-    """Return what is asked of a configuration. Raise UsageError if that cannot be asked: see :func:`checked`."""
+    """Return the request for a configuration. Raises as :func:`checked` does."""
     return checked(
         ProbeRequest(
             configuration=configuration,
@@ -71,10 +69,10 @@ def program_requests(
     scheduler: str | None = None,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
-    """Return what is asked of ``program``: once on each file system, at each of ``paces``; without any, at each that
-    the file system makes differ. Make the image of a kernel of the user's.
+    """Return the requests for ``program``: one for each file system and each of ``paces``, or each pace that makes a
+    difference there. Make the image of a kernel of the user's.
 
-    Without a size in ``options``, a device is as large as both the file system and the program need it.
+    Without a size in ``options``, a device is as large as the file system and the program need it.
     """
     made = [options.of(name) for name in dict.fromkeys(file_systems)]
     if not options.device:
@@ -89,10 +87,10 @@ def program_requests(
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:
-    """``request`` with each property once, and all of them in place of the word ``all``.
+    """Return ``request`` with each property once, and all of them in place of ``all``.
 
-    Raises UsageError for properties that are not among the rows, probes of one name, a device that cannot be, more
-    guests than fit, and numbers that say nothing.
+    Raises UsageError for unknown properties, probes of one name, an impossible device, more guests than fit, and
+    numbers out of range.
     """
     check_device(request.configuration)
     check_own(request.probes)
@@ -116,7 +114,7 @@ def _check_numbers(request: ProbeRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartLabels:
-    """What the parts of a quick question are called where a mistake in one is told."""
+    """The names of the parts of a quick question in messages."""
 
     setup: str
     operations: str
@@ -125,15 +123,14 @@ class PartLabels:
 
 
 PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")
-"""As arguments of :func:`bob.try_`."""
+"""The arguments of :func:`bob.try_`."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
-    """A quick question as it is written: what is done after ``setup``, and what is expected after a crash.
+    """A quick question as it is written: ``operations`` after ``setup``, and the expectations after a crash.
 
-    It is asked after each of the ``finishes``, or those by default where there are none. ``parts`` says what these are
-    called.
+    bob asks it after each of the ``finishes``, or the default ones. ``parts`` has the names for messages.
     """
 
     operations: str
@@ -146,14 +143,14 @@ class QuickQuestion:
 
     @property
     def there(self) -> str:
-        """The hint for an operation that finds no file."""
+        """A hint for an operation that finds no file."""
         return f"what {self.parts.setup} makes is there when the first operation begins"
 
 
 def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
-    """``question``, read, to be asked as ``request`` says. A mistake is pointed at in the text that has it.
+    """Read ``question``, and return it as a trial for ``request``.
 
-    Raises UsageError, and what :func:`checked` raises.
+    Raises UsageError, which points at a mistake in the text that has it, and as :func:`checked` does.
     """
     request = checked(request)
     workloads, history = _workloads(question, request.configuration.fs)
@@ -166,7 +163,7 @@ def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
 
 
 def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload, ...], History]:
-    """What is asked for, once for each finish, and what it does where nothing crashes."""
+    """Return a workload for each finish, and what the operations do without a crash."""
     parts = question.parts
     with _naming(parts.setup):
         initial = parse(question.setup)
@@ -219,7 +216,7 @@ def _expectation(text: str, history: History, part: str) -> Expectation:
 
 @contextmanager
 def _naming(part: str) -> Iterator[None]:
-    """Have a mistake in the text of ``part`` say so, and where in it."""
+    """Name ``part``, and the place in it, in the message of a mistake."""
     try:
         yield
     except PointedError as error:

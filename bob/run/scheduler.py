@@ -1,4 +1,4 @@
-"""Where the scheduler of a Dask cluster is, and a client of it."""
+"""The address of a Dask cluster's scheduler, and a client of it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _FORMS = "an address such as tcp://server:8786, or the file that `dask scheduler
 
 
 def address_of(said: str) -> str:
-    """The address ``said``, or the one in the scheduler's file of that name.
-
-    Raises UsageError for what is neither.
-    """
+    """Return the address ``said``, or the one in the scheduler's file of that name. Raises UsageError for neither."""
     path = Path(said)
     if not path.is_file():
         if "://" in said or _is_port(said.rpartition(":")[2]):
@@ -38,8 +35,8 @@ def address_of(said: str) -> str:
 
 @lru_cache
 def reached(said: str) -> str:
-    """The address of the scheduler that is ``said``, which has answered there. Raises what :func:`connected` does, and
-    UsageError for what is no address."""
+    """Return the address of the scheduler ``said``, which has answered. Raises as :func:`address_of` and
+    :func:`connected` do."""
     address = address_of(said)
     with connected(address):
         return address
@@ -47,9 +44,9 @@ def reached(said: str) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the scheduler at ``address``.
+    """Open a client of the scheduler at ``address``.
 
-    Raises MissingProgramError without dask.distributed, UsageError where no scheduler answers.
+    Raises MissingProgramError without dask.distributed, UsageError if no scheduler answers.
     """
     try:
         import dask

@@ -1,10 +1,8 @@
 """How long work took, so that bob can say beforehand how long the same will take.
 
-A small file in bob's cache, ``timings.json``, has what was finished last on this machine. It may be removed at any
-time. Nothing else depends on it, so that where it cannot be read or written it is as if it were empty.
-
-For work that was never timed here, ``usual_timings.json`` beside this file has what it took on another machine.
-bench/usual_timings.py makes that file.
+``timings.json`` in bob's cache has the last finished work of this machine. You may remove it at any time; a file that
+bob cannot read or write counts as empty. ``usual_timings.json`` beside this module has the times of another machine,
+for work that was never timed here; bench/usual_timings.py makes it.
 """
 
 from __future__ import annotations
@@ -31,17 +29,18 @@ from bob.text import duration, plural
 SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
 MOST = 300
-"""So many timings are kept."""
 USUAL_SHARE = 0.25
-"""The share of recording in all work, where it is not known: it is from 4 % (ext2) to half (reiserfs)."""
+"""The share of recording in all work, if not known. It is from 4 % (ext2) to half (reiserfs)."""
 Some = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """Something that takes its time: a ``kind`` (``probe``, ``search``, ``try``, ``app``) of ``workloads`` on ``what``,
-    a file system (or a program on one), by so many ``guests``; ``budget`` is in mounts per workload. ``configuration``
-    is the file system with its options, where it is known."""
+    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``): so many ``workloads`` by so many ``guests``.
+
+    ``what`` is a file system (or a program on one), ``configuration`` the file system with its options, if known.
+    ``budget`` is in mounts per workload.
+    """
 
     kind: str
     what: str
@@ -53,14 +52,14 @@ class TimedWork:
 
     @classmethod
     def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
-        """So many workloads of what is asked."""
+        """Return the work of so many workloads as ``request`` asks."""
         made = request.configuration
         return cls(kind, made.fs.name, request.image, guests, request.budget, workloads, made.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What some work took: ``seconds``, of which recording was the share ``recording`` (0 to 1)."""
+    """The ``seconds`` of some work, of which ``recording`` is the share of recording (0 to 1)."""
 
     work: TimedWork
     seconds: Annotated[float, Meta(gt=0)]
@@ -79,7 +78,7 @@ class Timing:
 
 
 class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """What work took, the oldest first."""
+    """Timings, the oldest first."""
 
     timings: tuple[Timing, ...]
 
@@ -87,11 +86,11 @@ class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
-    """Return what all of ``parts`` took before, None if it is not known, and how long they take, in words.
+    """Return the time of all ``parts`` before (None: not known), and an estimate in words.
 
-    A part takes as long as the most similar work took on this machine (``here``, the oldest first). Unless that is
-    known of each part, they take the shares that they have on another machine (``usual``). Work of few workloads says
-    little of many, since guests start: then the other machine counts, if it knows.
+    A part takes as long as the most similar work on this machine (``here``, the oldest first). If one part has none,
+    all take their shares on another machine (``usual``). So they do if the work here had few workloads, as starting
+    guests takes most of its time.
     """
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
@@ -112,14 +111,14 @@ def estimate(
 
 
 def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> list[Timing] | None:
-    """For each of ``parts`` the most similar timing; None if a part has none."""
+    """Return the most similar timing of each part; None if a part has none."""
     found = [one for part in parts if (one := _most_similar(part, timings)) is not None]
     return found if len(found) == len(parts) else None
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """The newest of the timings of such work on such a file system that are most similar to ``part``. A machine that is
-    given works in real time, and tells of nothing but itself."""
+    """Return the newest of the timings that are most similar to ``part``. A given machine works in real time, so only
+    its own timings count."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -131,12 +130,12 @@ def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
 
 
 def _is_given(image: str) -> bool:
-    """Whether an image is the address of a machine, as of ``--guest``: the name of no other has a colon."""
+    """Return whether an image is the address of a machine: no other name has a colon."""
     return ":" in image
 
 
 def _distance(one: TimedWork, other: TimedWork) -> float:
-    """How unlike two pieces of work are, of one kind on one file system."""
+    """Return how unlike two pieces of work are."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
     others = 0.1 * (one.image != other.image) + (one.configuration != other.configuration)
     return sum(abs(math.log(a / b)) for a, b in pairs) + others
@@ -149,14 +148,14 @@ def _unknown(parts: Sequence[TimedWork]) -> str:
 
 
 def in_words(parts: Sequence[TimedWork]) -> str:
-    """Return how long all of ``parts`` take, as far as it is known."""
+    """Return an estimate for all of ``parts``, in words."""
     return estimate(parts, read(), usual())[1]
 
 
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
-    """Tells ``progress`` how long all of ``parts`` take, as far as that is known (in words, too, but ``silently``), and
-    notes how long they take; what is planned is told to ``progress`` before, what is done to what this yields."""
+    """Report an estimate for all of ``parts`` to ``progress`` (in words, too, unless ``silently``). Note their time at
+    the end. Callers report plans to ``progress`` before, and work to what this yields."""
     parts = [part for part in parts if part.workloads]
     if parts:
         earlier, words = estimate(parts, read(), usual())
@@ -172,13 +171,12 @@ def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = Fa
 
 
 def _usual_share(part: TimedWork) -> float:
-    """The share of recording in some work, where it was not seen."""
     known = _most_similar(part, usual())
     return known.recording if known else USUAL_SHARE
 
 
 class TimedProgress:
-    """A progress that counts what it passes on to another one."""
+    """A progress that counts and times what it passes on to another one."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._clock = progress, clock
@@ -190,29 +188,29 @@ class TimedProgress:
         self._all_recorded = (self._began, 0)
 
     def recorded(self, workload: str) -> None:
-        """See :class:`bob.progress.Progress`, as of all above."""
+        """See :class:`bob.progress.Progress`."""
         self._all_recorded = (self._clock(), self.done)
         self._progress.recorded(workload)
 
     def finished(self, workload: str, unused: int) -> None:
-        """The same."""
+        """See :class:`bob.progress.Progress`."""
         self.done += 1
         self._progress.finished(workload, unused)
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since it began."""
         return self._clock() - self._began
 
     def lap(self) -> None:
-        """One more part is done."""
+        """Note that one more part is done."""
         now = self._clock()
         self.laps.append(now - self._lap)
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Which part of the work recording was. When the last recording was made, some were observed already; all that
-        came later was observing. So it is known what observing takes, and from that what recording took."""
+        """Return the share of recording. All work after the last recording was observing, so its time gives that of an
+        observation, and with it that of the recordings."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:
@@ -223,7 +221,7 @@ class TimedProgress:
 
 
 def read() -> list[Timing]:
-    """What is known of this machine, the oldest first."""
+    """Return the timings of this machine, the oldest first; none if the file is unreadable."""
     try:
         return _read(_file())
     except UNREADABLE:
@@ -231,7 +229,7 @@ def read() -> list[Timing]:
 
 
 def usual() -> list[Timing]:
-    """What work took on the machine that bob was measured on."""
+    """Return the timings of the machine that bob was measured on."""
     return _read(USUAL)
 
 
@@ -240,7 +238,7 @@ def _read(file: Path) -> list[Timing]:
 
 
 def note(more: Sequence[Timing]) -> None:
-    """Keep what some work took."""
+    """Keep more timings, and the last :data:`MOST` of all."""
     with suppress(OSError):
         every = TimingsDocument(tuple([*read(), *more][-MOST:]))
         file = _file()

@@ -31,11 +31,11 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """The image ``name`` with all of ``witnesses``; without a name, the images that they were found with, each with its
-    own. Images are built if they have to be. Where the name is that of a domain, the libvirt at ``connect`` has it.
+    """Return the image ``name`` with all of ``witnesses``; without a name, the image of each witness with its own ones.
+    Build images if need be. The libvirt at ``connect`` has a domain.
 
-    Where the kernel of an image is another package of the series that a witness is of, ``progress`` is told so. Raises
-    UsageError where it is another kernel, unless ``any_kernel`` will do; None says that there is no such option.
+    Reports a kernel that is another package of the witness's series. Raises UsageError for a kernel of another series,
+    unless ``any_kernel`` is set; None says that the command has no such option.
     """
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
@@ -88,6 +88,6 @@ def _packages(found: WitnessFile) -> tuple[str, ...]:
 
 
 def _named(witness: Witness) -> str:
-    """The name of the image that ``witness`` was found with; the default one if there is none of that name here."""
+    """Return the name of the image of ``witness``; the default one if it is not here."""
     name = witness.environment.get("image", "").partition(" ")[0]
     return name if name in image_names() else DEFAULT_IMAGE
