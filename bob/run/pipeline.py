@@ -43,20 +43,19 @@ from bob.trace.base import Base
 from bob.workload.operations import Operation, Workload
 
 FEW = 6
-"""With so few workloads left to observe, the next configuration is recorded, which takes a guest and a mkfs first."""
+"""With so few workloads left to observe, a worker records the next configuration, which takes a guest and a mkfs."""
 LARGE_LOG_BYTES = 4 * 1024 * 1024
 """A recording with a longer log takes so much memory that it is worth some time to give that back."""
 HELD_BYTES = 8 * 1024 * 1024
-"""Recordings with so much log wait in memory to be observed, at most, and as many to be judged; others are read back
-from the run directory, which takes 10 to 50 ms."""
+"""Most bytes of log that wait in memory to be observed, and as many to be judged. bob reads other recordings back from
+the run directory, which takes 10 to 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A configuration's workloads, in the order of its run directory.
+    """A configuration's workloads, in the order of its run directory, with the ``effort`` for each.
 
-    ``effort`` is that for each of them; ``only`` those with these numbers are to be done (None: all). ``sights`` are
-    the disks that were mounted for it."""
+    ``only`` has the numbers of those to do (None: all), ``sights`` the mounts so far."""
 
     configuration: Subject
     model: DeviceModel
@@ -69,7 +68,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCase:
-    """A recording that passed its check; ``number`` is its workload's in the run."""
+    """A recording that passed its check; ``number`` is that of its workload in the run."""
 
     task: Task
     number: int
@@ -79,7 +78,7 @@ class RecordedCase:
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
-    """A recording with what was seen of its crash states."""
+    """A recording with the observations of its crash states."""
 
     recorded: RecordedCase
     observed: Observations
@@ -87,7 +86,7 @@ class ExploredCase:
 
 @dataclass(slots=True, eq=False)
 class TaskUnderWay:
-    """A task under way: what is left of it, what came of it, and why it cannot be done, if it cannot."""
+    """A task under way: the workloads ``left``, the results, and the ``refusal`` if it cannot be done."""
 
     task: Task
     left: dict[int, Workload]
@@ -97,18 +96,18 @@ class TaskUnderWay:
 
 
 def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
-    """Whether a recording may wait in memory beside ``others``, which do."""
+    """Return whether a recording may wait in memory beside ``others``."""
     return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES
 
 
 def read_back(task: Task, number: int) -> RecordedCase:
-    """A recording that the run directory has."""
+    """Return a recording that the run directory has."""
     folder = task.run.folder(number, task.workloads[number])
     return RecordedCase(task, number, folder, task.run.case(folder, task.configuration, task.model))
 
 
 def left_of(task: Task) -> dict[int, Workload]:
-    """What is to be done of a task, by its number in the run."""
+    """Return the unfinished workloads of a task, by their numbers in the run."""
     return {
         number: workload
         for number, workload in enumerate(task.workloads)

@@ -106,7 +106,7 @@ def unfinished(run: RunDirectory) -> int:
 class AskedColumn:
     """A column of the table: its ``run`` directory, the ``request``, and the ``environment`` of its measurement.
 
-    ``refusal`` is set if the image cannot do it. A ``fresh`` one, of which nothing was done, begins at its turn.
+    ``refusal`` is set if the image cannot do it. A ``fresh`` column, not begun yet, begins at its turn.
     """
 
     run: RunDirectory
@@ -270,7 +270,7 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
 
 
 def environment_of(guests: GuestSource, image: Image, request: ProbeRequest) -> Environment:
-    """Return the environment in which ``guests`` measure for ``request``."""
+    """Return the environment of a measurement by ``guests``."""
     package = request.configuration.fs.package
     mkfs = f"{package} {image.tools.get(package, '(unknown version)')}"
     if isinstance(guests, GivenMachine):

@@ -156,7 +156,7 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
     """Return the vulnerabilities of a file system with a tree that a model forbids, each with the clauses that forbid
-    the first such tree; and the number of refused trees for which that is not known."""
+    the first such tree. Return the number of refused trees without a judgement, too."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):

@@ -1,4 +1,4 @@
-"""What a recorded program did, as models see it: its calls as operations of bob's own, between two trees."""
+"""The calls of a recorded program as models see them: bob's own operations, between two trees."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
 MOST_CHANGES = 20_000
-"""A program that makes more calls that change or sync something is not held against models."""
+"""Most calls that change or sync something, for models."""
 MOST_BYTES = LARGEST
-"""Neither is one whose files, holes included, are larger together (bytes): their contents are put together in memory,
-and what grows is taken apart into blocks."""
+"""Most bytes of files together, holes included, for models: bob builds their contents in memory, and splits what grows
+into blocks."""
 MOST_NAMED = 4
 
 
 class CannotBeModelled(Exception):
-    """Why nothing can be said by any model; the words are for the user."""
+    """No model can say anything of the program; the words are for the user."""
 
 
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[ReplayedProgram, tuple[str, ...]]:
-    """The calls of a program as a workload of bob's own, and notes on what is left out. Raises CannotBeModelled where
-    something that changes the tree is not known."""
+    """Return the calls of a program as a workload of bob's own, and notes on its gaps. Raises CannotBeModelled if bob
+    cannot follow something that changes the tree."""
     program, said = case.work, case.transcript
     try:
         effects = protocol(said.calls, ROOT, before, after)
@@ -89,7 +89,7 @@ def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, No
 
 
 def flags_of(tree: Mapping[str, Node]) -> list[str]:
-    """The flags and projects that somebody gave to names of a tree, in words."""
+    """Return the inode flags and projects of names of a tree, in words."""
     found = []
     for path, node in sorted(tree.items()):
         words = [letters(node.flags), f"project {node.project}" if node.project else ""]
@@ -99,7 +99,7 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """A tree with the logs that the setup left in place of its own: so they are in the states of models."""
+    """Return a tree with the logs of ``before`` in place of its own, as in the states of models."""
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}
@@ -107,6 +107,6 @@ def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str
 
 
 def named(words: Sequence[str]) -> str:
-    """The first of some words, and how many more there are."""
+    """Return the first of some words, and the number of the others."""
     more = len(words) - MOST_NAMED
     return ", ".join(map(printable, words[:MOST_NAMED])) + (f" and {more} more" if more > 0 else "")

@@ -52,9 +52,8 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What is known of a program before its crash states are explored: the bytes that it ``told`` in so many
-    ``outputs``, its traced system ``calls``, the ``windows`` between outputs, and their legal ``states`` of whole
-    writes."""
+    """The counts of a recorded program: the bytes that it ``told`` in so many ``outputs``, its traced system ``calls``,
+    the ``windows`` between outputs, and their legal ``states`` of whole writes."""
 
     configuration: str
     outputs: int
@@ -211,7 +210,7 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
 
 
 class Mistrust(NamedTuple):
-    """An ``answer`` of a checker, about ``what``, for which bob does not trust it."""
+    """An ``answer`` about ``what`` that makes a checker untrustworthy."""
 
     what: str
     answer: CheckerAnswer
@@ -219,14 +218,14 @@ class Mistrust(NamedTuple):
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[tuple[T, bytes, str]]:
-    """Return on what bob tries a checker before it trusts it: what the setup leaves (``first``), what a clean end
-    leaves (``last``), and that spoilt. Each has the output before it, and the spoiler."""
+    """Return the trials of a checker: the tree after the setup (``first``), the one after a clean end (``last``), and
+    spoilt ones. Each has the output before it, and the spoiler."""
     return [(first, b"", ""), (last, output, ""), *((last, output, spoiler) for spoiler in program.must_fail)]
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
-    """Return the first of the ``answers`` to :func:`trust_trials` for which bob does not trust the checker: it must
-    accept what is whole, and refuse, by itself, what is spoilt."""
+    """Return the first wrong one of the ``answers`` to :func:`trust_trials`. A checker must accept what is whole, and
+    refuse, by itself, what is spoilt."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"what {one} leaves" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip(("what setup leaves", "what a clean end leaves", *spoilt), answers, strict=True)

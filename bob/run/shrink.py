@@ -1,7 +1,7 @@
 """Makes witnesses smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
 
-bob records each smaller workload anew, mounts its crash states, and judges them. What does not show the violation is
-put back. A program's workload stays whole: only the crash state gets easier.
+bob records each smaller workload anew, mounts its crash states, and judges them. It puts back a part without which the
+violation does not show. A program's workload stays whole: only the crash state gets easier.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def shrink(
 ) -> Iterator[Shrunk]:
     """Yield the witnesses in ``paths``, each smaller. Each workload that bob tries has ``budget`` mounts.
 
-    A smaller witness names the kernel that it was shrunk on, which may be another package of the same series. Before a
-    guest starts, raises MalformedError for a file that is not a witness, and UsageError if the image's kernel is of
-    another series, or the claim of a witness cannot be shrunk.
+    A smaller witness names the kernel on which bob shrank it, which may be another package of the same series. Before a
+    guest starts, raises MalformedError for a file that is not a witness. Raises UsageError then if the image's kernel
+    is of another series, or the claim of a witness cannot be shrunk.
     """
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
@@ -324,8 +324,8 @@ class _CheckedStates(_MountedStates):
 class _ProgramShrinker:
     """Shrinks the witness ``found`` of a program, which breaks ``claim``.
 
-    The agent's guest is in virtual time, and has the world with the program's packages. bob mounts about ``budget``
-    states of one departure at each growth point: those near a clean prefix first, then as a probe tries them.
+    The agent's guest is in virtual time, and has the world with the program's packages. bob mounts states near a clean
+    prefix first, about ``budget`` of one departure at each growth point, then others as a probe does.
     """
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
