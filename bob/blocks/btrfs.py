@@ -201,7 +201,6 @@ def _extent(body: bytes, sector_bytes: int) -> range:
 
 
 def _notes(changed: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> tuple[str, ...]:
-    """Return the names that directories gain and lose, and inline data."""
     notes = []
     for verb, items in (("adds", changed), ("removes", gone)):
         names = [_entry(body) for key, body in items.items() if key[1] == form.DIRECTORY_INDEX_KEY]

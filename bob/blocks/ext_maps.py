@@ -42,7 +42,6 @@ class MapReader:
         return found
 
     def _pointers(self, pointers: Any, depth: int, role: str, found: dict[int, str]) -> None:
-        """Add the blocks that ``pointers`` name: of the file if ``depth`` is 0, else of pointers."""
         for pointer in pointers[(pointers > 0) & (pointers < self._blocks)].tolist():
             if len(found) >= MOST_BLOCKS or pointer in found:
                 continue

@@ -73,7 +73,6 @@ def notes(
 
 
 def _names(items: Mapping[ItemKey, bytes]) -> set[bytes]:
-    """Return the names in directory items, without "." and ".."."""
     found = set()
     for key, body in items.items():
         if key[3] != form.DIRECTORY:

@@ -63,7 +63,6 @@ PIECE = 1024 * 1024
 
 
 def _write_stale(file: BinaryIO, length: int) -> None:
-    """Write ``length`` bytes of stale pattern, which repeats in each sector."""
     for start in range(0, length, PIECE):
         file.write(stale(min(PIECE, length - start)))
 

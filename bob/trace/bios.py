@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 from bob.errors import RecordingError
 from bob.trace.model import Flush, Moment
-from bob.trace.rwbs import Op
-from bob.trace.timeline import BioCompleted, BioEvent, BioQueued, BioSent, Device, Timeline
+from bob.trace.timeline import BioCompleted, BioEvent, BioQueued, BioSent, Device, Op, Timeline
 
 
 class WriteKey(NamedTuple):

@@ -89,7 +89,6 @@ def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def _piece(data: bytes, start: int, stop: int, first: int, position: int | None) -> bytes:
-    """Return the sectors ``start`` to ``stop`` of the run from ``first`` on, as a run of their own."""
     if position is None:
         return RUN.pack(start, (stop - start) | BLANK)
     begin, end = (position + (sector - first) * SECTOR_BYTES for sector in (start, stop))

@@ -69,7 +69,6 @@ def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
 
 
 def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tuple[WriteBio, LogEntry]]:
-    """Return every write of the timeline with its entry, in the log's order."""
     waiting: dict[WriteKey, deque[WriteBio]] = {}
     for bio in bios.writes:
         waiting.setdefault(bio.key, deque()).append(bio)
@@ -167,7 +166,6 @@ def _write(index: int, bio: WriteBio, entry: LogEntry, device: int) -> DeviceWri
 
 
 def _only(marks: Sequence[Mark], text: str) -> Moment:
-    """Return the time of the mark ``text``, which must occur once."""
     found = [mark.at for mark in marks if mark.text == text]
     if len(found) != 1:
         raise RecordingError(f"the timeline has {len(found)} marks 'bob: {text}' where one should be")

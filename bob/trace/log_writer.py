@@ -49,7 +49,6 @@ def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = 
 
 
 def _header(index: int, entry: NewEntry, sectorsize: int) -> bytes:
-    """Return the entry's header, with the text of a mark."""
     text = entry.mark.encode()
     is_mark = bool(entry.flags & EntryFlags.MARK)
     is_discard = bool(entry.flags & EntryFlags.DISCARD)

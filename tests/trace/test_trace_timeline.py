@@ -13,8 +13,7 @@ from inline_snapshot import snapshot
 
 from bob.errors import MalformedError, RecordingError
 from bob.trace.model import Moment
-from bob.trace.rwbs import Op, Rwbs, parse_rwbs
-from bob.trace.timeline import BioCompleted, BioQueued, BioSent, Marker, parse_timeline
+from bob.trace.timeline import BioCompleted, BioQueued, BioSent, Marker, Op, Rwbs, parse_rwbs, parse_timeline
 from wording import text_with
 
 SAMPLE = """\
