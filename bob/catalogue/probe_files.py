@@ -41,15 +41,11 @@ class Probe:
 
 
 class TreeDeclaration(Declaration, frozen=True):
-    """An initial tree."""
-
     about: str
     setup: tuple[OneLine, ...]
 
 
 class WorkloadDeclaration(Declaration, frozen=True, kw_only=True):
-    """Workloads, as a probe file has them."""
-
     name: OneLine
     tree: str | None = None
     setup: tuple[OneLine, ...] | None = None
@@ -61,14 +57,10 @@ class WorkloadDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 class WorkloadsDeclaration(Declaration, frozen=True):
-    """A file of workloads."""
-
     workloads: tuple[WorkloadDeclaration, ...]
 
 
 class ProbeDeclaration(PropertyDocument, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A probe file."""
-
     row: int = 1000
     workloads: tuple[WorkloadDeclaration, ...]
 
@@ -209,7 +201,6 @@ def _is_seconds(word: str) -> bool:
 
 
 def _touched(operation: Operation) -> str:
-    """Return the name under which an operation leaves something; for a removal, its directory."""
     match operation:
         case ops.Rename(_old, new) | ops.Link(_old, new):
             return new
@@ -221,7 +212,6 @@ def _touched(operation: Operation) -> str:
 
 
 def _directory(operation: Operation) -> str:
-    """Return the directory of the thing that an operation leaves or removed."""
     if isinstance(operation, ops.Unlink | ops.Rmdir):
         return parent(operation.path)
     touched = _touched(operation)

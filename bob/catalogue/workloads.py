@@ -24,8 +24,6 @@ def asked_workloads(request: ProbeRequest) -> list[Workload]:
 
 @cache  # the columns of a matrix ask the same
 def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tuple[Workload, ...]:
-    """Return the workloads of a set of rows that ask for a property of these names, if a file system ``lacks``
-    operations."""
     probes = probes_of(rows)
     properties = [probe.property for probe in probes if probe.property.name in names]
     every = distinct(_possible((workload for probe in probes for workload in probe.workloads), lacks))

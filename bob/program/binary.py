@@ -21,8 +21,6 @@ _FUNCTIONS = "STT_FUNC", "STT_LOOS"
 
 @dataclass(frozen=True, slots=True, order=True)
 class _LineRows:
-    """The code from address ``start`` up to ``end`` is of ``place``: ``save.c:12``."""
-
     start: int
     end: int
     place: str

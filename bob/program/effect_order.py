@@ -32,8 +32,7 @@ def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
 
 
 def _effect(place: int, calls: Sequence[SystemCall]) -> float:
-    """Return the line by which the call at ``place`` had taken effect; between two lines if it is just before the
-    later."""
+    """Return the line by which the call at ``place`` had taken effect, between two lines if need be."""
     call = calls[place]
     if call.begun == call.done or call.result is None:
         return call.done
@@ -60,6 +59,5 @@ def _makes(call: SystemCall) -> str | None:
 
 
 def _names(call: SystemCall) -> list[str]:
-    """Return the last parts of the names that a call is given."""
     strings = [argument for argument in call.arguments if argument.startswith('"')]
     return [name_of(one).rstrip("/").rpartition("/")[2] for one in strings if not one.endswith("...")]

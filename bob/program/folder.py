@@ -119,7 +119,6 @@ def _laid_over(under: tuple[ProgramFile, ...], over: tuple[ProgramFile, ...]) ->
 
 
 def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[ProgramFile, ...]:
-    """Return the files of a folder and those of its declaration. Raises UsageError for a path in both."""
     beside = _files(folder)
     paths = Counter(file.path for file in (*beside, *written_out))
     for path in (path for path, times in paths.items() if times > 1):

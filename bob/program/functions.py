@@ -20,15 +20,13 @@ _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\)
 
 
 def files_with_names(calls: str) -> list[str]:
-    """Return the files with a named function below one of the ``calls`` (strace's text), without interpreters and the
-    libraries by which every program makes calls."""
+    """Return the files with a named function below one of the ``calls`` (strace's text) that matters."""
     found = dict.fromkeys(frame["file"] for frame in _NAMED.finditer(calls))
     return [path for path in found if not _is_passed_over(path)]
 
 
 def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
-    """Return the ``calls`` without the names of frames that belong to another function, according to ``files`` (of
-    :func:`files_with_names`)."""
+    """Return the ``calls`` without names of other functions in frames; ``files`` are :func:`files_with_names`."""
     binaries = {path: Binary(data) for path, data in files.items()}
     known: dict[str, str] = {}
 
@@ -57,8 +55,8 @@ _PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
 
 
 def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
-    """Return the ``calls``, with source lines for frames in binaries of the ``program``. Its files were below ``home``
-    (a path of the guest) while it ran."""
+    """Return the ``calls``, with source lines for frames in binaries of the ``program``, whose files were below
+    ``home``."""
     binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
     if not binaries:
         return tuple(calls)

@@ -21,7 +21,7 @@ _OWN_FOLDER = re.compile(r"/proc/(?:self|thread-self)/cwd(?P<rest>/.*)?")
 
 @dataclass(slots=True)
 class _Folder:
-    """The working directory of a process, or of threads that share it, and its umask (the kernel's ``struct
+    """The working directory and umask of a process, or of threads that share them (the kernel's ``struct
     fs_struct``)."""
 
     path: str
@@ -53,8 +53,8 @@ class Paths:
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the name at ``place``, which may be relative to a directory at the place before, or to the process's
-        own. ``follows``: the call follows a symbolic link there. Every call follows those on the way."""
+        """Return the name at ``place``, below the root. If the call ``follows`` links, so does the last part of the
+        name."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -74,7 +74,7 @@ class Paths:
 
     @property
     def through_links(self) -> list[str]:
-        """The names elsewhere in calls that may lead below the root, through a link that bob does not see."""
+        """The names elsewhere that may lead below the root, through a link that bob does not see."""
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
@@ -87,8 +87,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call: chdir and fchdir say where a process is, and a new process begins in the directory
-        of its parent."""
+        """Take in a successful call, which may change the directory of a process or make a new process."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":
@@ -124,8 +123,7 @@ class Paths:
         return path
 
     def _resolved(self, path: str, follows: bool) -> str:
-        """Return the path without the links below the root (path_resolution(7)): ``..`` leads out of the target of a
-        link."""
+        """Resolve the links below the root (path_resolution(7)): ``..`` leads out of the target of a link."""
         found, links = "/", 0
         waiting = path.split("/")[::-1]
         while waiting:

@@ -17,8 +17,7 @@ _TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return the frames from the innermost one on whose function or file matches one of the shell ``patterns``; all, if
-    none does."""
+    """Return the frames from the innermost one that matches one of the shell ``patterns``; all without a match."""
     for place, frame in enumerate(stack):
         found = _FRAME.fullmatch(frame)
         names = filter(None, (found["symbol"], posixpath.basename(found["file"]))) if found else ()
@@ -57,8 +56,8 @@ def without_line(frame: str) -> str:
 
 
 def _without_parameters(function: str) -> str:
-    """Return ``ns::save`` for ``ns::save(int, char*) const``: strace writes the parameters in C++. The brackets of a
-    name of Rust's, as ``<Store<(u64, u8)> as Save>::save``, are not parameters."""
+    """Return ``ns::save`` for C++'s ``ns::save(int, char*) const``, but all of Rust's ``<Store<(u64, u8)> as
+    Save>::save``."""
     last, depth = function.rfind(")"), 0
     if not _TAIL.fullmatch(function[last + 1 :]):
         return function

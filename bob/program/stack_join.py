@@ -60,14 +60,12 @@ def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) ->
 
 
 def _tells(call: SystemCall) -> bool:
-    """Return whether a call shows which way its process goes: by the data that it writes, or the program that it
-    starts."""
+    """Return whether a call shows which way its process goes."""
     return call.result is not None and (call.name in WRITES or call.name in EXECUTES)
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return the places of each process's calls, without those that only one of two runs has. ``descents`` numbers
-    processes by the number of the parent and how many children it had before; it is filled."""
+    """Return the places of each process's calls that both runs may have, by numbers in ``descents``, which it fills."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -107,12 +105,11 @@ class _SharedFrames:
         self._stacks = {key: _shared(stacks) for key, stacks in every.items()}
 
     def stack(self, place: CallPlace, data: str) -> Stack:
-        """Return the frames of a call that writes ``data``, given without its numbers."""
         return self._stacks.get((place, len(data) if (place, data) in self._written else None), ())
 
 
 def _shared(stacks: Iterable[Stack]) -> Stack:
-    """Return the innermost frames that all ``stacks`` have, by their functions; with the source line if they agree."""
+    """Return the innermost frames that all ``stacks`` have, with the source line if they agree."""
     first, *others = stacks
     for other in others:
         pairs = takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), zip(first, other, strict=False))
@@ -141,8 +138,7 @@ def _texts(call: SystemCall, kinds: str) -> Iterator[str]:
 
 
 def _same(call: SystemCall) -> tuple[str, ...]:
-    """Return the parts of a call that recur in another run: not descriptors, processes, addresses, times and new
-    names."""
+    """Return the parts of a call that recur in another run."""
     if call.name in FORKS:
         return (call.name,)
     texts = (_ESCAPED.sub(lambda one: _plain(call, one), argument) for argument in call.arguments)

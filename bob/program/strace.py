@@ -132,8 +132,7 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
 
 
 def _split(arguments: str) -> tuple[str, ...]:
-    """Return the arguments; those in brackets are one. Strings and paths are escaped, so they have no bracket or
-    comma."""
+    """Return the arguments. Strings and paths are escaped, so they have no bracket or comma."""
     found, depth, start = [], 0, 0
     for mark in _MARKS.finditer(arguments):
         if mark[0] in "([{":
@@ -148,7 +147,6 @@ def _split(arguments: str) -> tuple[str, ...]:
 
 
 def _result(text: str) -> tuple[int | None, str]:
-    """Return the result of a call, and the path behind it if that is a file descriptor."""
     if found := _FD.match(text):
         return int(found["fd"]), unescaped(found["path"]).decode(errors="surrogateescape")
     number = re.match(r"0x[0-9a-f]+|-?\d+", text)

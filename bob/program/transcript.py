@@ -54,8 +54,7 @@ class Transcript:
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """The output of each call, by the place of the call among all. Raises RecordingError if strace has not listed
-        all of it."""
+        """The output of each call by its place among all. Raises RecordingError if strace's data is cut off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
@@ -105,8 +104,7 @@ def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | Non
 def _of_process(
     pid: int, calls: Sequence[SystemCall], timeline: Timeline
 ) -> tuple[list[SystemCall], list[CallReturned]]:
-    """Return the calls of a process that may write output: as strace lists them, and as the kernel reports their
-    returns."""
+    """Return the calls of a process that may write output, as strace lists them, and the kernel's reports of them."""
     made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
     return made, [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
 

@@ -42,7 +42,7 @@ def mapped(calls: Sequence[SystemCall], root: str) -> bool:
 
 
 def _maps(call: SystemCall, names: Paths) -> str:
-    """Return the name of the file that a call maps so that stores are written to it; empty if there is none."""
+    """Return the name of the file that a call maps for stores; empty if there is none."""
     if call.name != "mmap" or "PROT_WRITE" not in call.arguments[2] or "MAP_SHARED" not in call.arguments[3]:
         return ""
     return names.below(call.path(4))

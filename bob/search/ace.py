@@ -116,7 +116,7 @@ class Ace(Space):
         return list(map(_cores, self.verbs))
 
     def _new(self, operations: tuple[Operation, ...], seen: set[Hashable]) -> Workload | None:
-        """Return the workload of ``operations``; None if they are among ``seen``, are refused, or ask for nothing."""
+        """Return the workload of ``operations``; None if it was ``seen``, is refused, or asks for nothing."""
         if operations in seen:
             return None
         seen.add(operations)
@@ -135,7 +135,6 @@ class Ace(Space):
 
 
 def _near(cores: Sequence[Core]) -> list[str]:
-    """Return the possible sync points, in order."""
     used = set(chain.from_iterable(core.names for core in cores))
     if len(cores) <= MOST_CLOSE:
         used |= {_SIBLINGS[name] for name in used} | {parent(name) for name in used}
@@ -175,8 +174,7 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return the operations of a workload: each core operation, its needs before it, and its sync point (None:
-    none)."""
+    """Return each core operation, with its needs before it, and its sync point (None: none)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)
@@ -286,7 +284,6 @@ class _Tree:
         self.done.append(ops.Rename(old, new))
 
     def _clear(self, name: str) -> None:
-        """Remove ``name`` if it is there, with its contents."""
         for path in sorted(path for path in self._files if path == name or path.startswith(name + "/")):
             del self._files[path]
             self.done.append(ops.Unlink(path))

@@ -54,8 +54,7 @@ class Renamings:
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
     def _made(self) -> dict[str, list[str]]:
-        """Return how the setup makes the things at and below each name that no workload mentions, whatever it is
-        called."""
+        """Return how the setup makes the things at and below each name that no workload mentions."""
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
@@ -73,7 +72,6 @@ class Renamings:
         return any({one.old, one.new} & folders for one in renames)
 
     def _paths(self, setup: Sequence[Operation] = ()) -> tuple[str, ...]:
-        """Return every name that workloads or ``setup`` mention, with every directory above."""
         bounds = self._bounds
         entries = chain.from_iterable(bounds.operations)
         every = (*setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
@@ -109,8 +107,7 @@ def _paths_of(operation: Operation) -> list[str]:
 
 
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
-    """Return a value that is equal for workloads that differ in names alone, if each name has the same other one of as
-    many bytes everywhere. The target of a symbolic link stays."""
+    """Return a value that is equal for workloads that differ in names of equal length alone."""
     numbers = {"": ""}
     for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
         for name in path.split("/"):
@@ -138,7 +135,6 @@ def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Seque
 
 
 def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Yield each way in which ``names`` may become those ``there``."""
     kept = _made_alike([name for name in names if name in made], [name for name in there if name in made], made)
     free = [name for name in there if name not in made]
     if kept is None or len(names) != len(there):
@@ -160,7 +156,6 @@ def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, S
 
 
 def _inside(above: str, paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the names in the directory ``above``: those with nothing below them, and others."""
     inside = [path for path in paths if path.rpartition("/")[0] == above]
     folders = [path for path in inside if any(one.startswith(path + "/") for one in paths)]
     return [path for path in inside if path not in folders], folders

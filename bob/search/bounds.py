@@ -79,8 +79,7 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
 
 
 def parsed(name: str, text: str, filler: int = 0) -> Bounds:
-    """Return the bounds ``name`` in TOML ``text``; the file that fills the device gets ``filler`` bytes. Raises
-    UsageError for a mistake in them."""
+    """Return the bounds ``name`` in TOML ``text``, with a file of ``filler`` bytes. Raises UsageError for a mistake."""
     with mistakes_in(f"{name}.toml", "see docs/search.md"):
         made = declared(BoundsDeclaration, text).bounds(name)
     if not (made.leave and filler):
@@ -95,8 +94,6 @@ def filling(length: int) -> tuple[Operation, ...]:
 
 
 class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
-    """A file of bounds."""
-
     about: OneLine
     files: tuple[OneLine, ...]
     setup: tuple[OneLine, ...]

@@ -26,8 +26,8 @@ _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place at which a run had a choice: the option taken, from 0; the number of options, and their values, as far as
-    they can be compared; and all that the run had done by then."""
+    """The choice of a run: the option taken (from 0), of how many, their values if comparable, and what was ``done`` by
+    then."""
 
     taken: int
     options: int
@@ -41,8 +41,7 @@ def first(_options: int) -> int:
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices with which the next sequence begins, after a run with those at ``places``; None after the last
-    sequence."""
+    """Return the choices with which the next sequence begins after ``places``; None after the last sequence."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -53,8 +52,7 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if there are too many sequences: after so many ``runs``, the last with the choices at
-    ``places``, each option that no run took there yet is at least one more sequence."""
+    """Raise UsageError if there are too many sequences: each option that no run took yet is at least one more."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
@@ -102,7 +100,6 @@ class Choose:
         return self._unlike(f"ended, and in an earlier run it chose of {self._again[len(self.places)].options}")
 
     def _taken(self, values: Sequence[Any], frame: FrameType) -> int | None:
-        """Return the option to take now; None if the run is not to go on."""
         number = len(self.places)
         if number >= MOST_CHOICES:
             raise UsageError(

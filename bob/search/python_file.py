@@ -49,8 +49,8 @@ class Ended(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of a file: its operations on the tree of ``setup``, its choices, and its end; where and why an operation
-    was ``refused``."""
+    """One run of a file: its operations on the tree of ``setup``, its choices, its end, and where and why it was
+    ``refused``."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
@@ -144,8 +144,7 @@ class PythonFile:
             check_end(runs, places)
 
     def _begun(self) -> Mapping[str, Any]:
-        """Return the definitions of the file. It is executed for each run, so a run can leave nothing to the next
-        one."""
+        """Execute the file, for each run, so a run can leave nothing to the next one."""
         module = ModuleType(self._known_as)
         sys.modules[self._known_as] = module  # dataclasses look their module up there
         try:
@@ -176,7 +175,6 @@ class PythonFile:
     def _is_new(
         self, frame: FrameType, module: Mapping[str, Any], fs: SimulatedFileSystem, choose: Choose, seen: set[Hashable]
     ) -> bool:
-        """Return whether no run was here before with the same signature and the same variables."""
         signature = module.get(SIGNATURE)
         if signature is None:
             return True
@@ -209,7 +207,7 @@ class PythonFile:
             ) from None
 
     def _call(self, function: Callable[[SimulatedFileSystem], Any], fs: SimulatedFileSystem) -> Any:
-        """Return the value of a ``function`` of the file. Raises UsageError for a mistake, also for a refused call."""
+        """Call a ``function`` of the file. Raises UsageError for a mistake, also for a refused call."""
         try:
             value = function(fs)
         except (Exception, SystemExit, Stopped) as error:

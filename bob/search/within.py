@@ -48,7 +48,6 @@ class Within(Space):
         return None if workload is None or workload.title in seen else (workload.title, workload)
 
     def _ends(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Yield the workloads that ``operations`` make, each with another end."""
         if not self._props:
             for call in self.bounds.calls:
                 yield workload_of(self.bounds, (*operations, call), at=At.END)
@@ -61,16 +60,14 @@ class Within(Space):
         return Renamings(self.bounds)
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Yield the workloads of ``operations`` that are possible, come first of all that are alike, and ask for
-        something."""
+        """Yield the workloads that are possible, come first of all that are alike, and ask for something."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
                 yield workload
 
     def _sequences(self, before: tuple[Operation, ...], left: int) -> Iterator[tuple[Operation, ...]]:
-        """Yield the possible sequences of ``left`` more operations after those ``before``, with a call or none between
-        two."""
+        """Yield the possible sequences of ``left`` more operations, with a call or none between two."""
         if not left:
             yield before
             return
@@ -115,8 +112,7 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return the sort of the call that ends ``workload``: on everything, a directory that got a name, or one other
-    thing."""
+    """Return what the last call is about: everything, a directory that got a name, or one other thing."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:
@@ -126,7 +122,6 @@ def _sort(workload: Workload) -> str:
 
 
 def _new_name(operation: Operation) -> str:
-    """Return the name that ``operation`` gives; empty if it gives none."""
     if isinstance(operation, ops.Rename | ops.Link):
         return operation.new
     return operation.path if isinstance(operation, ops.Create | ops.Mknod | ops.Symlink | ops.Mkdir) else ""

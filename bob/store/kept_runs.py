@@ -40,11 +40,8 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory. ``started`` is ISO 8601, ``of`` says in words what was asked about, ``used`` counts bytes on the
-    disk. A field that run.json lacks is empty, and ``kind`` None.
-
-    ``verdicts`` counts the verdicts in its result; it is empty without a result.
-    """
+    """A run directory: ``started`` is ISO 8601, ``of`` its subject in words, ``used`` bytes on the disk, ``verdicts``
+    the count of each. A field that run.json lacks is empty, and ``kind`` None."""
 
     path: Path
     state: RunState

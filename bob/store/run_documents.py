@@ -30,11 +30,9 @@ class BaseDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, base: Base, image: bytes) -> BaseDocument:
-        """Return the document of ``base`` with its packed ``image``."""
         return adapt(cls, base, image=image, disks=() if len(base.disks) == 1 else base.disks)
 
     def base(self, packed: bytes) -> Base:
-        """Return the base image; ``packed`` is its image."""
         return adapt(Base, self, packed=packed)
 
 
@@ -60,7 +58,6 @@ class RecordedDocument(Document, frozen=True, kw_only=True):
     final: bytes
 
     def recording(self, logs: Sequence[bytes], timeline: str) -> Recording:
-        """Return the recording with these files: the log of each disk, and the timeline."""
         disks = tuple(RecordedDisk(log, device) for log, device in zip(logs, self.disks, strict=True))
         return adapt(Recording, self, disks=disks, timeline=timeline)
 
@@ -89,7 +86,6 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, observed: Observations, recorded_checksum: str | None) -> ObservedDocument:
-        """Return the document of observations of the recording with this checksum."""
         found = observed.findings
         return adapt(
             cls,
@@ -116,8 +112,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class RefusedWorkload:
-    """A workload that could not be recorded or observed. ``fall`` says how the kernel panicked or hung in both
-    attempts; None if it did neither."""
+    """A workload that could not be recorded or observed. ``fall`` is a panic or hang of the kernel in both attempts."""
 
     workload: Workload
     reason: str
@@ -140,7 +135,6 @@ class RefusedDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, refused: RefusedWorkload) -> RefusedDocument:
-        """Return the document of ``refused``."""
         return adapt(cls, refused, workload=WorkloadDocument.of(refused.workload))
 
     @property

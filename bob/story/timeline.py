@@ -103,17 +103,14 @@ class CrashTimeline:
 
     @property
     def causes(self) -> frozenset[int]:
-        """The writes that decide (indexes)."""
         return frozenset(one.first for one in self.writes if one.decides)
 
     @property
     def calls(self) -> tuple[ProgramCallEvent, ...]:
-        """The system calls of a program among the events."""
         return tuple(event for event in self.events if isinstance(event, ProgramCallEvent))
 
     @property
     def writes(self) -> tuple[WriteEvent, ...]:
-        """The writes among the events."""
         return tuple(event for event in self.events if isinstance(event, WriteEvent))
 
 
@@ -217,7 +214,6 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
 
 
 def _together(events: Iterable[StoryEvent]) -> list[StoryEvent]:
-    """Return ``events``, with writes joined that follow each other."""
     found: list[StoryEvent] = []
     for event in events:
         last = found[-1] if found else None
@@ -276,7 +272,6 @@ def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
 
 
 def _units(ranges: Sequence[tuple[int, int]]) -> str:
-    """Return words such as "units 0-2, 5"."""
     spans = [f"{first}" if stop == first + 1 else f"{first}-{stop - 1}" for first, stop in ranges]
     if not spans:
         return ""

@@ -13,13 +13,11 @@ from bob.workload.operations import CHANGELESS_OPERATIONS, NATURAL, Finish, Fsyn
 
 
 def synced(*syncs: Operation) -> Finish:
-    """Return the finish that ends with ``syncs``."""
     return Finish("; ".join(map(write_one, syncs)), syncs)
 
 
 def default_finishes(history: History) -> tuple[Finish, ...]:
-    """Return ``natural``; an fsync of the directories that the operations change, the last one first; and an fsync of
-    the root."""
+    """Return ``natural``; an fsync of the changed directories, the last one first; and an fsync of the root."""
     there = {
         path for path, thing in history.steps[-1].names.items() if history.things[thing].kind is FileKind.DIRECTORY
     }
@@ -29,7 +27,6 @@ def default_finishes(history: History) -> tuple[Finish, ...]:
 
 
 def _directories(operation: Operation) -> tuple[str, ...]:
-    """Return the directories of the names that ``operation`` is about; nothing if it changes nothing."""
     if isinstance(operation, CHANGELESS_OPERATIONS):
         return ()
     values = (getattr(operation, name) for name in ("path", "old", "new") if hasattr(operation, name))

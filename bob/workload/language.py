@@ -80,8 +80,8 @@ def permissions_in(word: str) -> int:
 
 
 def time_in(word: str) -> int:
-    """Return the time of modification in ``word`` (seconds since 1970). Every file system keeps it: vfat begins in
-    1980, and keeps every other second. Raises ValueError for another word."""
+    """Return the time of modification in ``word`` (seconds since 1970). vfat begins in 1980, and keeps even seconds.
+    Raises ValueError for another word."""
     if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
         raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
     return int(word)
@@ -113,10 +113,7 @@ def _as(word: str) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of an operation: how it is read, and how the values of its ``fields`` are written (None: left out).
-
-    Of a word that has not just one field, ``read`` returns a tuple.
-    """
+    """How a word is read (a tuple for several ``fields``) and written (None: left out)."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str
@@ -148,8 +145,7 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an operation is written, what it does, and its words: they are the fields ``names``; no word says those that
-    are ``fixed``."""
+    """How an operation is written, what it does, its words for the fields ``names``, and the ``fixed`` fields."""
 
     verb: str
     usage: str

@@ -82,7 +82,7 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return, by byte, the shade in which ``character`` is that byte at a ``position``; below 0 if there is none."""
+    """Return, by byte, the shade in which ``character`` is that byte at a ``position``; below 0 without one."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -206,7 +206,6 @@ def author(part: bytes, offset: int) -> int | None:
 
 
 def _named_by(part: bytes, position: int) -> Iterator[int]:
-    """Yield the operations whose names fit ``part`` of a plain cell."""
     seen = [part[at - position : at - position + 1] if 0 <= at - position < len(part) else b"" for at in range(1, 5)]
     form = re.compile(b"".join(re.escape(byte) if byte else b"." for byte in seen))
     return (operation for word, operation in _words().items() if form.fullmatch(word))
@@ -245,8 +244,7 @@ def _described(data: bytes, offset: int) -> str:
 
 
 def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-    """Yield the name and length of each cell of ``data``, or of parts if an operation began or ended inside the
-    cell."""
+    """Yield the name and length of each cell of ``data``, or of its parts."""
     before: PatternCell | None = None
     position = 0
     while position < len(data):
@@ -278,8 +276,7 @@ def _source(cell: PatternCell) -> tuple[int, int]:
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
-    """Return the name of a whole block of one kind, as most blocks of a long file are: cell by cell they take
-    seconds."""
+    """Return the name of a whole block of one kind. Most blocks of a long file are; cell by cell they take seconds."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
     first = place(block)
@@ -290,10 +287,8 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return ``piece`` of a cell as the parts before and after a point; empty if there is no such point.
-
-    Two operations that meet inside a cell can form the number of a third there.
-    """
+    """Return ``piece`` of a cell as two parts; two operations that meet in a cell can form the number of a third
+    there."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])
@@ -303,7 +298,6 @@ def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple
 
 
 def _part_of(part: bytes, offset: int, near: Sequence[PatternCell]) -> str | None:
-    """Return the name of ``part`` of a cell; data only of the operations ``near``."""
     if not any(part):
         return "zeros"
     for cell in near:

@@ -11,8 +11,6 @@ from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
 
 
 class FinishDocument(Document, frozen=True, kw_only=True):
-    """How a recording ended."""
-
     name: str
     operations: tuple[str, ...]
     natural: bool
@@ -20,7 +18,6 @@ class FinishDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, finish: Finish) -> FinishDocument:
-        """Return the document of ``finish``."""
         return adapt(cls, finish, operations=_texts(finish.operations))
 
     @property
@@ -45,7 +42,6 @@ class WorkloadDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, workload: Workload) -> WorkloadDocument:
-        """Return the document of ``workload``."""
         setup, operations = _texts(workload.setup), _texts(workload.operations)
         return adapt(cls, workload, setup=setup, operations=operations, finish=FinishDocument.of(workload.finish))
 
