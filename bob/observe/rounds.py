@@ -36,13 +36,12 @@ from bob.crash.neighbours import Neighbours
 from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.errors import BobError
-from bob.observe.controls import Controls
+from bob.observe.controls import Controls, Prediction
 from bob.observe.courses import Course, Courses
 from bob.observe.effort import Effort
 from bob.observe.ledger import Ledger, LedgerMounts
 from bob.observe.mount_cache import Disks
 from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_read
-from bob.observe.samples import Prediction
 from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
 

@@ -19,12 +19,12 @@ from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
+from bob.observe.controls import LEAST, Prediction, Reservoir, Samples
 from bob.observe.effort import Effort
 from bob.observe.leftovers import Leftovers
 from bob.observe.observation import OutcomeTable
 from bob.observe.predict import Contents, Contradiction, Gap, ReadNode, ReadTree
 from bob.observe.rounds import Division, Misprediction, Rounds, StateCounts
-from bob.observe.samples import LEAST, Prediction, Reservoir, Samples
 from bob.observe.session import MountedState
 from bob.observe.torn_courses import TornCourses
 from bob.trace.base import Base

@@ -22,7 +22,6 @@ from bob.crash.state import CrashState, departure
 from bob.errors import BobError, UsageError
 from bob.observe import controls, examine, ledger, leftovers, observation, rounds
 from bob.observe import explore as windows
-from bob.observe import samples as samples_of_predictions
 from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio, ReadAhead
 from bob.observe.explore import explore
@@ -209,7 +208,6 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """One control of each kind: with three of each all nine states would be mounted."""
-    monkeypatch.setattr(samples_of_predictions, "LEAST", 1)
     monkeypatch.setattr(controls, "LEAST", 1)
 
 
