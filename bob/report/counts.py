@@ -1,4 +1,4 @@
-"""How much of a whole was explored, as people read it."""
+"""The explored part of a whole, as people read it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
 def whole_states(states: States) -> str:
-    """How many of the legal states of whole writes were explored: ``all 4,096``, ``812 of 2^20``, ``37 % of 2^122``, or
-    ``all 4,090 that mount; 6 do not``. Nothing where no state is legal.
+    """Return how many legal states of whole writes were explored; nothing if no state is legal.
 
-    Results that are older than the count say at best that it was all of them.
+    Examples: ``all 4,096``, ``812 of 2^20``, ``37 % of 2^122``, ``all 4,090 that mount; 6 do not``. A result without
+    the count says at best that all were explored.
     """
     if not states.legal_writes:
         return ""
@@ -24,8 +24,7 @@ def whole_states(states: States) -> str:
 
 
 def torn_states(states: States) -> str:
-    """Which share of the legal states with torn writes was explored: ``12 %``. Nothing where there are none, and where
-    a result that is older than the count does not tell."""
+    """Return the share of the legal states with torn writes that was explored, such as ``12 %``; nothing if unknown."""
     found = states.explored_torn
     if found is None and states.exhaustive:
         found = states.explored - states.legal_writes
@@ -33,9 +32,10 @@ def torn_states(states: States) -> str:
 
 
 def of_model(found: Allowed) -> str:
-    """Which share of the crash states that a model allows was tried: ``all that it allows``, ``12 % of 4,096 that it
-    allows``, ``< 0.1 % of at least 2^90 that it allows``. Results that are older than the count say at best that it was
-    all of them."""
+    """Return the tried share of the crash states that a model allows, such as ``12 % of 4,096 that it allows``.
+
+    A result without the count says at best that all were tried.
+    """
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "
@@ -44,8 +44,7 @@ def of_model(found: Allowed) -> str:
 
 
 def explored(states: States) -> str:
-    """How much was explored of what is legal, in a phrase: ``all 4,096 whole states, 12 % of the torn ones``, and how
-    many do not mount."""
+    """Return how much was explored (``all 4,096 whole states, 12 % of the torn ones``), and how many do not mount."""
     if not states.legal_writes:
         return ""
     what = "whole states" if states.legal_torn else "states"
@@ -66,13 +65,13 @@ def _some_whole(states: States) -> str:
 
 
 def _are_all_that_mount(states: States) -> bool:
-    """Whether every state of whole writes but those that do not mount was explored, and there are such."""
+    """Return whether some states of whole writes do not mount, and all others were explored."""
     known = (states.explored_writes or 0) + states.unmountable_writes
     return states.unmountable_writes > 0 and known == states.legal_writes
 
 
 def examined(column: SubjectResult) -> str:
-    """How many outcomes had a closer look, in words."""
+    """Return in words how many outcomes had a closer look."""
     outcomes = f"{column.examined:,} of {plural(column.examinable, 'outcome')}"
     how = "by removing all of it, and by the file system's checker where bob knows one"
     return f"{outcomes} have a tree that was examined: {how}"

@@ -1,7 +1,7 @@
-"""Text of others (kernels, tools, file names) in documents: escaped, so that it says there what it says here.
+"""Text of others (kernels, tools, file names), escaped for documents.
 
-What comes out is a :class:`Raw`, which is not escaped again. Runs of blanks and line ends become one blank: in
-Markdown and LaTeX they would mean something.
+The result is a :class:`Raw`, which is not escaped again. Runs of blanks and line ends become one blank: in Markdown and
+LaTeX they have a meaning.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ class Raw(str):
 
 
 def clean(text: str) -> str:
-    """``text`` without what no document may hold: control characters, halves of surrogate pairs."""
+    """Return ``text`` without control characters and halves of surrogate pairs, which no document may hold."""
     return _NO_TEXT.sub(REPLACEMENT, text)
 
 
 def tex(text: object) -> Raw:
-    """``text`` for LaTeX with any engine and font encoding; letters that not all of them have become ``?``."""
+    """Return ``text`` for LaTeX with any engine and font encoding; letters that some of them lack become ``?``."""
     return text if isinstance(text, Raw) else Raw(_DASHES.sub("-{}", "".join(map(_tex, _one_line(str(text))))))
 
 
 def markdown(text: object) -> Raw:
-    """``text`` for a line of Markdown (CommonMark with GitHub's tables)."""
+    """Return ``text`` for a line of Markdown (CommonMark with GitHub's tables)."""
     return text if isinstance(text, Raw) else Raw(_MARKDOWN.sub(r"\\\1", _one_line(str(text))))
 
 
 def markdown_code(text: object) -> Raw:
-    """``text`` as code in a line of Markdown."""
+    """Return ``text`` as code in a line of Markdown."""
     line = _one_line(str(text))
     if not line:
         return Raw("")

@@ -1,9 +1,7 @@
-"""Points as JUnit XML, which CIs read: ``testsuites``, in it a ``testsuite`` for each suite and a ``testcase`` for each
-point.
+"""Points as JUnit XML for a CI: ``testsuites``, in it a ``testsuite`` for each suite, a ``testcase`` for each point.
 
-There is no standard of it, but a schema that Jenkins' plugin xunit checks against, and GitLab, GitHub's reporters and
-others read the same. What is not known is an ``error``: to all of them that is no pass. ``classname`` is the suite's
-name, and GitLab shows it beside the case's.
+JUnit XML has no standard. Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters and others read the same.
+An unknown point is an ``error``, which none of them passes. GitLab shows ``classname`` beside the case's name.
 """
 
 from __future__ import annotations
@@ -19,10 +17,10 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "
 
 
 def to_junit(suites: Sequence[Suite]) -> str:
-    """``suites`` as the text of an XML file, in UTF-8. Characters that XML cannot have become U+FFFD."""
+    """Return ``suites`` as the text of an XML file, in UTF-8. Characters that XML cannot have become U+FFFD."""
     root = ElementTree.Element("testsuites", {"name": "bob", **_counts(suites)})
     known = [suite.seconds for suite in suites if suite.seconds is not None]
-    if known:  # suites of one run are of one time, which each of them tells
+    if known:  # suites of one run share its time
         root.set("time", str(max(known)))
     for suite in suites:
         root.append(_suite(suite))

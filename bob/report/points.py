@@ -1,15 +1,14 @@
-"""What a CI is told of results: one *point* for each question that was asked, which passed or did not.
+"""Results for a CI: one *point* for each question, which passed or did not.
 
-A point is what JUnit calls a test case: a property of a configuration, a program on a configuration, or an expectation.
-Points of one configuration, or of one program, are a *suite*. Against a table that says what is expected
-(:func:`suites_of_comparison`), a point passes where the verdict is the expected one, whichever that is.
+A point is a test case of JUnit: a property of a configuration, a program on a configuration, or an expectation. Points
+of one configuration, or of one program, are a *suite*. Against a table that says what is expected, a point passes if
+the verdict is the expected one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -24,11 +23,12 @@ from bob.report.counts import explored, of_model
 from bob.report.nearby import witness_command
 from bob.report.programs import seen
 from bob.report.rows import cells
+from bob.report.table import seconds_between
 from bob.text import plural
 
 
 class Outcome(StrEnum):
-    """What became of a point. UNKNOWN is neither of the first two: a guest was lost, say."""
+    """The outcome of a point. UNKNOWN is neither of the first two, as when a guest was lost."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -38,10 +38,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One question: ``message`` says in one line why it did not pass, ``details`` are more lines; the last of these is
-    the command that shows a violation again, where there is a witness.
+    """One question: ``message`` says in one line why it did not pass, ``details`` are more lines.
 
-    ``is_better`` says of a FAILED one that less is broken than was expected.
+    The last of these is the command that shows a violation again, if it has a witness. ``is_better`` says of a FAILED
+    point that less is broken than was expected.
     """
 
     name: str
@@ -55,7 +55,8 @@ class Point:
 class Suite:
     """Points that belong together. ``started`` is ISO 8601, ``seconds`` how long the whole run took (None: not known).
 
-    ``about`` says on what it was measured, a name and a value each; ``notes`` are lines that belong to no point.
+    ``about`` has the conditions of the measurement, a name and a value each; ``notes`` are lines that belong to no
+    point.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Suite:
     notes: tuple[str, ...] = ()
 
     def count(self, outcome: Outcome) -> int:
-        """How many points came out so."""
+        """Return how many points have this outcome."""
         return sum(point.outcome is outcome for point in self.points)
 
 
@@ -123,7 +124,7 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
-    """A suite for each configuration of B, held against what A expects: what is as expected has passed.
+    """Return a suite for each configuration of B, in which a cell passes that is as A expects it.
 
     A cell of which one side says nothing is skipped.
     """
@@ -137,15 +138,24 @@ def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suit
 
 def _point(cell: Answer, folder: Path) -> Point:
     said = says(answer_of(cell))
-    match cell.verdict:
+    details = [cell.meaning]
+    if cell.verdict is Verdict.FAILS:
+        details += [said, cell.evidence or "", _command(folder, cell.witness)]
+    elif cell.verdict is Verdict.HOLDS:
+        details.append(said)
+    return _judged(cell, cell.name, said, details)
+
+
+def _judged(answer: Answer, name: str, broken: str, details: Iterable[str]) -> Point:
+    """Return the point of ``answer``; ``broken`` is the message of one that fails without evidence."""
+    match answer.verdict:
         case Verdict.FAILS:
-            message = cell.evidence or said
-            details = [cell.meaning, said, cell.evidence or "", _command(folder, cell.witness)]
+            message = answer.evidence or broken
         case Verdict.HOLDS:
-            message, details = "", [cell.meaning, said]
+            message = ""
         case _:
-            message, details = cell.reason or _NO_REASON, [cell.meaning]
-    return Point(cell.name, _OUTCOMES[cell.verdict], message, _lines(details))
+            message = answer.reason or _NO_REASON
+    return Point(name, _OUTCOMES[answer.verdict], message, _lines(details))
 
 
 def _points_of(comparison: Comparison, column: SubjectResult) -> Iterator[Point]:
@@ -157,16 +167,16 @@ def _points_of(comparison: Comparison, column: SubjectResult) -> Iterator[Point]
 
 
 def _compared(comparison: Comparison, cell: Cell) -> Point:
-    """A cell that a table expects something of, or that only one side has."""
+    """Return the point of a cell that a table expects something of, or that only one side has."""
     was = f"expected: {says(cell.a)}" if cell.a is not None else ""
     now = f"found: {says(cell.b)}" if cell.b is not None else ""
-    details = _lines([was, now, evidence(cell.b) or "", command(comparison.b, cell.b) or ""])
+    is_better = cell.kind is Kind.NO_LONGER_FAILS
+    side, answer = (comparison.a, cell.a) if is_better else (comparison.b, cell.b)
+    details = _lines([was, now, evidence(answer) or "", command(side, answer) or ""])
     match cell.kind:
         case Kind.NEWLY_FAILS:
             return Point(cell.name, Outcome.FAILED, f"{WORSE}: {evidence(cell.b) or now}", details)
         case Kind.NO_LONGER_FAILS:
-            again = command(comparison.a, cell.a)
-            details = _lines([was, now, evidence(cell.a) or "", again or ""])
             return Point(cell.name, Outcome.FAILED, f"{BETTER}: {now}", details, is_better=True)
         case Kind.ONLY_A:
             return Point(cell.name, Outcome.SKIPPED, "this run did not ask it", details)
@@ -190,65 +200,56 @@ def _not_expected(cell: Answer) -> Point:
 
 
 def _expectation(answer: Answer, folder: Path) -> Point:
-    name = answer.name
-    match answer.verdict:
-        case Verdict.FAILS:
-            first = answer.ways[0].evidence if answer.ways else "it can break"
-            details = [f"breaks in {plural(answer.violations, 'crash state')}"]
-            for way in answer.ways:
-                details.append(f"{way.evidence}, in {plural(way.states, 'crash state')}")
-                details.append(_command(folder, way.witness))
-            return Point(name, Outcome.FAILED, first, _lines(details))
-        case Verdict.HOLDS:
-            return Point(name, Outcome.PASSED, "", (held(answer),))
-    return Point(name, _OUTCOMES[answer.verdict], answer.reason or _NO_REASON)
+    details = []
+    if answer.verdict is Verdict.FAILS:
+        details = [f"breaks in {plural(answer.violations, 'crash state')}", *_ways(answer, folder)]
+    elif answer.verdict is Verdict.HOLDS:
+        details = [held(answer)]
+    return _judged(answer, answer.name, "it can break", details)
+
+
+def _ways(answer: Answer, folder: Path) -> Iterator[str]:
+    for way in answer.ways:
+        yield f"{way.evidence}, in {plural(way.states, 'crash state')}"
+        yield _command(folder, way.witness)
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
-    """Return the point of a program on a file system, or by a model; one that is wrong has failed."""
-    answer, model = subject.answer, subject.model
-    outcome, said = _OUTCOMES[answer.verdict], _reason(answer)
+    """Return the point of a program on a file system, or by a model; a model that is wrong has failed."""
+    answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
-        details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}"]
-        for way in answer.ways:
-            details += [f"{way.evidence}, in {plural(way.states, 'crash state')}", _command(folder, way.witness)]
-        return Point(_named(subject), outcome, said, _lines(details))
+        details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]
+        return _judged(answer, name, "it is vulnerable", details)
     trees = 0 if subject.checks is None else subject.checks.trees
     details = [f"{plural(model.tried, 'state')}, {of_model(model)}; {plural(trees, 'tree')}"]
     details += [f"{way.evidence}, in {plural(way.trees, 'tree')}" for way in answer.ways]
     details += [missed.words for missed in model.missed]
     if wrong := [missed.words for missed in model.missed if missed.is_wrong]:
-        outcome, said = Outcome.FAILED, wrong[0]
-    return Point(_named(subject), outcome, said, _lines(details))
+        return Point(name, Outcome.FAILED, wrong[0], _lines(details))
+    return _judged(answer, name, "it is vulnerable", details)
 
 
 def _named(subject: SubjectResult) -> str:
     return subject.name if subject.model is None else f"model {subject.name}"
 
 
-def _reason(answer: Answer) -> str:
-    """Return the first thing that is wrong; nothing if all is well."""
-    match answer.verdict:
-        case Verdict.FAILS:
-            return answer.evidence or "it is vulnerable"
-        case Verdict.HOLDS:
-            return ""
-    return answer.reason or _NO_REASON
-
-
 def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:
-    """What belongs to no cell: findings, states that do not mount, what is wrong with some that do."""
+    """Yield what belongs to no cell: findings, states that do not mount, and trouble with some that do."""
+    for said, witness in _beside(column):
+        yield said
+        if witness:
+            yield _command(folder, witness)
+    yield from column.notes
+
+
+def _beside(column: SubjectResult) -> Iterator[tuple[str, str | None]]:
     for finding in column.findings:
-        yield f"{finding.words}: {finding.evidence} (the smallest: {finding.workload})"
-        yield from filter(None, [_command(folder, finding.witness)])
+        yield f"{finding.words}: {finding.evidence} (the smallest: {finding.workload})", finding.witness
     if (refused := column.unmountable) is not None:
         why = f": {refused.evidence}" if refused.evidence else ""
-        yield f"{plural(refused.states, 'crash state')} could not be mounted{why}"
-        yield from filter(None, [_command(folder, refused.witness)])
+        yield f"{plural(refused.states, 'crash state')} could not be mounted{why}", refused.witness
     for kind, trouble in column.troubles():
-        yield f"{plural(trouble.states, 'crash state')} {kind.said}: {trouble.evidence}"
-        yield from filter(None, [_command(folder, trouble.witness)])
-    yield from column.notes
+        yield f"{plural(trouble.states, 'crash state')} {kind.said}: {trouble.evidence}", trouble.witness
 
 
 def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]:
@@ -269,17 +270,14 @@ def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]
 
 
 def _seconds(run: Run) -> int | None:
-    """How long a run took; None where it was stopped."""
-    try:
-        took = datetime.fromisoformat(run.finished) - datetime.fromisoformat(run.started)
-    except (ValueError, TypeError):
-        return None
-    return max(0, round(took.total_seconds()))
+    """Return how long a run took; None if it was stopped."""
+    took = seconds_between(run.started, run.finished)
+    return None if took is None else max(0, round(took))
 
 
 def _command(folder: Path, witness: str | None) -> str:
     return witness_command(folder, witness) if witness else ""
 
 
-def _lines(texts: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text for text in texts if text)
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, texts))

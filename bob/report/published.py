@@ -1,7 +1,7 @@
-"""The published table, and the known reasons why a kernel of today differs from it: data of bob's own.
+"""The published table, and the known reasons why a kernel of today differs from it (reports/published/).
 
-Both are files in reports/published/ (docs/formats.md describes them). Blank in the published table means that no
-violation was found, not that the property holds. A reason is told of a cell only where what was found fits it.
+Blank in the published table means that no violation was found, not that the property holds. A reason is given for a
+cell only if the witness fits it. docs/formats.md describes both files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bob.schema import Declaration, OneLine, adapt, declared, field, mistakes_in
 from bob.witness.traits import WORDS, Trait, Traits
 
 OSDI14 = "osdi14"
-"""What the published table is called on the command line."""
+"""The name of the published table on the command line."""
 
 _TABLE, _REASONS = "osdi14-table1.json", "osdi14-reasons.toml"
 Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -32,7 +32,7 @@ Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published table: ``fails`` has the configurations for which a violation was reported, by property."""
+    """A published table: ``fails`` has by property the configurations with a reported violation."""
 
     source: str
     configurations: tuple[str, ...]
@@ -40,21 +40,21 @@ class Published:
 
 
 class Direction(StrEnum):
-    """Which difference from the published table a reason is about."""
+    """The difference from the published table that a reason explains."""
 
     FOUND = "found"
-    """We find a violation where the published table is blank."""
+    """bob finds a violation where the published table is blank."""
     NOT_FOUND = "not found"
-    """We find none where the published table has a ×."""
+    """bob finds none where the published table has a ×."""
     ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A cell of a run that differs from the published table, and what was found there.
+    """A cell of a run that differs from the published table.
 
-    ``shown`` is what its witness shows; None where there is none to look at. ``unlike`` are the configurations of which
-    the run says otherwise in this row.
+    ``shown`` is what its witness shows (None: it has none). ``unlike`` are the configurations with another verdict in
+    this row of the run.
     """
 
     configuration: str
@@ -66,13 +66,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why cells differ from the published table.
+    """The reason why cells differ from the published table.
 
     ``configurations`` and ``properties`` are names or globs. ``background`` says that other code is behind the name,
-    but not what in it makes the difference. ``measured`` are the kernel versions on which it was found out.
+    but not which part of it makes the difference. ``measured`` are the kernel versions of the measurement.
 
-    ``shows`` is what the witness of a violation shows that this is the reason of: of each trait one of these words.
-    ``like`` is a configuration that the cell's own is said to be no different from.
+    The witness of a violation with this reason shows of each trait in ``shows`` one of the words. ``like`` is a
+    configuration that must have the same verdict as the cell's own.
     """
 
     title: str
@@ -86,7 +86,7 @@ class Reason:
     like: str | None = None
 
     def speaks_of(self, configuration: str, name: str, direction: Direction) -> bool:
-        """Whether it is about that cell and a difference in that direction, whatever was found there."""
+        """Return whether the reason is about that cell and a difference in that direction."""
         return (
             self.direction in (direction, Direction.ANY)
             and any(fnmatchcase(configuration, glob) for glob in self.configurations)
@@ -94,7 +94,7 @@ class Reason:
         )
 
     def fits(self, difference: Difference) -> bool:
-        """Whether it explains that difference: what was found there does not contradict it."""
+        """Return whether the reason explains ``difference``: its witness does not contradict it."""
         if not self.speaks_of(difference.configuration, difference.name, difference.direction):
             return False
         if difference.direction is Direction.NOT_FOUND:
@@ -104,21 +104,21 @@ class Reason:
 
     @property
     def sentences(self) -> str:
-        """What it says, and where that was measured."""
+        """The reason in sentences, with the kernels of the measurement."""
         if self.background:
             return f"{self.because} Which part of that code makes the difference is not yet explained."
         return f"{self.because} (Measured on {', '.join(self.measured)}.)" if self.measured else self.because
 
 
 def reason_for(reasons: Sequence[Reason], difference: Difference) -> Reason | None:
-    """The first of ``reasons`` that fits; background only where no other does."""
+    """Return the first of ``reasons`` that fits; background only if no other does."""
     fitting = [reason for reason in reasons if reason.fits(difference)]
     return min(fitting, key=lambda reason: reason.background, default=None)
 
 
 @cache
 def osdi14() -> Published:
-    """Table 1 of "All File Systems Are Not Created Equal" (OSDI 2014)."""
+    """Return Table 1 of "All File Systems Are Not Created Equal" (OSDI 2014)."""
     document = json.loads((shipped("reports/published") / _TABLE).read_bytes())
     fails = {name: frozenset(configurations) for name, configurations in document["fails"].items()}
     return Published(document["source"], tuple(document["configurations"]), fails)
@@ -126,7 +126,7 @@ def osdi14() -> Published:
 
 @cache
 def osdi14_reasons() -> tuple[Reason, ...]:
-    """The known reasons for differences from that table, in the order of their file."""
+    """Return the known reasons for differences from that table, in the order of their file."""
     return load_reasons(shipped("reports/published") / _REASONS)
 
 
@@ -145,7 +145,7 @@ class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> Reason:
-        """The reason. Raises UsageError where it can fit no row."""
+        """The reason. Raise UsageError if it can fit no row."""
         rows = [name for names in FAMILIES.values() for name in names]
         for glob in self.properties:
             if not any(fnmatchcase(name, glob) for name in rows):
@@ -169,7 +169,7 @@ class ReasonsDeclaration(Declaration, frozen=True):
 
 
 def load_reasons(path: Path) -> tuple[Reason, ...]:
-    """Return the reasons in the file ``path``. Raises MalformedError where one of them is damaged or can fit no row."""
+    """Return the reasons in the file ``path``. Raise MalformedError if one is damaged or can fit no row."""
     text = toml(path, "see docs/formats.md")
     with mistakes_in(path.name, "see docs/formats.md", MalformedError):
         return tuple(one.reason for one in declared(ReasonsDeclaration, text).reason)

@@ -1,4 +1,4 @@
-"""The jinja2 environments that bob's documents are made in: one way to set them up, and the one of all HTML pages."""
+"""The jinja2 environments of bob's documents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknow
 
 
 def environment(**more: Any) -> Environment:
-    """Where the templates are; ``more`` are options of jinja2's Environment: what is escaped, and how code is marked.
-
-    A name that a template uses and the caller did not give is an error, not an empty text.
-    """
+    """Return an environment with bob's templates and these options. A name that the caller did not give is an error."""
     return Environment(
         loader=PackageLoader("bob.report"),
         undefined=StrictUndefined,
@@ -38,7 +35,7 @@ def environment(**more: Any) -> Environment:
 
 @cache
 def html() -> Environment:
-    """That of HTML pages: every value is text, and escaped, with the filters that pages use."""
+    """Return the environment of HTML pages: every value is escaped text; with the filters that pages use."""
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         says=SAYS.__getitem__, mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored,
@@ -49,7 +46,7 @@ def html() -> Environment:
 
 
 def _sentence(text: str) -> str:
-    """``text`` as a sentence; nothing where there is none."""
+    """Return ``text`` as a sentence; nothing if it is empty."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
@@ -57,10 +54,10 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def raised(text: str) -> str:
-    """``text`` with the exponents of powers of two raised, in characters that an attribute may have, too."""
+    """Return ``text`` with the exponents of powers of two raised, in characters that an attribute may have, too."""
     return re.sub(r"(?<![\w.])2\^(\d+)", lambda found: "2" + found[1].translate(_RAISED), text)
 
 
 def _finalize(value: Any) -> Any:
-    """Text without control characters; what is HTML already is left alone."""
+    """Return a text without control characters; HTML stays as it is."""
     return raised(clean(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
