@@ -1,15 +1,15 @@
 """What every kind of claim can do.
 
-A claim says of one crash state whether the state breaks it, and by what evidence. It has a title, it can be written
-down, and it can be read back (:mod:`bob.claim.kinds`). Reports, replay, shrinking and witnesses know claims, and no
-kinds of claims.
+A claim says of one crash state whether the state breaks it, and by what evidence. Reports, replay, shrinking and
+witnesses know claims, and no kinds of claims. :mod:`bob.claim.kinds` reads a claim back.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self
 
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.rules import Property
@@ -20,6 +20,7 @@ from bob.observe.observation import Observation
 from bob.observe.observations import Worded
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
+from bob.story.decisive import decisive
 from bob.story.timeline import CrashTimeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Workload
@@ -27,13 +28,13 @@ from bob.workload.operations import Workload
 NEWER = "a later bob may have written it: show it with that one"
 """A hint for what this bob does not know."""
 PropertyLookup = Callable[[str], Property | None]
-"""The property of a name; None for one that this bob does not ship."""
+"""Returns the property of a name; None if this bob does not ship it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of a crash state beside what a guest shows of it: the work, and what stat said of each name before
-    and after the operations (inode numbers, and all else)."""
+    """What bob knows of a crash state beside a guest's view: the work, and inode numbers and other statuses by name,
+    before and after the operations."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -41,35 +42,35 @@ class Context:
 
     @property
     def workload(self) -> Workload:
-        """The operations that were done. Raises TypeError where a program did the work."""
+        """The operations. Raises TypeError if a program did the work."""
         return workload_in(self.work)
 
 
 def context_of(case: Case) -> Context:
-    """What is known of all crash states of a case."""
+    """Return the context of all crash states of a case."""
     return Context(case.work, case.inodes, case.statuses)
 
 
 class View(Protocol):
-    """One crash state, as a guest shows it. Each part is looked at when a claim asks for it."""
+    """One crash state, as a guest shows it. A guest looks at each part when a claim asks for it."""
 
     @property
     def observation(self) -> Observation:
-        """What is there after the mount."""
+        """The tree after the mount."""
 
     def complaints(self) -> Sequence[Worded]:
-        """What the kernel says of the mount, and what a closer look finds wrong."""
+        """The kernel's complaints at the mount, and the faults that a closer look finds."""
 
     def undisturbed(self) -> Observation:
-        """What is there where recovery is not crashed."""
+        """The tree after a recovery without a crash."""
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
-        """What a program's checker says of it, after a crash before which ``output`` was told."""
+        """The answer of a program's checker, if the program had written ``output`` before the crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
-    """A view of what was seen after the mount, and of nothing else."""
+    """A view that has the tree after the mount alone."""
 
     observation: Observation
 
@@ -78,92 +79,111 @@ class AfterMount:
         return ()
 
     def undisturbed(self) -> Observation:
-        """Not known: raises LookupError."""
+        """Raise LookupError: it is not known."""
         raise LookupError("the recovery without a crash was not looked at")
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
-        """Not known: raises LookupError."""
-        del output
+        """Raise LookupError: it is not known."""
         raise LookupError(f"the checker of {program.name} did not look at it")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why something cannot be done with witnesses of a kind of claim: ``reason`` ends the sentence "the witness X is
-    of ...", ``hint`` is for the user."""
+    """Why bob cannot do something with witnesses of a kind of claim. ``reason`` ends the sentence "the witness X is of
+    ...", ``hint`` is for the user."""
 
     reason: str
     hint: str
 
 
-class Claim(Protocol):
-    """See the module's text."""
+NO_PROPERTY = {"property": None, "probe": None, "question": None}
+"""Fields of a witness whose claim is not a property's."""
 
-    @property
-    def kind(self) -> str:
-        """The name of its kind, in :data:`bob.claim.kinds.KINDS` and in witnesses."""
+
+class Claim(ABC):
+    """A claim of one kind, which is a subclass."""
+
+    kind: ClassVar[str]
+    """The key of its kind in :data:`bob.claim.kinds.KINDS`, and in witnesses."""
+    is_shown_by_the_tree: ClassVar[bool] = False
+    """Whether the tree after the mount is the evidence, and not the words of a kernel or a checker."""
+    no_export: ClassVar[Refusal | None] = None
+    """Why the log of its witnesses cannot be exported; None if it can."""
 
     @property
     def name(self) -> str:
-        """What files and pages call it: the name of its witness's file, so no two claims of a run have the same."""
+        """The name of its witness's file, which no other claim of the run has."""
+        return self.kind
 
     @property
+    @abstractmethod
     def title(self) -> str:
         """What a witness of its breach is a witness of."""
 
     @property
+    @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """What it asks for: a heading, and a text, which is empty where this bob does not know."""
-
-    @property
-    def is_shown_by_the_tree(self) -> bool:
-        """Whether the tree after the mount is the evidence, and not what a kernel or a checker says."""
+        """A heading, and what it asks for; the text is empty if this bob does not know."""
 
     @property
     def operations(self) -> tuple[int, ...]:
         """The numbers of the operations that it is about."""
+        return ()
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The Debian packages that a guest needs, beside what its image has, to judge it."""
+        """The Debian packages that a guest needs to judge it, beside those of its image."""
+        return ()
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """Why its witnesses cannot be made smaller; None where they can, which takes a :class:`Judgeable`."""
-
-    @property
-    def no_export(self) -> Refusal | None:
-        """Why the log of its witnesses cannot be exported; None where it can."""
+        """Why its witnesses cannot be made smaller; None if they can, which takes a :class:`Judgeable`."""
+        return None
 
     def headline(self, configuration: str) -> str:
-        """What is found on ``configuration``, as the title of a page."""
+        """Return the title of a page about a breach on ``configuration``."""
+        return f"{self.title} on {configuration}"
 
+    @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
-        """The evidence, in one line, by which ``view`` breaks it; None where it does not.
+        """Return the evidence, in one line, by which ``view`` breaks it; None if it does not.
 
-        A state that does not mount breaks only what speaks of mounting: its tree, if there is one, is what a repair
-        left.
+        A state that does not mount breaks only claims about mounting: its tree, if any, is the work of a repair.
         """
 
     def kept(self, view: View, context: Context) -> bool:
-        """Whether ``view`` is known to keep it: where the view cannot tell, it is neither kept nor broken."""
+        """Return whether ``view`` is known to keep it. If the view cannot tell, it is neither kept nor broken."""
+        return view.observation.mounted and self.broken(view, context) is None
+
+    @property
+    def breach(self) -> str:
+        """What is so after a crash that breaks it, as the end of :meth:`sentence`, unless that is of its own."""
+        return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        """What happened up to a crash that breaks it, in one sentence; ``found`` is what was there then, where that is
-        known."""
+        """Return what happened up to a crash that breaks it, in one sentence. ``found`` is the tree after the crash, if
+        it is known."""
+        return f"{decisive(line)}, and {self.breach}."
 
     def role(self, number: int) -> str:
-        """What it says of operation ``number``; nothing where it is not about that one."""
+        """Return what it says of operation ``number``; an empty text if it is not about that one."""
+        return ""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields by which a witness tells of it (docs/formats.md). ``property``, ``probe`` and ``question`` are
-        among them, and null where it is no property's."""
+        """Return its fields in a witness (docs/formats.md)."""
+        return {**NO_PROPERTY}
+
+    @classmethod
+    @abstractmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        """Return the claim of a witness; None if the witness is of another kind. ``known`` has the properties that the
+        witness need not declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
-    """The crash state ``state`` breaks ``claim``; ``evidence`` says by what, in one line. ``found`` is what was there,
-    where that is what the evidence is about; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
+    """The crash state ``state`` breaks ``claim``, by ``evidence`` in one line. ``found`` is the tree after the crash if
+    the evidence is about that; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
 
     state: CrashState
     claim: Claim
@@ -172,15 +192,17 @@ class BrokenClaim:
     is_clear: bool = True
 
 
-@runtime_checkable
-class Judgeable(Claim, Protocol):
-    """A claim that is judged on all crash states of a bench at once."""
+class Judgeable(Claim):
+    """A claim that bob can judge on all crash states of a case at once."""
 
     def asking(self, workload: Workload) -> Workload:
-        """``workload``, or as much of it as asks for the claim."""
+        """Return ``workload``, or as much of it as asks for the claim."""
+        return workload
 
+    @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """The crash state that shows best how it is broken, be it in other operations; None where none breaks it."""
+        """Return the crash state that shows a breach best, be it of other operations; None if no state breaks it."""
 
+    @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
-        """Whether ``state`` is known to keep it."""
+        """Return whether ``state`` is known to keep it."""

@@ -1,14 +1,17 @@
 """Whether recovery is idempotent: a crash while a boot recovers, and the next boot's recovery, lead to the same tree.
 
-The property is asked of a crash state that mounts, which is recovered once without a crash (*undisturbed*), and of all
-legal crash states of that recovery. It is no row of Table 1: EXPLODE (OSDI'06, section 5) found such errors by crashing
-file systems as they recover.
+bob recovers a crash state that mounts once without a crash (*undisturbed*), and tries all legal crash states of that
+recovery. The property is not in Table 1: EXPLODE (OSDI'06, section 5) crashed file systems as they recover.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+from bob.claim.claim import Claim, Context, PropertyLookup, Refusal, View
+from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.judged_case import WorkloadVerdict
 from bob.claim.property.rules import Property, Rule
 from bob.claim.verdict import Verdict, judged_states
@@ -16,7 +19,11 @@ from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
 from bob.observe.observation import Node, Observation
 from bob.observe.observations import Observations
+from bob.schema import encode
+from bob.story.decisive import decisive
+from bob.story.timeline import CrashTimeline
 from bob.text import printable
+from bob.workload.operations import Workload
 from bob.workload.pattern import describe
 
 IDEMPOTENT = Property(
@@ -26,6 +33,39 @@ IDEMPOTENT = Property(
     rule=Rule.ATOMIC,
     subjects=(),  # no workload is asked for it
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotent(Claim):
+    """Recovery that a crash interrupts comes to what recovery without a crash comes to."""
+
+    kind = "recovery"
+    name = title = IDEMPOTENT.name
+    asks = f"What {IDEMPOTENT.name} asks for", IDEMPOTENT.meaning
+    breach = "the next recovery did not come to the same"
+    is_shown_by_the_tree = True
+    no_shrinking = Refusal("a crash during recovery", "in that there is nothing to leave out")
+    no_export = Refusal("a crash during recovery", "only what operations wrote can be exported")
+
+    def headline(self, configuration: str) -> str:
+        return f"{self.name} is violated on {configuration}"
+
+    def broken(self, view: View, context: Context) -> str | None:
+        return during_recovery(view.undisturbed(), view.observation) if view.observation.mounted else None
+
+    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
+        return f"{decisive(line)} as recovery was under way, and {self.breach}."
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "property": self.name,
+            "probe": encode(PropertyDocument.of(IDEMPOTENT)),
+            "question": {"required": [], "later": None},
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        return cls() if document["property"] == IDEMPOTENT.name else None
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:

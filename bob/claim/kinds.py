@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bob.claim import checking, mounting, recovery, soundness
+from bob.claim.checking import CheckerClaim
 from bob.claim.claim import NEWER, Claim, PropertyLookup
-from bob.claim.expectation import expected
-from bob.claim.property import of_property
+from bob.claim.expectation.expected import ExpectationClaim
+from bob.claim.idempotence import Idempotent
+from bob.claim.mounting import Mountable, Sound
+from bob.claim.property.of_property import OfProperty
 from bob.errors import MalformedError
 from bob.workload.operations import Workload
 
 ClaimReader = Callable[[Mapping[str, Any], Workload, PropertyLookup], Claim | None]
 
 KINDS: Mapping[str, ClaimReader] = {
-    "checker": checking.read,
-    "expectation": expected.read,
-    "trouble": soundness.read,
-    "recovery": recovery.read,
-    "property": of_property.read,
-    "unmountable": mounting.read,  # last: it takes all of which the others say that it is none of theirs
+    CheckerClaim.kind: CheckerClaim.read,
+    ExpectationClaim.kind: ExpectationClaim.read,
+    Sound.kind: Sound.read,
+    Idempotent.kind: Idempotent.read,
+    OfProperty.kind: OfProperty.read,
+    Mountable.kind: Mountable.read,  # last: it takes each document that the others leave
 }
-"""By its name, who reads a claim of this kind."""
+"""The readers of claims, by kind."""
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
-    """What the witness in ``document`` is of; ``known`` has the properties that it need not declare.
+    """Return the claim of the witness in ``document``; ``known`` has the properties that it need not declare.
 
-    The first kind that knows it reads it. Raises MalformedError where the document names another kind, one that is
-    newer than this bob perhaps; and what the kinds raise for what is damaged: KeyError, TypeError, ValueError,
-    UsageError, MalformedError.
+    Raises MalformedError for a kind that this bob does not know; and as :meth:`bob.claim.claim.Claim.read` does.
     """
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
     named = document.get("claim", claim.kind)  # which older ones lack

@@ -1,50 +1,33 @@
-"""The file system can be mounted."""
+"""The file system can be mounted, and a state that mounts is well: no warning by the kernel, no fault."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
-from bob.claim.claim import BrokenClaim, Context, PropertyLookup, Refusal, View
+from bob.claim.claim import NO_PROPERTY, BrokenClaim, Claim, Context, Judgeable, PropertyLookup, Refusal, View
 from bob.claim.property.judged_case import JudgedCase
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
-from bob.observe.observation import Observation
-from bob.story.decisive import decisive
-from bob.story.timeline import CrashTimeline
+from bob.observe.observations import TroubleKind
 from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Mountable:
+class Mountable(Judgeable):
     """The kernel mounts the crash state without a repair."""
 
-    kind = name = "unmountable"
+    kind = "unmountable"
     title = "a crash state that does not mount"
-    asks = (
-        "What is asked for",
-        "No property speaks of it: where nothing can be mounted, there is no tree to look at.",
-    )
-    is_shown_by_the_tree = False
-    operations: ClassVar[tuple[int, ...]] = ()
-    packages: ClassVar[tuple[str, ...]] = ()
-    no_shrinking: ClassVar[Refusal | None] = None
-    no_export: ClassVar[Refusal | None] = None
+    asks = "What is asked for", "No property speaks of it: where nothing can be mounted, there is no tree to look at."
+    breach = "the file system could not be mounted"
 
     def headline(self, configuration: str) -> str:
         return f"{configuration} does not mount after a crash"
 
     def broken(self, view: View, context: Context) -> str | None:
-        del context
         return None if view.observation.mounted else view.observation.summary
-
-    def kept(self, view: View, context: Context) -> bool:
-        del context
-        return view.observation.mounted
-
-    def asking(self, workload: Workload) -> Workload:
-        return workload
 
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
         found = easiest(bench.unmountable)
@@ -55,19 +38,45 @@ class Mountable:
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
         return bench.satisfies(None, state)
 
-    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        del context, found
-        return f"{decisive(line)}, and the file system could not be mounted."
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self:
+        """Return the claim of a witness that names nothing else that it breaks."""
+        return cls()
 
-    def role(self, number: int) -> str:
-        del number
-        return ""
+
+@dataclass(frozen=True, slots=True)
+class Sound(Claim):
+    """A crash state that mounts has no trouble of this kind: no warning, no fault that a checker or a removal finds."""
+
+    trouble: TroubleKind
+
+    kind = "trouble"
+    asks = "What is asked for", "No property speaks of it: what mounts is to be well, whatever is in it."
+
+    @property
+    def name(self) -> str:
+        return self.trouble.value
+
+    @property
+    def title(self) -> str:
+        return f"a crash state that {self.trouble.said}"
+
+    @property
+    def breach(self) -> str:
+        return f"the crash state {self.trouble.said}"
+
+    @property
+    def no_shrinking(self) -> Refusal | None:
+        return Refusal(
+            f"a state that {self.trouble.said}", "bob shrinks those of properties, and of states that do not mount"
+        )
+
+    def broken(self, view: View, context: Context) -> str | None:
+        return next((one.words for one in view.complaints() if one.kind == self.trouble), None)
 
     def to_json(self) -> dict[str, Any]:
-        return {"property": None, "probe": None, "question": None}
+        return {**NO_PROPERTY, "trouble": self.trouble.value}
 
-
-def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Mountable:
-    """The claim of a witness that says of nothing else what it breaks."""
-    del document, workload, known
-    return Mountable()
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        return cls(TroubleKind(document["trouble"])) if "trouble" in document else None

@@ -15,13 +15,11 @@ from bob.answer.answer import Answer, ByRecording, ClaimWords, Way
 from bob.answer.result import TROUBLE, UNMOUNTABLE, SubjectResult, beside
 from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
-from bob.claim.idempotence import IDEMPOTENT, judged
-from bob.claim.mounting import Mountable
+from bob.claim.idempotence import IDEMPOTENT, Idempotent, judged
+from bob.claim.mounting import Mountable, Sound
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
-from bob.claim.recovery import Idempotent
-from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import total

@@ -17,7 +17,7 @@ from bob.observe.easiest import Easiest
 from bob.observe.observations import ExploredState, TroubleKind, without_numbers
 from bob.program.answer import Consequence
 
-CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.name)
+CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)
 """The claim that a program's checker accepts what a crash leaves."""
 SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "unknown"}
 """Whether a program survives a crash, by the verdict of that claim."""

@@ -16,7 +16,7 @@ from inline_snapshot import snapshot
 from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.claim import Context
-from bob.claim.property.of_property import OfProperty, read
+from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question, Rule, is_broken, questions, violation
 from bob.errors import MalformedError
 from bob.observe.observation import Node, Observation, Presence
@@ -72,15 +72,15 @@ def test_every_field_of_a_question_is_in_its_witness_and_it_can_be_told(question
     document = json.loads(json.dumps(claim.to_json()))
     if len(question.required) > 1 and question.later is None:
         with pytest.raises(ValueError) as refused:
-            read(document, workload, {}.get)
+            OfProperty.read(document, workload, {}.get)
         assert str(refused.value) == snapshot("it asks about several operations at once")
     elif question.required or question.beside:
-        assert read(document, workload, {}.get) == claim
+        assert OfProperty.read(document, workload, {}.get) == claim
         assert claim.sentence(CrashTimeline(events=(), crash=1.0), Context(workload, ({}, {}), ({}, {})), None)
         assert all(isinstance(claim.role(number), str) for number in (1, 2, 3))
     document["question"]["whatever"] = True
     with pytest.raises(MalformedError) as refused:
-        read(document, workload, {}.get)
+        OfProperty.read(document, workload, {}.get)
     assert str(refused.value) == snapshot("it asks by 'whatever', which this bob does not know")
 
 

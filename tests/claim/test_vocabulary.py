@@ -18,12 +18,11 @@ from bob.apm.clauses import every_clause
 from bob.catalogue.request import ProbeRequest, request_from_json, request_to_json
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.kinds import KINDS, claim_of
-from bob.claim.mounting import Mountable
+from bob.claim.mounting import Mountable, Sound
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.claim.property.vocabulary import clause_of_today, row_of_today
-from bob.claim.soundness import Sound
 from bob.claim.verdict import judged_states
 from bob.crash.coverage import States
 from bob.crash.state import CrashState

@@ -14,8 +14,8 @@ from bob.apm.model import load as load_model
 from bob.catalogue.probe_files import load
 from bob.catalogue.request import ANYWHERE, ProbeRequest
 from bob.catalogue.sets import RowSet
+from bob.claim.mounting import Sound
 from bob.claim.property.of_property import OfProperty
-from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
 from bob.cli.main import run as bob
 from bob.errors import Exit

@@ -14,9 +14,8 @@ from inline_snapshot import snapshot
 import samples_of_runs as samples
 from bob.answer.result import Result
 from bob.catalogue.request import ProbeRequest
-from bob.claim.idempotence import IDEMPOTENT
+from bob.claim.idempotence import IDEMPOTENT, Idempotent
 from bob.claim.property.judged_case import JudgedCase
-from bob.claim.recovery import Idempotent
 from bob.claim.verdict import Verdict
 from bob.crash import case
 from bob.crash.coverage import NOTHING

@@ -15,11 +15,10 @@ from msgspec import structs
 import samples_of_runs as samples
 from bob.claim.claim import Claim, Context
 from bob.claim.expectation.expected import ExpectationClaim
-from bob.claim.mounting import Mountable
+from bob.claim.idempotence import Idempotent
+from bob.claim.mounting import Mountable, Sound
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
-from bob.claim.recovery import Idempotent
-from bob.claim.soundness import Sound
 from bob.crash.cubes import Cube
 from bob.crash.legal import growth_points
 from bob.crash.state import CrashState

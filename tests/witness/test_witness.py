@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import pytest
 from inline_snapshot import snapshot
@@ -15,12 +15,11 @@ import samples_of_runs as samples
 from bob.catalogue.probe_files import shipped_probes
 from bob.catalogue.sets import RowSet, asked_probes
 from bob.claim import kinds
-from bob.claim.claim import Context, Refusal, View
+from bob.claim.claim import NO_PROPERTY, Claim, Context, PropertyLookup, Refusal, View
 from bob.claim.expectation.expected import ExpectationClaim
-from bob.claim.mounting import Mountable
+from bob.claim.mounting import Mountable, Sound
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
-from bob.claim.soundness import Sound
 from bob.claim.verdict import Verdict
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, StoreError, UsageError
@@ -34,7 +33,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion
 from bob.witness import document as witness
 from bob.witness.document import ShownState
-from bob.workload.operations import At
+from bob.workload.operations import At, Workload
 from claims import broken, question_of
 from wording import text_with
 
@@ -101,16 +100,13 @@ def test_a_column() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Claim):
     """A made-up claim of a kind of its own: a name is there, whatever happens."""
 
     path: str
     kind = "kept"
     is_shown_by_the_tree = True
-    operations: ClassVar[tuple[int, ...]] = ()
-    packages: ClassVar[tuple[str, ...]] = ()
     no_shrinking = Refusal("a name that is not there", "it is made up")
-    no_export: ClassVar[Refusal | None] = None
     asks = ("What is asked for", "The name is there.")
 
     @property
@@ -121,16 +117,10 @@ class Kept:
     def title(self) -> str:
         return f"{self.path} is not there"
 
-    def headline(self, configuration: str) -> str:
-        return f"{self.title} on {configuration}"
-
     def broken(self, view: View, context: Context) -> str | None:
         del context
         tree = view.observation.tree or {}
         return None if self.path in tree else f"{len(tree)} names are"
-
-    def kept(self, view: View, context: Context) -> bool:
-        return self.broken(view, context) is None
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
         del found
@@ -140,7 +130,12 @@ class Kept:
         return str(number)
 
     def to_json(self) -> dict[str, Any]:
-        return {"property": None, "probe": None, "question": None, "kept": self.path}
+        return {**NO_PROPERTY, "kept": self.path}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        del workload, known
+        return cls(document["kept"]) if "kept" in document else None
 
 
 def test_a_new_kind_of_claim_takes_one_line_to_be_read_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -157,8 +152,7 @@ def test_a_new_kind_of_claim_takes_one_line_to_be_read_back(monkeypatch: pytest.
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "kept") == snapshot(
         "TMP/witness.json: its claim is of the kind 'kept', which this bob does not know"
     )
-    readers = {"kept": lambda document, _workload, _known: Kept(document["kept"]) if "kept" in document else None}
-    monkeypatch.setattr(kinds, "KINDS", {**readers, **kinds.KINDS})
+    monkeypatch.setattr(kinds, "KINDS", {Kept.kind: Kept.read, **kinds.KINDS})
     assert witness.read(path).claim == Kept("/n")
 
 

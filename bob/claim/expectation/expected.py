@@ -4,43 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, Self
 
-from bob.claim.claim import Context, PropertyLookup, Refusal, View
+from bob.claim.claim import NO_PROPERTY, Claim, Context, PropertyLookup, Refusal, View
 from bob.claim.expectation.evaluate import check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.observe.observation import Observation
-from bob.story.decisive import decisive
-from bob.story.timeline import CrashTimeline
 from bob.workload.operations import Workload
 from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectationClaim:
+class ExpectationClaim(Claim):
     """``text`` holds, in the language of expectations."""
 
     text: str
 
-    kind = name = "expectation"
+    kind = "expectation"
     is_shown_by_the_tree = True
-    operations: ClassVar[tuple[int, ...]] = ()
-    packages: ClassVar[tuple[str, ...]] = ()
     no_shrinking = Refusal(
         "an expectation, and bob shrinks those of properties", "bob try answers for fewer operations"
     )
-    no_export: ClassVar[Refusal | None] = None
 
     @property
     def title(self) -> str:
-        return f"«{parse(self.text).line}» does not hold"
+        return f"«{' '.join(self.text.split())}» does not hold"
 
     @property
     def asks(self) -> tuple[str, str]:
         return "What was expected", self.text
 
-    def headline(self, configuration: str) -> str:
-        return f"{self.title} on {configuration}"
+    @property
+    def breach(self) -> str:
+        return self.title
 
     def broken(self, view: View, context: Context) -> str | None:
         history, test, seen = simulate(context.workload)[0], parse(self.text).test, view.observation
@@ -50,23 +45,13 @@ class ExpectationClaim:
         history = simulate(context.workload)[0]
         return holds(parse(self.text).test, view.observation, history) is True
 
-    def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        del context, found
-        return f"{decisive(line)}, and «{' '.join(self.text.split())}» does not hold."
-
-    def role(self, number: int) -> str:
-        del number
-        return ""
-
     def to_json(self) -> dict[str, Any]:
-        return {"property": None, "probe": None, "question": None, "expectation": self.text}
+        return {**NO_PROPERTY, "expectation": self.text}
 
-
-def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> ExpectationClaim | None:
-    """The expectation of a witness; None where it is of none. Raises UsageError for what cannot be expected of the
-    workload."""
-    del known
-    if (text := document.get("expectation")) is None:
-        return None
-    check(parse(text), simulate(workload)[0])
-    return ExpectationClaim(text)
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        """Return the expectation of a witness. Raise UsageError for text that cannot be expected of the workload."""
+        if (text := document.get("expectation")) is None:
+            return None
+        check(parse(text), simulate(workload)[0])
+        return cls(text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from bob.claim.claim import NEWER, BrokenClaim, Context, PropertyLookup, Refusal, View
+from bob.claim.claim import NEWER, BrokenClaim, Context, Judgeable, PropertyLookup, View
 from bob.claim.property.declaration import PropertyDocument
 from bob.claim.property.judged_case import JudgedCase, inodes_of_things
 from bob.claim.property.presence import Oracle
@@ -24,19 +24,16 @@ from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
-class OfProperty:
-    """The property ``name``, asked by ``question`` of particular operations. ``declared`` is the property; None where
-    this bob does not know it, and its witness is older than declarations."""
+class OfProperty(Judgeable):
+    """The property ``name``, asked by ``question`` of particular operations. ``declared`` is the property; None if this
+    bob does not know it, and the witness is older than declarations."""
 
-    name: str
-    question: Question
+    name: str = field()  # not the property of Claim, which would be its default
+    question: Question = field()
     declared: Property | None = None
 
     kind = "property"
-    no_shrinking: ClassVar[Refusal | None] = None
-    no_export: ClassVar[Refusal | None] = None
     is_shown_by_the_tree = True
-    packages: ClassVar[tuple[str, ...]] = ()
 
     @property
     def title(self) -> str:
@@ -119,6 +116,31 @@ class OfProperty:
         asked = encode(adapt(QuestionDocument, self.question))
         return {"property": self.name, "probe": encode(PropertyDocument.of(self.resolved)), "question": asked}
 
+    @classmethod
+    def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
+        name, asked = document["property"], document["question"]
+        if name is None or asked is None:
+            return None
+        if not isinstance(name, str):
+            raise TypeError("its names are no text")
+        if unknown := asked.keys() - set(QuestionDocument.__struct_fields__):
+            raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
+        question = adapt(Question, decode(QuestionDocument, asked))
+        if not question.required and not question.beside:
+            raise ValueError("it asks about no operation")
+        if len(question.required) > 1 and question.later is None:
+            raise ValueError("it asks about several operations at once")
+        if not all(0 < number <= len(workload.operations) for number in question.operations):
+            raise ValueError("it asks about operations that its workload does not have")
+        probe = document.get("probe")
+        found = known(name) if probe is None else decode(PropertyDocument, probe).declared
+        if found is not None and found.name != name:
+            raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
+        if found is not None and found.call is None and question.returned is not None:
+            raise ValueError("it asks after the return of a call, and its property does not")
+        name = row_of_today(name)
+        return cls(name, question, None if found is None else replace(found, name=name))
+
 
 def _oracle(context: Context) -> tuple[History, Oracle]:
     history = simulate(context.workload)[0]
@@ -133,30 +155,3 @@ class QuestionDocument(Document, frozen=True):
     later: int | None
     returned: int | None = None
     beside: bool = False
-
-
-def read(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> OfProperty | None:
-    """The property of a witness; None where it is of none. Raises ValueError, KeyError or TypeError for what is none,
-    UsageError for a declaration that says what no property says."""
-    name, asked = document["property"], document["question"]
-    if name is None or asked is None:
-        return None
-    if not isinstance(name, str):
-        raise TypeError("its names are no text")
-    if unknown := asked.keys() - set(QuestionDocument.__struct_fields__):
-        raise MalformedError(f"it asks by {min(unknown)!r}, which this bob does not know", hint=NEWER)
-    question = adapt(Question, decode(QuestionDocument, asked))
-    if not question.required and not question.beside:
-        raise ValueError("it asks about no operation")
-    if len(question.required) > 1 and question.later is None:
-        raise ValueError("it asks about several operations at once")
-    if not all(0 < number <= len(workload.operations) for number in question.operations):
-        raise ValueError("it asks about operations that its workload does not have")
-    probe = document.get("probe")
-    found = known(name) if probe is None else decode(PropertyDocument, probe).declared
-    if found is not None and found.name != name:
-        raise ValueError(f"it declares the property {found.name!r}, and is of {name!r}")
-    if found is not None and found.call is None and question.returned is not None:
-        raise ValueError("it asks after the return of a call, and its property does not")
-    name = row_of_today(name)
-    return OfProperty(name, question, None if found is None else replace(found, name=name))
