@@ -40,7 +40,6 @@ import bob.witness.document
 from bob.agent.inside import look, recorder, state_session
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
-from bob.claim.expectation.syntax import write as write_expectation
 from bob.claim.kinds import KINDS
 from bob.claim.property.rules import Later, Rule
 from bob.claim.property.subjects import Effect, Span
@@ -58,6 +57,7 @@ from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
 from bob.workload.simulation import simulate
+from claim.written import write as write_expectation
 from wording import sentence_with
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 
 from bob.claim.expectation.evaluate import LONGEST_WORDS, check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.claim.expectation.syntax import And, Formula, Implies, Mounts, NamedPath, Not, Or, atoms, write
+from bob.claim.expectation.syntax import And, Formula, Implies, Mounts, NamedPath, Not, Or, atoms
 from bob.errors import PointedError
 from bob.observe.observation import Node, Observation
 from bob.workload.language import parse as operations
@@ -24,6 +24,7 @@ from claim.worlds import World
 from wording import text_with
 
 from .generators import anything_about
+from .written import write
 
 SETUP = "mkdir /d; write /f 0 8192; create /d/e; symlink /f /s"
 DONE = "write /f 0 512; append /f 1000; fsync /f; write /d/n 0 4096; link /f /d/l; rename /d/n /f; append /d/e 100"

@@ -18,24 +18,20 @@ from bob.claim.expectation.syntax import (
     Formula,
     Implies,
     KeptContents,
-    Links,
-    Mode,
     NamedPath,
     Not,
     Or,
-    Owner,
     Same,
-    Size,
     SizeRelation,
     Source,
-    Target,
-    Time,
+    Stat,
+    StatField,
     atoms,
-    write,
 )
 from bob.errors import PointedError
 
 from .generators import NAMES, anything_about
+from .written import write
 
 TESTS = anything_about(NAMES)
 SOME = """exists absent size content same links mode owner time target attribute not and or implies prefix = != < <=
@@ -90,15 +86,15 @@ A, B, C = (Exists(NamedPath(path)) for path in ("/a", "/b", "/c"))
         (r"exists /a\ b", Exists(NamedPath("/a b"))),
         ("absent /a", Absent(NamedPath("/a"))),
         ("same /a /b", Same(NamedPath("/a"), NamedPath("/b"))),
-        ("size /a=4K", Size(NamedPath("/a"), SizeRelation.EQUAL, 4096)),
-        ("size /a >= 2M", Size(NamedPath("/a"), SizeRelation.AT_LEAST, 2 * 1024 * 1024)),
+        ("size /a=4K", Stat(NamedPath("/a"), StatField.SIZE, 4096)),
+        ("size /a >= 2M", Stat(NamedPath("/a"), StatField.SIZE, 2 * 1024 * 1024, SizeRelation.AT_LEAST)),
         ("content /a = new", Content(NamedPath("/a"), Source(KeptContents.NEW))),
         ("content /a[0:4K]=op12", Content(NamedPath("/a"), Source(12), ByteRange(0, 4096))),
-        ("links /a != 2", Links(NamedPath("/a"), SizeRelation.DIFFERENT, 2)),
-        ("mode /a = 064", Mode(NamedPath("/a"), 0o064)),
-        ("time /a = 1000000000", Time(NamedPath("/a"), 1_000_000_000)),
-        ("owner /a = 1000:0", Owner(NamedPath("/a"), 1000, 0)),
-        ("target /a = '../b c'", Target(NamedPath("/a"), "../b c")),
+        ("links /a != 2", Stat(NamedPath("/a"), StatField.LINKS, 2, SizeRelation.DIFFERENT)),
+        ("mode /a = 064", Stat(NamedPath("/a"), StatField.MODE, 0o064)),
+        ("time /a = 1000000000", Stat(NamedPath("/a"), StatField.TIME, 1_000_000_000)),
+        ("owner /a = 1000:0", Stat(NamedPath("/a"), StatField.OWNER, (1000, 0))),
+        ("target /a = '../b c'", Stat(NamedPath("/a"), StatField.TARGET, "../b c")),
         ("attribute /a user.x = op3", Attribute(NamedPath("/a"), "user.x", Source(3))),
         ("content /a prefix old", Content(NamedPath("/a"), Source(KeptContents.OLD), prefix=True)),
         ("exists /and and exists /or", And(Exists(NamedPath("/and")), Exists(NamedPath("/or")))),

@@ -1,8 +1,7 @@
-"""The language of expectations, read: ``exists /a implies content /a = new``.
+"""The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md).
 
 ``not`` binds closest, then ``and``, ``or``, and last ``implies``, which groups to the right; brackets group otherwise.
-Paths are quoted as in the operations' language. docs/try.md has examples. A mistake is a
-:class:`~bob.errors.PointedError`, which knows the characters that are wrong.
+Quotes are those of the operations' language.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import reduce
-from typing import NoReturn, TypeVar
+from functools import partial, reduce
+from typing import NoReturn
 
 from bob.claim.expectation.syntax import (
-    PLAIN,
     Absent,
     And,
     Attribute,
@@ -27,25 +25,20 @@ from bob.claim.expectation.syntax import (
     Formula,
     Implies,
     KeptContents,
-    Links,
-    Mode,
     Mounts,
     NamedPath,
     Not,
     Or,
-    Owner,
     Same,
-    Size,
     SizeRelation,
     Source,
-    Target,
+    Stat,
+    StatField,
     TextSpan,
-    Time,
 )
 from bob.errors import PointedError
 from bob.workload.language import bytes_in, owner_in, path_in, permissions_in, time_in
 
-T = TypeVar("T")
 FORMS = {
     "exists": "exists PATH",
     "absent": "absent PATH",
@@ -61,13 +54,15 @@ FORMS = {
     "mounts": "mounts",
 }
 """The tests, and how each is written."""
-_COMPARED = {"size": "sizes", "links": "numbers of names"}
+_COMPARED = {StatField.SIZE: "sizes", StatField.LINKS: "numbers of names"}
 JOINTS = ("and", "or", "implies")
 DEEPEST = 50
 """So many brackets and ``not`` may be open at once."""
 MOST_TESTS = 200
 """An expectation has at most so many tests."""
 
+PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")
+"""A word that needs no quotes."""
 _TOKEN = re.compile(
     rf"""(?P<symbol> [()] | [<>!]= | [=<>] )
        | (?P<range> \[ [^\[\]]* \] )
@@ -86,7 +81,7 @@ class _TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """``text`` is without quotes; ``at`` is where it stands, quotes included."""
+    """``text`` is without quotes; ``at`` is its place in the text, quotes included."""
 
     kind: _TokenKind
     text: str
@@ -94,12 +89,12 @@ class _Token:
 
 
 def parse(text: str) -> Expectation:
-    """The expectation in ``text``; raises PointedError where it is none."""
+    """Return the expectation in ``text``. Raise PointedError for a mistake, with the characters that are wrong."""
     return Expectation(text, _Parser(text).whole())
 
 
 class _Parser:
-    """Recursive descent: one method for each precedence, one for each kind of test."""
+    """A recursive descent: one method for each precedence, one for each form of test."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -111,22 +106,13 @@ class _Parser:
             "exists": lambda: Exists(self._name()),
             "absent": lambda: Absent(self._name()),
             "same": lambda: Same(self._name(), self._name()),
-            "size": self._size,
             "content": self._content,
-            "links": self._links,
-            "mode": lambda: Mode(self._name_is("mode"), self._value(permissions_in, "permission bits", "such as 640")),
-            "owner": lambda: Owner(
-                self._name_is("owner"), *self._value(owner_in, "an owner and a group", "such as 1000:100")
-            ),
-            "time": lambda: Time(
-                self._name_is("time"), self._value(time_in, "a time", "an even number of seconds such as 1000000000")
-            ),
-            "target": lambda: Target(self._name_is("target"), self._text_of("a target")),
             "attribute": self._attribute,
+            **{field.value: partial(self._stat, field) for field in StatField},
         }
 
     def whole(self) -> Formula:
-        """All of the text."""
+        """Return the test that is all of the text."""
         test = self._implies()
         if self._token.kind is not _TokenKind.END:
             self._fail(f"{self._shown} where a test is over", hint=f"tests are joined by {', '.join(JOINTS)}")
@@ -176,10 +162,14 @@ class _Parser:
         self._next += 1
         return read()
 
-    def _size(self) -> Formula:
-        name = self._name()
-        relation = self._relation("size")
-        return Size(name, relation, self._value(bytes_in, "a number of bytes", "such as 512, 4K or 2M"))
+    def _stat(self, field: StatField) -> Formula:
+        name, relation = self._name(), SizeRelation.EQUAL
+        if field in _COMPARED:
+            relation = self._relation(field)
+        else:
+            self._equal(field)
+        value = self._text_of("a target") if field is StatField.TARGET else self._value(*_VALUES[field])
+        return Stat(name, field, value, relation)
 
     def _content(self) -> Formula:
         name, within = self._name(), self._range()
@@ -195,10 +185,6 @@ class _Parser:
             self._fail("only a whole file is empty", hint=_written("content"), at=source.at)
         return Content(name, source, within, prefix)
 
-    def _links(self) -> Formula:
-        name = self._name()
-        return Links(name, self._relation("links"), self._value(_number_in, "a number of names", "such as 2"))
-
     def _attribute(self) -> Formula:
         name, attribute = self._name(), self._text_of("the name of an attribute")
         self._equal("attribute")
@@ -207,31 +193,25 @@ class _Parser:
             self._fail(f"an attribute is not {source.what!s}", hint=_written("attribute"), at=source.at)
         return Attribute(name, attribute, source)
 
-    def _name_is(self, test: str) -> NamedPath:
-        """A name, and = behind it."""
-        name = self._name()
-        self._equal(test)
-        return name
-
     def _equal(self, test: str) -> None:
         if not self._takes("=", _TokenKind.SYMBOL):
             self._fail(f"{self._shown} where = comes", hint=_written(test))
 
-    def _relation(self, test: str) -> SizeRelation:
+    def _relation(self, test: StatField) -> SizeRelation:
         token = self._token
         if token.kind is not _TokenKind.SYMBOL or token.text in "()":
             self._fail(f"{self._shown} where {_COMPARED[test]} are compared", hint=_written(test))
         self._next += 1
         return SizeRelation(token.text)
 
-    def _text_of(self, what: str) -> str:
+    def _text_of(self, what: str, hint: str = "quote one with brackets or signs") -> str:
         token = self._token
         if token.kind not in (_TokenKind.WORD, _TokenKind.QUOTED):
-            self._fail(f"{self._shown} where {what} comes", hint="quote one with brackets or signs")
+            self._fail(f"{self._shown} where {what} comes", hint=hint)
         self._next += 1
         return token.text
 
-    def _value(self, read: Callable[[str], T], what: str, hint: str) -> T:
+    def _value(self, read: Callable[[str], int | tuple[int, int]], what: str, hint: str) -> int | tuple[int, int]:
         token = self._token
         try:
             value = read(token.text) if token.kind is _TokenKind.WORD else None
@@ -243,17 +223,12 @@ class _Parser:
         return value
 
     def _name(self) -> NamedPath:
-        token = self._token
-        if token.kind not in (_TokenKind.WORD, _TokenKind.QUOTED):
-            self._fail(
-                f"{self._shown} where a path comes", hint="a path such as /d/a; quote one with brackets or signs"
-            )
+        at = self._token.at
+        text = self._text_of("a path", "a path such as /d/a; quote one with brackets or signs")
         try:
-            path = path_in(token.text)
+            return NamedPath(path_in(text), at)
         except ValueError as error:
-            self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a")
-        self._next += 1
-        return NamedPath(path, token.at)
+            self._fail(str(error), hint="paths begin at the root of the probed file system: /d/a", at=at)
 
     def _range(self) -> ByteRange | None:
         token = self._token
@@ -289,7 +264,7 @@ class _Parser:
         return "the end" if self._token.kind is _TokenKind.END else repr(self._token.text)
 
     def _takes(self, text: str, kind: _TokenKind = _TokenKind.WORD) -> bool:
-        """Whether the next token is this one; then it is taken."""
+        """Take the next token if it is this one; return whether it was."""
         taken = (self._token.kind, self._token.text) == (kind, text)
         self._next += taken
         return taken
@@ -322,6 +297,16 @@ def _number_in(word: str) -> int:
     if not (word.isascii() and word.isdigit()):
         raise ValueError(word)
     return int(word)
+
+
+_VALUES: dict[StatField, tuple[Callable[[str], int | tuple[int, int]], str, str]] = {
+    StatField.SIZE: (bytes_in, "a number of bytes", "such as 512, 4K or 2M"),
+    StatField.LINKS: (_number_in, "a number of names", "such as 2"),
+    StatField.MODE: (permissions_in, "permission bits", "such as 640"),
+    StatField.OWNER: (owner_in, "an owner and a group", "such as 1000:100"),
+    StatField.TIME: (time_in, "a time", "an even number of seconds such as 1000000000"),
+}
+"""The readers of values, how a message names the value, and a hint."""
 
 
 def _written(test: str) -> str:

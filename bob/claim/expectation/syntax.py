@@ -1,25 +1,20 @@
-"""An expectation as it is understood: a tree of tests, plain data.
+"""An expectation as a tree of tests.
 
-Each name and source knows where it stands in the text (``at``: first character, and the one after the last), so that
-what cannot be asked is pointed at; two that differ in nothing else are equal.
+Each name and source has its place in the text (``at``: first character, and the one after the last), at which an error
+points. Two that differ in their places alone are equal.
 """
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 TextSpan = tuple[int, int]
 
-PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")
-"""A word that needs no quotes."""
-
 
 class SizeRelation(StrEnum):
-    """How sizes are compared."""
+    """How sizes and numbers are compared."""
 
     EQUAL = "="
     DIFFERENT = "!="
@@ -29,8 +24,19 @@ class SizeRelation(StrEnum):
     AT_LEAST = ">="
 
 
+class StatField(StrEnum):
+    """What stat says of a name, by its word in the language."""
+
+    SIZE = "size"
+    LINKS = "links"
+    MODE = "mode"
+    OWNER = "owner"
+    TIME = "time"
+    TARGET = "target"
+
+
 class KeptContents(StrEnum):
-    """Contents that go by a name; those of an operation go by its number."""
+    """Contents with a name."""
 
     OLD = "old"
     NEW = "new"
@@ -48,7 +54,7 @@ class NamedPath:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose bytes are expected: those of ``what``, an operation's number or one of :class:`KeptContents`."""
+    """Whose bytes are expected: those of an operation by its number, or kept ones."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -91,64 +97,27 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
-    """The name is that of a file, whose size (bytes) is so."""
+class Stat:
+    """``field`` of the name's inode compares so to ``value``: a number, (user, group) or a text.
+
+    Sizes (bytes) and numbers of names are of files, targets of symbolic links. A time is in seconds since 1970, as an
+    operation has set it.
+    """
 
     name: NamedPath
-    relation: SizeRelation
-    size: int
+    field: StatField
+    value: int | tuple[int, int] | str
+    relation: SizeRelation = SizeRelation.EQUAL
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The name is that of a file, which holds the bytes of ``source``; of a ``prefix``, the first of them."""
+    """The name is that of a file, which holds the bytes of ``source``; with ``prefix``, the first of them."""
 
     name: NamedPath
     source: Source
     within: ByteRange | None = None
     prefix: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The name is that of a file, which has so many names."""
-
-    name: NamedPath
-    relation: SizeRelation
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """The name is there, with these permission bits."""
-
-    name: NamedPath
-    mode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The name is there, with this owner and group."""
-
-    name: NamedPath
-    uid: int
-    gid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """The name is there, and was modified then (seconds since 1970), as an operation has set it."""
-
-    name: NamedPath
-    seconds: int
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The name is that of a symbolic link, which leads to ``path``."""
-
-    name: NamedPath
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,19 +154,19 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Implies:
-    """Where ``left`` holds, ``right`` does."""
+    """If ``left`` holds, ``right`` does."""
 
     left: Formula
     right: Formula
 
 
-Atom = Mounts | Exists | Absent | Same | Size | Content | Links | Mode | Owner | Time | Target | Attribute
+Atom = Mounts | Exists | Absent | Same | Stat | Content | Attribute
 Formula = Atom | Not | And | Or | Implies
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What is expected, as it was written (``text``) and as it is understood (``test``)."""
+    """An expectation: the ``text`` of its author, and the ``test`` that it means."""
 
     text: str
     test: Formula
@@ -209,12 +178,12 @@ class Expectation:
 
     @property
     def asks_of_mounts(self) -> bool:
-        """Whether it says something of states that the kernel does not mount."""
+        """Whether it speaks of states that the kernel does not mount."""
         return any(isinstance(atom, Mounts) for atom in atoms(self.test))
 
 
 def atoms(test: Formula) -> Iterator[Atom]:
-    """What ``test`` consists of, from left to right."""
+    """Yield the atoms of ``test``, from left to right."""
     match test:
         case Not(inner):
             yield from atoms(inner)
@@ -226,67 +195,7 @@ def atoms(test: Formula) -> Iterator[Atom]:
 
 
 def names(atom: Atom) -> tuple[NamedPath, ...]:
-    """The names that ``atom`` speaks of."""
+    """Return the names in ``atom``."""
     if isinstance(atom, Mounts):
         return ()
     return (atom.one, atom.other) if isinstance(atom, Same) else (atom.name,)
-
-
-def write(test: Formula) -> str:
-    """``test`` in the language, with no brackets but those that it needs; read again it is the same."""
-    match test:
-        case Mounts():
-            return "mounts"
-        case Exists(name):
-            return f"exists {_quoted(name)}"
-        case Absent(name):
-            return f"absent {_quoted(name)}"
-        case Same(one, other):
-            return f"same {_quoted(one)} {_quoted(other)}"
-        case Size(name, relation, size):
-            return f"size {_quoted(name)} {relation} {size}"
-        case Content(name, source, within, prefix):
-            piece = f"[{within.start}:{within.stop}]" if within else ""
-            return f"content {_quoted(name)}{piece} {'prefix' if prefix else '='} {_written(source)}"
-        case Links(name, relation, number):
-            return f"links {_quoted(name)} {relation} {number}"
-        case Mode(name, mode):
-            return f"mode {_quoted(name)} = {mode:03o}"
-        case Owner(name, uid, gid):
-            return f"owner {_quoted(name)} = {uid}:{gid}"
-        case Time(name, seconds):
-            return f"time {_quoted(name)} = {seconds}"
-        case Target(name, path):
-            return f"target {_quoted(name)} = {_in_quotes(path)}"
-        case Attribute(name, attribute, source):
-            return f"attribute {_quoted(name)} {_in_quotes(attribute)} = {_written(source)}"
-        case Not(inner):
-            return f"not {_inside(inner, Not)}"
-        case And(left, right):
-            return f"{_inside(left, Not, And)} and {_inside(right, Not)}"
-        case Or(left, right):
-            return f"{_inside(left, Not, And, Or)} or {_inside(right, Not, And)}"
-        case Implies(left, right):
-            return f"{_inside(left, Not, And, Or)} implies {_inside(right, Not, And, Or, Implies)}"
-
-
-def _inside(test: Formula, *bare: type) -> str:
-    """``test``, in brackets unless it is an atom or one of ``bare``."""
-    return (
-        f"({write(test)})" if isinstance(test, Not | And | Or | Implies) and not isinstance(test, bare) else write(test)
-    )
-
-
-def _quoted(name: NamedPath) -> str:
-    return _in_quotes(name.path)
-
-
-def _in_quotes(word: str) -> str:
-    if PLAIN.fullmatch(word):
-        return word
-    quoted = shlex.quote(word)
-    return quoted if quoted != word else f"'{word}'"  # a shell takes = without quotes
-
-
-def _written(source: Source) -> str:
-    return f"op{source.what}" if isinstance(source.what, int) else source.what.value

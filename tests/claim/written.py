@@ -1,0 +1,82 @@
+"""Expectations, written in their language."""
+
+from __future__ import annotations
+
+import shlex
+
+from bob.claim.expectation.language import PLAIN
+from bob.claim.expectation.syntax import (
+    Absent,
+    And,
+    Attribute,
+    Content,
+    Exists,
+    Formula,
+    Implies,
+    Mounts,
+    NamedPath,
+    Not,
+    Or,
+    Same,
+    Source,
+    Stat,
+    StatField,
+)
+
+
+def write(test: Formula) -> str:
+    """``test`` in the language, with no brackets but those that it needs; read again it is the same."""
+    match test:
+        case Mounts():
+            return "mounts"
+        case Exists(name):
+            return f"exists {_quoted(name)}"
+        case Absent(name):
+            return f"absent {_quoted(name)}"
+        case Same(one, other):
+            return f"same {_quoted(one)} {_quoted(other)}"
+        case Stat(name, field, value, relation):
+            return f"{field} {_quoted(name)} {relation} {_value(field, value)}"
+        case Content(name, source, within, prefix):
+            piece = f"[{within.start}:{within.stop}]" if within else ""
+            return f"content {_quoted(name)}{piece} {'prefix' if prefix else '='} {_written(source)}"
+        case Attribute(name, attribute, source):
+            return f"attribute {_quoted(name)} {_in_quotes(attribute)} = {_written(source)}"
+        case Not(inner):
+            return f"not {_inside(inner, Not)}"
+        case And(left, right):
+            return f"{_inside(left, Not, And)} and {_inside(right, Not)}"
+        case Or(left, right):
+            return f"{_inside(left, Not, And, Or)} or {_inside(right, Not, And)}"
+        case Implies(left, right):
+            return f"{_inside(left, Not, And, Or)} implies {_inside(right, Not, And, Or, Implies)}"
+
+
+def _inside(test: Formula, *bare: type) -> str:
+    """``test``, in brackets unless it is an atom or one of ``bare``."""
+    return (
+        f"({write(test)})" if isinstance(test, Not | And | Or | Implies) and not isinstance(test, bare) else write(test)
+    )
+
+
+def _quoted(name: NamedPath) -> str:
+    return _in_quotes(name.path)
+
+
+def _in_quotes(word: str) -> str:
+    if PLAIN.fullmatch(word):
+        return word
+    quoted = shlex.quote(word)
+    return quoted if quoted != word else f"'{word}'"  # a shell takes = without quotes
+
+
+def _written(source: Source) -> str:
+    return f"op{source.what}" if isinstance(source.what, int) else source.what.value
+
+
+def _value(field: StatField, value: int | tuple[int, int] | str) -> str:
+    if isinstance(value, str):
+        return _in_quotes(value)
+    if isinstance(value, tuple):
+        return f"{value[0]}:{value[1]}"
+    return f"{value:03o}" if field is StatField.MODE else str(value)
