@@ -32,7 +32,7 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
-from bob.judge.explaining import Explaining
+from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
 from bob.observe.session import CheckerRun, Session
 from bob.observe.tree_builder import BuiltTree, TreeBuilder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +10,8 @@ from bob.claim.claim import NO_PROPERTY, BrokenClaim, Claim, Context, Judgeable,
 from bob.claim.property.judged_case import JudgedCase
 from bob.crash.state import CrashState
 from bob.observe.easiest import easiest
-from bob.observe.observations import TroubleKind
+from bob.observe.observation import Observation
+from bob.observe.observations import ExploredState, TroubleKind
 from bob.workload.operations import Workload
 
 
@@ -30,10 +31,7 @@ class Mountable(Judgeable):
         return None if view.observation.mounted else view.observation.summary
 
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        found = easiest(bench.unmountable)
-        if not found or found.shown.outcome is None:
-            return None
-        return BrokenClaim(found.shown.state, self, bench.observation(found.shown.outcome).error or "")
+        return unmountable(bench.unmountable, bench.observation)[0]
 
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:
         return bench.satisfies(None, state)
@@ -42,6 +40,18 @@ class Mountable(Judgeable):
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self:
         """Return the claim of a witness that names nothing else that it breaks."""
         return cls()
+
+
+def unmountable(
+    states: Iterable[ExploredState], observation: Callable[[int], Observation]
+) -> tuple[BrokenClaim | None, int]:
+    """Return the easiest of ``states``, which do not mount, and how many states they are. ``observation`` returns that
+    of an outcome."""
+    found = easiest(states)
+    if not found or found.shown.outcome is None:
+        return None, 0
+    error = observation(found.shown.outcome).error or ""
+    return BrokenClaim(found.shown.state, Mountable(), error), found.states
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,15 +26,11 @@ from bob.store.search_directory import SearchDirectory
 from bob.workload.operations import Workload
 
 
-def _nobody(_text: str) -> None:
-    """Progress is not told."""
+def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) -> Result:
+    """Return the result of the run in ``path``, judged anew from its recordings and observations, and keep it there.
 
-
-def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
-    """The result of the run in ``path``, judged anew from its recordings and observations; it replaces result.json.
-
-    Of a matrix, every column; of a search, every lot; ``step`` is told of each in a line. Raises StoreError where
-    something that the run should have kept is not there, and for a run that is being written.
+    ``step`` gets a line for each column of a matrix, and for each lot of a search. Raises StoreError if the run lacks
+    something that it should have kept, or another process writes it.
     """
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
@@ -42,7 +38,7 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
         if not lots:
             raise StoreError(f"{path} was never run", hint="it stopped before its first lot; --resume goes on with it")
         with writing([path, *(run.path for run in lots)]):
-            return told(found, [(run.path, judge_run(run, by_cause=True)) for run in _telling(lots, "lot", step)])
+            return told(found, [(run.path, judge_run(run, by_cause=True)) for run in _each(lots, "lot", step)])
     if not MatrixDirectory.is_one(path):
         run = RunDirectory(path)
         with writing([path]):
@@ -52,19 +48,17 @@ def judge_again(path: Path, step: Callable[[str], None] = _nobody) -> Result:
     directory = MatrixDirectory(path)
     columns = directory.columns()
     with writing(directory.written):
-        told_of = _telling(columns, "configuration", step)
-        return directory.save_columns([(run.path, judge_run(run)) for run in told_of])
+        judged = [(run.path, judge_run(run)) for run in _each(columns, "configuration", step)]
+        return directory.save_columns(judged)
 
 
-def _telling(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
-    """The ``runs``, each told of before it is judged."""
+def _each(runs: Sequence[RunDirectory], what: str, step: Callable[[str], None]) -> Iterator[RunDirectory]:
     for number, run in enumerate(runs, start=1):
         step(f"judging {run.path.name}: {what} {number} of {len(runs)}{_said_of_age(run)}")
         yield run
 
 
 def _said_of_age(run: RunDirectory) -> str:
-    """What is to be said of a run of an older version."""
     return "" if run.is_sealed else "; its files have no checksums, so bob cannot tell whether they were changed"
 
 
@@ -101,17 +95,17 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. ``broke`` gets the title of the
-    workload and the traceback if judging breaks."""
+    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. If judging breaks, ``broke`` gets the
+    title of the workload and the traceback."""
     properties = [probe.property for probe in request.asked]
-    made, measured_on = request.configuration, asdict(environment)
-    return Column(made, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
+    measured_on = asdict(environment)
+    return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
 
 
 def keep_result(
     run: RunDirectory, request: ProbeRequest, environment: Environment, column: SubjectResult, finished: str
 ) -> Result:
-    """Return the result of the probe in ``run``, which ``finished`` then, and keep it there."""
+    """Return the result of the probe in ``run``, and keep it there. ``finished`` is a time."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -124,7 +118,7 @@ def keep_result(
 
 
 def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, request: ProbeRequest) -> None:
-    """Judge workload ``number`` of ``run``, which was tried, from what was kept of it."""
+    """Judge workload ``number`` of ``run``, which was tried."""
     folder = run.folder(number, planned)
     if refused := run.unobserved(folder):
         column.refuse(refused.workload, refused.reason, refused.fall)
@@ -140,7 +134,7 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Return the results of ``lots``, at least one, as one; the search's directory keeps it."""
+    """Return the results of ``lots``, at least one, as one, and keep it in the search's directory."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

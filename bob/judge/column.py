@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from bob.answer.result import TROUBLE, UNMOUNTABLE, SubjectResult, beside
 from bob.blocks.naming import BlockName
 from bob.claim.claim import Judgeable
 from bob.claim.idempotence import IDEMPOTENT, Idempotent, judged
-from bob.claim.mounting import Mountable, Sound
+from bob.claim.mounting import Sound, unmountable
 from bob.claim.property.judged_case import JudgedCase, WorkloadVerdict
 from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Property
@@ -25,7 +25,7 @@ from bob.crash.case import Case
 from bob.crash.coverage import total
 from bob.crash.neighbours import causes
 from bob.judge.findings import Findings, Keep
-from bob.observe.easiest import Easiest, easiest
+from bob.observe.easiest import Easiest
 from bob.observe.observation import Observation, shape
 from bob.observe.observations import ExploredState, Observations, TroubleKind, alike, without_numbers
 from bob.subject import Subject
@@ -35,7 +35,7 @@ from bob.workload.operations import Workload
 
 
 class Column:
-    """The verdicts of one configuration, workload by workload. ``by_cause``: it also has the findings by cause."""
+    """The verdicts of one configuration, workload by workload; with ``by_cause``, the findings by cause, too."""
 
     def __init__(
         self,
@@ -53,23 +53,23 @@ class Column:
         self._environment = environment
         self._keep = keep
         self._results: dict[str, list[ByRecording]] = {prop.name: [] for prop in properties}
-        self._best: dict[str, Easiest[ShownState]] = {}
+        self._best: defaultdict[str, Easiest[ShownState]] = defaultdict(Easiest)
         self._refused: dict[str, str] = {}
         self._cases = 0
         self._unmountable = Easiest[ShownState]()
         self._effective = ""
         self._losses: list[str] = []
-        self._troubles: dict[tuple[str, str], Easiest[ShownState]] = {}
+        self._troubles: defaultdict[tuple[str, str], Easiest[ShownState]] = defaultdict(Easiest)
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
         self._shapes: Counter[tuple[str, str]] = Counter()
-        """Of each base and shape of a tree, how many outcomes of workloads have it."""
+        """The number of outcomes of workloads, by base and shape of the tree."""
         self._examined: set[tuple[str, str]] = set()
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Take note that a workload could not be recorded or judged: no property that it asks for can hold. That the
-        kernel fell at it (``fall``) is a note of the column, too."""
+        """Note that a workload could not be recorded or judged: no property that it asks for can hold. If the kernel
+        fell at it (``fall``), the column has a note of that, too."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -77,7 +77,7 @@ class Column:
                 self.refuse_property(prop, reason)
 
     def broke(self, workload: Workload, broken: Exception) -> None:
-        """Take note that bob broke when it judged a workload: no property that it asks for can hold."""
+        """Note that bob broke when it judged a workload: no property that it asks for can hold."""
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
@@ -85,7 +85,7 @@ class Column:
         return _broke(broken)
 
     def refuse_property(self, prop: Property, reason: str) -> None:
-        """Take note that something that ``prop`` asks for could not be done: it cannot hold."""
+        """Note that something that ``prop`` asks for could not be done: it cannot hold."""
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
@@ -117,20 +117,19 @@ class Column:
             state, found = said.evidence.state, said.evidence.violation
             there = bench.observation(said.evidence.outcome)
             showing = ShownState(case, state, OfProperty(prop.name, found.question, prop), found.evidence, found=there)
-            best = self._best.setdefault(prop.name, Easiest())
+            best = self._best[prop.name]
             if best.add(state, showing, before=(not found.is_clear, len(workload.operations))):
                 best.explain(_explained(showing, bench))
             if self._findings is not None:
                 self._find(self._findings, case, bench, prop, said)
 
     def _take(self, prop: Property, workload: Workload, said: WorkloadVerdict) -> None:
-        """Keep what a workload says of ``prop``."""
         name, finish = workload.name, workload.finish.name
         result = ByRecording(name, finish, said.verdict, said.states, said.violations, said.reason)
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
-        """Add what a workload breaks to the findings. Where bob breaks at that, the cell is what it is without them."""
+        """Add what a workload breaks to the findings. If bob breaks at that, the cell stays as it is."""
         try:
             findings.add(case, bench, prop, said)
         except Exception as broken:
@@ -138,32 +137,29 @@ class Column:
             self._losses.append(f"{case.workload.title}: the cause by which it breaks {prop.name} is not known: {told}")
 
     def add_recovery(self, case: Case, observed: Observations, expected: Observation) -> None:
-        """Judge the crash states of a recovery, after which ``expected`` was found without a crash."""
+        """Judge the crash states of a recovery, which led to ``expected`` without a crash."""
         observations = observed.findings.observations()
-        unmountable = [
+        refusing = [
             seen for seen in observed.states if seen.outcome is not None and not observations[seen.outcome].mounted
         ]
-        self._add_unmountable(case, unmountable, observed)
+        self._add_unmountable(case, refusing, observed)
         self._add_troubles(case, observed)
         said, shown = judged(observed, expected)
         self._take(IDEMPOTENT, case.workload, said)
-        if shown is None:
-            return
-        state, evidence = shown
-        showing = ShownState(case, state, Idempotent(), evidence)
-        self._best.setdefault(IDEMPOTENT.name, Easiest()).add(state, showing)
+        if shown is not None:
+            state, evidence = shown
+            self._best[IDEMPOTENT.name].add(state, ShownState(case, state, Idempotent(), evidence))
 
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
         """Count ``states``, which do not mount; return the easiest of them if no workload before this one had any."""
         self._cases += 1
-        found = easiest(states)
-        if not found or found.shown.outcome is None:
+        found, count = unmountable(states, observed.findings.observation)
+        if found is None:
             return None
-        error = observed.findings.observation(found.shown.outcome).error or ""
-        showing = ShownState(case, found.shown.state, Mountable(), error)
-        is_first = self._unmountable.add(showing.state, showing, found.states, before=(self._cases,))
+        showing = ShownState(case, found.state, found.claim, found.evidence)
+        is_first = self._unmountable.add(showing.state, showing, count, before=(self._cases,))
         return showing if is_first else None
 
     def _add_troubles(self, case: Case, observed: Observations) -> None:
@@ -177,21 +173,19 @@ class Column:
         for trouble in observed.troubles:
             state = observed.states[trouble.state].state
             showing = ShownState(case, state, Sound(TroubleKind(trouble.kind)), trouble.words)
-            found = self._troubles.setdefault(alike(trouble), Easiest())
-            found.add(state, showing, before=(len(case.workload.operations),))
+            self._troubles[alike(trouble)].add(state, showing, before=(len(case.workload.operations),))
 
     def cells(self) -> tuple[Answer, ...]:
-        """The cell of each property; writes the witnesses."""
+        """Return the cell of each property, and write the witnesses."""
         of_recovery = [IDEMPOTENT] if IDEMPOTENT.name in self._results else []
         return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
     def result(self, cells: Sequence[Answer]) -> SubjectResult:
-        """The column of these cells."""
-        made = self._configuration
+        """Return the column of these cells."""
         return replace(
-            SubjectResult.of(made, self._effective, self._environment["mkfs_version"]),
+            SubjectResult.of(self._configuration, self._effective, self._environment["mkfs_version"]),
             answers=tuple(cells),
-            beside=(*self._kept_unmountable(), *self._kept_troubles()),
+            beside=tuple(self._beside()),
             notes=tuple(self._notes()),
             examined=sum(self._shapes[one] for one in self._examined),
             examinable=self._shapes.total(),
@@ -201,50 +195,39 @@ class Column:
     def _notes(self) -> Iterator[str]:
         if self._configuration.note:
             yield self._configuration.note
-        yield from (*self._losses, *self._no_findings())
-
-    def _no_findings(self) -> Iterator[str]:
-        """What no crash has done, once where the words differ in numbers only."""
-        known = {without_numbers(words): words for words in self._normal}
-        for words in known.values():
+        yield from self._losses
+        # Words that differ in numbers only are one note.
+        for words in {without_numbers(words): words for words in self._normal}.values():
             yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
-        once = {without_numbers(words): words for words in self._passing}
-        for words in once.values():
+        for words in {without_numbers(words): words for words in self._passing}.values():
             yield f"no finding, since the kernel said it once, and not again of the same disk: {words}"
 
-    def _kept_troubles(self) -> Iterator[Answer]:
-        """What is wrong with states that mount; writes the witnesses."""
-        names: Counter[str] = Counter()
-        ways: dict[str, list[Way]] = {}
+    def _beside(self) -> Iterator[Answer]:
+        """Yield the answers beside the table: states that do not mount, troubles of others. Writes the witnesses."""
+        if self._unmountable:
+            yield beside(UNMOUNTABLE, UNMOUNTABLE, [self._way(UNMOUNTABLE, self._unmountable)])
+        ways: defaultdict[str, list[Way]] = defaultdict(list)
         for (kind, _words), found in sorted(self._troubles.items(), key=lambda pair: pair[0]):
-            names[kind] += 1
-            name = kind if names[kind] == 1 else f"{kind}-{names[kind]}"
-            path = self._keep(name, self._witness(found.shown))
-            ways.setdefault(kind, []).append(Way(found.shown.evidence, found.states, path))
+            name = f"{kind}-{len(ways[kind]) + 1}" if ways[kind] else kind
+            ways[kind].append(self._way(name, found))
         yield from (beside(TROUBLE, kind, some) for kind, some in ways.items())
 
     def _cell(self, prop: Property) -> Answer:
         found = cell(prop, self._results[prop.name], self._refused.get(prop.name))
         if prop.name not in self._best:
             return found
-        best = self._best[prop.name].shown
-        path = self._keep(prop.name, self._witness(best))
-        states = sum(one.violations for one in found.recordings)
-        return replace(found, ways=(Way(best.evidence, states, path),))
+        way = self._way(prop.name, self._best[prop.name])
+        return replace(found, ways=(replace(way, states=sum(one.violations for one in found.recordings)),))
 
-    def _kept_unmountable(self) -> Iterator[Answer]:
-        """The states that do not mount, if there are some; writes the witness."""
-        if self._unmountable:
-            first = self._unmountable.shown
-            path = self._keep(UNMOUNTABLE, self._witness(first))
-            yield beside(UNMOUNTABLE, UNMOUNTABLE, [Way(first.evidence, self._unmountable.states, path)])
+    def _way(self, name: str, found: Easiest[ShownState]) -> Way:
+        return Way(found.shown.evidence, found.states, self._keep(name, self._witness(found.shown)))
 
     def _witness(self, showing: ShownState, writes: Sequence[BlockName] | None = None) -> dict[str, Any]:
         return witness.write(showing, environment=self._environment, writes=writes)
 
 
 def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
-    """``showing`` with the writes that its claim's breach hangs on."""
+    """Return ``showing`` with the writes on which the breach hangs."""
     claim = showing.claim
     assert isinstance(claim, Judgeable)
     found = causes(showing.case.plan.points, showing.state, partial(claim.kept_in, bench))
@@ -252,14 +235,14 @@ def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
 
 
 def _broke(error: Exception) -> str:
-    """A broken checker in one line: it makes what it judged unknown, and does not end the run (design, section 2)."""
+    """Return in one line that bob's judgement broke, which does not end the run (design, section 2)."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = str(error).strip() or type(error).__name__
     return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
 
 
 def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:
-    """The cell of ``prop`` from what its workloads said; ``refused`` is why some of them could not be recorded."""
+    """Return the cell of ``prop`` by its workloads; ``refused`` is why some of them could not be recorded."""
     verdicts = {result.verdict for result in results}
     reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
     if Verdict.FAILS in verdicts:

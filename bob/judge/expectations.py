@@ -1,8 +1,7 @@
 """From observations to answers: in how many legal crash states an expectation holds, and how it breaks. Pure.
 
-Crash states that show the same of what an expectation speaks of are one *way* in which it breaks, however else they
-differ. A question is asked of several recordings of the same operations, which end in different ways
-(:mod:`bob.workload.finishes`); what they show alike is one way, too.
+Crash states with the same evidence are one *way* in which an expectation breaks, also if they come from recordings that
+finish in different ways (:mod:`bob.workload.finishes`).
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from bob.crash.coverage import NOTHING, States, total
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observations import Observations
-from bob.workload.operations import Sync, Workload
+from bob.workload.operations import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class SaidByRecording:
-    """What one recording says of an expectation, and the ``ways`` in which it breaks there, by their evidence."""
+    """The answer of one recording to an expectation, and its ``ways`` by their evidence."""
 
     recording: ByRecording
     ways: Mapping[str, Easiest[CrashState]] = field(default_factory=dict)
@@ -34,14 +33,14 @@ class SaidByRecording:
 
 @dataclass(frozen=True, slots=True)
 class EasiestOfWay:
-    """The crash state that is the easiest to explain of a way, in the recording with the number ``place``."""
+    """The crash state that explains a way best, in the recording with the number ``place``."""
 
     place: int
     state: CrashState
 
 
 def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecording:
-    """Return what is said of each expectation where ``workload`` could not be recorded, for this ``reason``."""
+    """Return the answer of a ``workload`` that could not be recorded, for this ``reason``."""
     name, finish = workload.name, workload.finish.name
     said = ByRecording(name, finish, Verdict.UNKNOWN, NOTHING, reason=reason, is_recorded=False, fall=fall)
     return SaidByRecording(said)
@@ -50,11 +49,7 @@ def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecordi
 def said_by(
     expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> list[SaidByRecording]:
-    """Return what one recording says of each of ``expectations``.
-
-    ``complete`` is the state with every write. A crash state that the kernel does not mount is held against an
-    expectation only as far as that asks whether it ``mounts``.
-    """
+    """Return the answer of one recording to each of ``expectations``. ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     mounted: set[int] = set()
     # An observation is put together as it is asked for, and may be large: each once.
@@ -68,13 +63,13 @@ def said_by(
         # What bob makes of a tree is not to be believed; that the kernel refused to mount is no reading of bob's.
         broken = [{outcome: told for outcome, told in one.items() if outcome not in mounted} for one in broken]
     doubt = _doubt(bench, observed.coverage, observed.lost, len(mounted))
-    settled = complete if _is_settled(bench.workload) else None
+    settled = complete if bench.workload.finish.is_settled else None
     return [_said(bench, wrong, observed, settled, doubt) for wrong in broken]
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
-    """Return the answer by all recordings, and the easiest state of each of its ways. An expectation fails where it
-    breaks in one of them, and holds only where it holds in all."""
+    """Return the answer by all recordings, and the easiest state of each of its ways. An expectation fails if it breaks
+    in one of them, and holds only if it holds in all."""
     ways: dict[str, Easiest[EasiestOfWay]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():
@@ -89,23 +84,18 @@ def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple
         verdict,
         total([one.states for one in recordings]),
         tuple(
-            Way(told, way.states, place=way.shown.place, by_recording=tuple(_states(said, told) for said in each))
+            Way(
+                told,
+                way.states,
+                place=way.shown.place,
+                by_recording=tuple(said.ways[told].states if told in said.ways else 0 for said in each),
+            )
             for told, way in ordered
         ),
         tuple(recordings),
         unknown[0] if verdict is Verdict.UNKNOWN else None,
     )
     return answer, tuple(way.shown for _told, way in ordered)
-
-
-def _states(said: SaidByRecording, told: str) -> int:
-    return said.ways[told].states if told in said.ways else 0
-
-
-def _is_settled(workload: Workload) -> bool:
-    """Return whether everything is written when a recording of ``workload`` ends."""
-    finish = workload.finish
-    return finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
 
 
 def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) -> str | None:
@@ -120,8 +110,7 @@ def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) 
 def _said(
     bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None, doubt: str | None
 ) -> SaidByRecording:
-    """Return what is said by the outcomes that are ``broken``; ``settled`` is the state in which nothing is lost, if
-    there is one."""
+    """Return the answer by the outcomes that are ``broken``. ``settled`` is the state that lost nothing, if any."""
     ways: dict[str, Easiest[CrashState]] = {}
     needs_no_crash = False
     for seen in observed.states:

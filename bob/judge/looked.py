@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
 
 from bob.crash.case import Case
+from bob.crash.neighbours import causes
+from bob.crash.state import CrashState
 from bob.observe.observation import Node
 from bob.observe.observations import Observations
 from bob.program.answer import CheckerAnswer
+from bob.program.strace import SystemCall
+from bob.protocol.arguments import STORE
 
 NOTHING_TOLD = (
     "the program told nothing on its standard output: no crash was tried after which something has to be durable"
 )
-"""What an answer says of such a program, as what is accepted then is no more than that the states are consistent."""
+"""A note for such a program: its checker then says only that the states are consistent."""
+SURELY = 0.25
+"""By so much (seconds) a call begins later than a write, to be later for sure: strace and the kernel have each a clock
+of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The crashes before which just ``told`` was told: their ``case``, what was ``observed``, and what the checker said
-    by the number of the outcome, in ``checks`` runs. ``disagreed`` says of a checker that answered differently on the
-    same tree."""
+    """The window of crashes before which the program had written ``told``: the answers of the checker by outcome, in
+    ``checks`` runs. ``disagreed`` describes a checker that answered differently on the same tree."""
 
     told: bytes
     case: Case
@@ -35,14 +43,62 @@ class Looked:
         return tuple(outcome for outcome, answer in self.answers.items() if answer.consequence is None)
 
     def tree(self, outcome: int) -> Mapping[str, Node]:
-        """What was found of an outcome."""
+        """Return the tree of an outcome."""
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """The tree of the first control, or of the last (-1); None where it was not seen, or does not mount."""
+        """Return the tree of the first control, or of the last (-1); None if no guest saw it, or it does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
                 observation = self.observed.findings.observation(seen.outcome)
                 return observation.tree if observation.mounted else None
         return None
+
+    def causes(self, state: CrashState) -> tuple[int, ...]:
+        """Return the writes (indexes) without any one of which the checker accepts what ``state`` leaves."""
+        accepted = set(self.accepted)
+        fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
+        return causes(self.case.plan.points, state, fine.__contains__)
+
+    def last_sent(self) -> dict[int, float]:
+        """Return by outcome when the last write on its disk was sent (seconds of the guest's clock). Of several crash
+        states with one outcome, the earliest counts."""
+        plan = self.case.plan
+        sent = [write.submitted.seconds for write in plan.trace.writes]
+        durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]
+        found: dict[int, float] = {}
+        for seen in self.observed.states:
+            if seen.outcome is not None:
+                state = seen.state
+                there = [*state.kept, *(index for index, _ranges in state.torn)]
+                last = max([durable[state.point], *(sent[index] for index in there)])
+                found[seen.outcome] = min(last, found.get(seen.outcome, last))
+        return found
+
+
+class Unmade:
+    """The ``calls`` that had not begun when the last write on a disk was sent: the disk has nothing of them.
+
+    ``offset`` leads from the clock of the calls to that of the recordings (seconds). If it is None, no call is unmade.
+    strace does not know when a program stored through a mapping.
+    """
+
+    def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
+        self._looked, self._calls, self._offset = looked, calls, offset
+        self._last: dict[int, dict[int, float]] = {}
+        self._later = lru_cache(maxsize=1024)(self._begun_after)
+
+    def of(self, place: int, outcome: int) -> frozenset[int]:
+        """Return those of an outcome of the window with the number ``place``."""
+        if self._offset is None:
+            return frozenset()
+        if place not in self._last:
+            self._last[place] = self._looked[place].last_sent()
+        last = self._last[place].get(outcome)
+        return frozenset() if last is None else self._later(last - self._offset + SURELY)
+
+    def _begun_after(self, seconds: float) -> frozenset[int]:
+        return frozenset(
+            number for number, call in enumerate(self._calls) if call.seconds > seconds and call.name != STORE
+        )

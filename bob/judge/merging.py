@@ -1,7 +1,7 @@
-"""Runs that were made apart, as shards of one, put together into one run directory.
+"""Shards that were run apart, put together into one run directory.
 
 Columns of matrices (a probe is one column) become a matrix, lots of searches a search, and a program's configurations
-one run of it. What was asked must be the same but for what the shards divide, and so must what it was measured on.
+one run of it. All must ask the same, but for what the shards divide, and measure on the same.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bob.store.run_kind import RunKind, kind_of
 from bob.store.search_directory import SearchDirectory
 
 _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", "stack", "mkfs_version")
-"""What may differ between columns, of what was asked and of what it was measured on."""
+"""Fields of requests and environments that may differ between columns."""
 
 
 def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
-    """Put ``runs`` together into the new run directory ``out``, as a run of this ``identity``, and return what they
-    found as one result. The runs stay as they are.
+    """Copy ``runs`` into the new run directory ``out``, as a run of this ``identity``, and return their one result.
 
-    Raises UsageError where they do not go together, StoreError for what is no run, is not done, or is being written.
+    Raises UsageError if they do not go together, StoreError for one that is not a run, is not done, or is being
+    written.
     """
     for path in runs:
         if not (path / "run.json").is_file():
@@ -78,15 +78,8 @@ def _columns(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]
     names = [request.configuration.name for request in requests]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
         raise UsageError(f"several of these runs have {twice[0]}", hint="merge only one of them")
-    about = {
-        "id": identity,
-        "started": min(str(about["started"]) for about in abouts),
-        "bob": abouts[0]["bob"],
-        "set": abouts[0].get("set", "merged"),
-        "about": abouts[0].get("about", ""),
-        "merged": [about["id"] for about in abouts],
-    }
-    directory = MatrixDirectory.create(out, about, names)
+    whole = {"set": abouts[0].get("set", "merged"), "about": abouts[0].get("about", "")}
+    directory = MatrixDirectory.create(out, _about(identity, abouts, whole), names)
     done: list[tuple[Path, Result]] = []
     for folder, column in zip(directory.folders, columns, strict=True):
         _copy(column.path, folder)
@@ -103,9 +96,7 @@ def _searches(
     out: Path, found: Sequence[SearchDirectory], abouts: Sequence[Mapping[str, Any]], identity: str
 ) -> Result:
     runs = [one.path for one in found]
-    for path, about in zip(runs, abouts, strict=True):
-        if "finished" not in about:
-            raise StoreError(f"{path} is not done", hint=f"bob search --resume {path} goes on with it")
+    _check_finished(abouts, runs, "bob search --resume {} goes on with it")
     asked = [search_in(about["search"]) for about in abouts]
     _same("what was searched", [replace(one, part=replace(one.part, shard=1)) for one in asked], runs)
     _same("what was asked", [about["request"] for about in abouts], runs)
@@ -113,31 +104,22 @@ def _searches(
     parts = sorted(zip(asked, found, strict=True), key=lambda one: one[0].part.shard)
     lots = [lot for _asked, directory in parts for lot in directory.runs()]
     _same("what it was measured on", [lot.about().get("environment") for lot in lots], lots)
-    first, part = abouts[0], asked[0].part
+    part = asked[0].part
     sample = None if part.sample is None else part.sample * part.shards
-    whole = replace(asked[0], part=Part(1, 1, sample, part.seed))
-    directory = SearchDirectory.create(
-        out,
-        {
-            "id": identity,
-            "started": min(str(about["started"]) for about in abouts),
-            "bob": first["bob"],
-            "search": encode(whole),
-            "request": first["request"],
-            "finished": max(str(about["finished"]) for about in abouts),
-            "skipped": list(dict.fromkeys(words for about in abouts for words in about.get("skipped", ()))),
-            "merged": [about["id"] for about in abouts],
-        },
-    )
+    whole = {
+        "search": encode(replace(asked[0], part=Part(1, 1, sample, part.seed))),
+        "request": abouts[0]["request"],
+        "finished": max(str(about["finished"]) for about in abouts),
+        "skipped": list(dict.fromkeys(words for about in abouts for words in about.get("skipped", ()))),
+    }
+    directory = SearchDirectory.create(out, _about(identity, abouts, whole))
     for lot in lots:
         _copy(lot.path, directory.begin(len(lot.about()["workloads"])))
     return told(directory, directory.results())
 
 
 def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any]], identity: str) -> Result:
-    for path, about in zip(runs, abouts, strict=True):
-        if "finished" not in about:
-            raise StoreError(f"{path} is not done", hint="bob app runs it again")
+    _check_finished(abouts, runs, "bob app runs it again")
     parts = [RunDirectory(path).result() for path in runs]
     _same("the program", [about["program"] for about in abouts], runs)
     _same("what it was measured on", [asdict(replace(part.environment, mkfs_version="")) for part in parts], runs)
@@ -156,17 +138,16 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     numbers = sorted(number for number, _part in numbered)
     if numbers != list(range(len(numbers))):
         raise UsageError("a shard is missing, or there twice", hint="name one run for each --shard K/N")
-    first = abouts[0]
-    about = {
-        "id": identity,
-        "started": min(str(about["started"]) for about in abouts),
-        "bob": first["bob"],
-        "program": first["program"],
-        "numbers": numbers,
-        "environment": first["environment"],
-        "finished": max(str(about["finished"]) for about in abouts),
-        "merged": [about["id"] for about in abouts],
-    }
+    about = _about(
+        identity,
+        abouts,
+        {
+            "program": abouts[0]["program"],
+            "numbers": numbers,
+            "environment": abouts[0]["environment"],
+            "finished": max(str(about["finished"]) for about in abouts),
+        },
+    )
     run = RunDirectory.create(out, about)
     for path in runs:
         _copy(path, out, "run.json", "result.json")
@@ -175,6 +156,17 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
     whole = replace(whole, protocols=tuple(protocol for part in parts for protocol in part.protocols))
     run.save_result(whole)
     return whole
+
+
+def _about(identity: str, abouts: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> dict[str, Any]:
+    """Return run.json of the merged run, with the ``whole`` of its parts."""
+    return {
+        "id": identity,
+        "started": min(str(about["started"]) for about in abouts),
+        "bob": abouts[0]["bob"],
+        **whole,
+        "merged": [about["id"] for about in abouts],
+    }
 
 
 def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> None:
@@ -188,8 +180,14 @@ def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> No
         raise UsageError("a shard is there twice", hint="name one run for each --shard K/N")
 
 
+def _check_finished(abouts: Sequence[Mapping[str, Any]], runs: Sequence[Path], hint: str) -> None:
+    for path, about in zip(runs, abouts, strict=True):
+        if "finished" not in about:
+            raise StoreError(f"{path} is not done", hint=hint.format(path))
+
+
 def _same(what: str, found: Sequence[Any], runs: Sequence[Path] | Sequence[RunDirectory]) -> None:
-    """Raise UsageError where ``what`` is not the same in all runs."""
+    """Raise UsageError unless ``what`` is the same in all runs."""
     for one, run in zip(found, runs, strict=True):
         if one != found[0]:
             names = [str(named.path if isinstance(named, RunDirectory) else named) for named in (runs[0], run)]

@@ -11,10 +11,9 @@ from bob.answer.result import Allowed, Checks, Missed, SubjectResult
 from bob.claim.checking import evidence
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING
-from bob.judge.explaining import Explaining
 from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.programs import CHECKER, verdict_of
-from bob.judge.reliance import Reliances
+from bob.judge.reliance import Explaining, Reliances
 from bob.observe.observation import Node
 from bob.observe.observations import without_numbers
 from bob.program.answer import CheckerAnswer, Consequence

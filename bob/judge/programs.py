@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from bob.answer.answer import Answer, ClaimWords, Way
+from bob.answer.answer import Answer, ClaimWords, ReliedOn, Way
 from bob.answer.result import Checks, SubjectResult
 from bob.claim.checking import CheckerClaim, evidence
 from bob.claim.verdict import Verdict, judged_states
@@ -14,8 +14,11 @@ from bob.crash.state import CrashState
 from bob.judge.looked import NOTHING_TOLD, Looked
 from bob.judge.reliance import Reliances
 from bob.observe.easiest import Easiest
-from bob.observe.observations import ExploredState, TroubleKind, without_numbers
+from bob.observe.observations import TroubleKind, without_numbers
 from bob.program.answer import Consequence
+from bob.protocol.contrast import Explanation, Reliance
+from bob.story.decisive import in_words
+from bob.story.timeline import CrashTimeline, Fate
 
 CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)
 """The claim that a program's checker accepts what a crash leaves."""
@@ -25,13 +28,36 @@ SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash ``state`` that is the easiest to explain of a way, with the number of its ``outcome``, in the window
-    with the number ``place``; before it the program had ``told`` this."""
+    """The crash ``state`` that explains a way best, with the number of its ``outcome``, in the window with the number
+    ``place``. The program had written ``told`` before it."""
 
     place: int
     state: CrashState
     outcome: int
     told: bytes
+
+
+@dataclass(slots=True)
+class _Harm:
+    """The crash states that are refused in one way: their windows and outcomes (``trees``), and the easiest of them,
+    with the checker's words."""
+
+    trees: dict[tuple[int, int], None] = field(default_factory=dict)
+    states: set[tuple[int, CrashState]] = field(default_factory=set)
+    easiest: Easiest[tuple[EasiestCrash, str]] = field(default_factory=Easiest)
+
+    def way(self, consequence: Consequence, reliances: Reliances | None) -> Way:
+        """Return these states as a way in which the claim breaks."""
+        crash, said = self.easiest.shown
+        return Way(
+            said,
+            # A state that was looked at as a neighbour speaks for none, and is one all the same.
+            max(self.easiest.states, len(self.states)),
+            consequence=consequence,
+            told=crash.told.decode("latin-1"),
+            trees=len(self.trees),
+            relied_on=reliances.relied_on(self.trees) if reliances and consequence is not Consequence.HANG else (),
+        )
 
 
 def judge(
@@ -41,12 +67,11 @@ def judge(
     reliances: Reliances | None = None,
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
-    """Return ``subject`` with the answer by what was ``looked`` at, a window each, and the easiest crash of each of its
-    ways. ``reliances`` explain what is refused. ``doubts`` are reasons why the recording lacks states that it should
-    have.
+    """Return ``subject`` with the answer by the windows ``looked``, and the easiest crash of each of its ways.
 
-    A checker that answers differently on the same tree is not believed, whatever it says of others. One that does not
-    end is a finding, and no violation by itself.
+    ``reliances`` explain what is refused. ``doubts`` are reasons why the recording lacks states that it should have. A
+    checker that answers differently on the same tree is not believed. One that does not end is a finding, and no
+    violation by itself.
     """
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
@@ -70,18 +95,20 @@ def judge(
             answer = None if seen.outcome is None else window.answers.get(seen.outcome)
             if seen.outcome is None or answer is None or answer.consequence is None:
                 continue
-            key = answer.consequence, without_numbers(answer.evidence)
+            harm = found.setdefault((answer.consequence, without_numbers(answer.evidence)), _Harm())
+            harm.trees[place, seen.outcome] = None
+            harm.states.add((place, seen.state))
             crash = EasiestCrash(place, seen.state, seen.outcome, window.told)
-            found.setdefault(key, _Harm()).add(seen, crash, evidence(answer))
+            # Of equals the latest window's is the easiest.
+            harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, after=(-place,))
     ways = sorted(
-        ((_way(key[0], harm, reliances), harm.easiest.shown[0]) for key, harm in found.items()),
+        ((harm.way(consequence, reliances), harm.easiest.shown[0]) for (consequence, _said), harm in found.items()),
         key=lambda one: (-one[0].states, one[0].evidence),
     )
     if TroubleKind.READ_ONLY in troubles:
         reasons.append("some crash states mount read-only: the checker was not asked of each of them")
-    verdict, reasons = verdict_of(
-        [way for way, _easiest in ways], reasons, is_believed=not contradictions, where="on some crash states"
-    )
+    answer_ways = tuple(way for way, _easiest in ways)
+    verdict, reasons = verdict_of(answer_ways, reasons, is_believed=not contradictions, where="on some crash states")
     states = total(parts)
     if reasons:  # not all that was seen has an answer, so what no answer shows may be there all the same
         states = replace(states, exhaustive=None)
@@ -93,7 +120,7 @@ def judge(
     reason = reasons[0] if verdict is Verdict.UNKNOWN else None
     made = replace(
         subject,
-        answers=(Answer(CHECKER, verdict, states, tuple(way for way, _easiest in ways), reason=reason),),
+        answers=(Answer(CHECKER, verdict, states, answer_ways, reason=reason),),
         checks=Checks(len(looked), trees, sum(window.checks for window in looked)),
         notes=(*notes, *dict.fromkeys(reasons)) if verdict is Verdict.FAILS else tuple(notes),
     )
@@ -103,10 +130,10 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return what the checker says by ``ways``, and all ``reasons`` why it is not known.
+    """Return the verdict by ``ways``, and all ``reasons`` why it is not known.
 
-    A checker that does not end, which is told with ``where`` it did not, breaks nothing by itself; one that is not
-    believed breaks nothing at all.
+    A checker that does not end breaks nothing by itself; the reason says ``where`` it did not. One that is not believed
+    breaks nothing at all.
     """
     consequences = {way.consequence for way in ways}
     every = list(reasons)
@@ -117,30 +144,16 @@ def verdict_of(
     return Verdict.UNKNOWN if every else Verdict.HOLDS, every
 
 
-class _Harm:
-    """The crash states that are refused in one way: the windows and outcomes (``trees``) of them, and what is said of
-    the easiest."""
-
-    def __init__(self) -> None:
-        self.trees: dict[tuple[int, int], None] = {}
-        self.states: set[tuple[int, CrashState]] = set()
-        self.easiest = Easiest[tuple[EasiestCrash, str]]()
-
-    def add(self, seen: ExploredState, crash: EasiestCrash, said: str) -> None:
-        """Take in a state, of which the checker ``said`` so; of equals the latest window's is the easiest."""
-        self.trees[crash.place, crash.outcome] = None
-        self.states.add((crash.place, seen.state))
-        self.easiest.add(seen.state, (crash, said), seen.states, after=(-crash.place,))
-
-
-def _way(consequence: Consequence, harm: _Harm, reliances: Reliances | None) -> Way:
-    crash, said = harm.easiest.shown
-    return Way(
-        said,
-        # A state that was looked at as a neighbour speaks for none, and is one all the same.
-        max(harm.easiest.states, len(harm.states)),
-        consequence=consequence,
-        told=crash.told.decode("latin-1"),
-        trees=len(harm.trees),
-        relied_on=reliances.relied_on(harm.trees) if reliances and consequence is not Consequence.HANG else (),
-    )
+def with_its_write(found: Way, line: CrashTimeline) -> Way:
+    """Return the same way, with the write that decides by the time line of its witness, if no reason is of calls alone;
+    or with the words that the disk had not been sent what is missing."""
+    of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
+    is_told = any(not explanation.beside for explanation in of_calls)
+    is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)
+    if is_told or not (line.causes or is_unsent) or found.consequence is Consequence.HANG:
+        return found
+    explanation = Explanation(Reliance.UNCLEAR)
+    first, *others = found.relied_on or (ReliedOn(explanation, explanation.sentence({}), (), found.trees),)
+    what = "in the witness {}: what is missing had not been sent" if is_unsent else "the witness hangs on a write: {}"
+    sentence = f"{first.sentence}; {what.format(in_words(line))}"
+    return replace(found, relied_on=(replace(first, sentence=sentence), *others))

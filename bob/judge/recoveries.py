@@ -1,34 +1,66 @@
-"""What a run directory keeps of crashed recoveries, read again and judged. No guest is needed."""
+"""Crashes during the recoveries of a run: which crash states they begin at, and how bob judges them. Without guests."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
 
 from bob.catalogue.request import ProbeRequest
 from bob.claim.idempotence import IDEMPOTENT
 from bob.crash.state import CrashState
 from bob.judge.column import Column
-from bob.judge.recovered import Recovered
+from bob.observe.easiest import Easiest
+from bob.observe.observations import Observations
 from bob.schema import decode
 from bob.store.files import reading
 from bob.store.run_directory import RunDirectory
 from bob.workload.operations import Finish, Workload
 
 
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Crash state ``state`` of the ``workload`` with this number in the run, which had that ``outcome``."""
+
+    workload: int
+    state: CrashState
+    outcome: int
+
+
+def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
+    """Return up to ``count`` crash states of the workloads in ``runs`` (their numbers), drawn from the seed. No two of
+    a workload have the same outcome; each mounts without a repair, in a guest that was not lost."""
+    every: list[Recovered] = []
+    for number, observed in runs:
+        if observed.lost is not None:
+            continue
+        easiest: dict[int, Easiest[CrashState]] = {}
+        for place, seen in enumerate(observed.states):
+            if seen.outcome is not None and seen.state.point:  # at point 0 nothing had happened yet
+                easiest.setdefault(seen.outcome, Easiest()).add(seen.state, seen.state, after=(place,))
+        every += [
+            Recovered(number, found.shown, outcome)
+            for outcome, found in sorted(easiest.items(), key=lambda one: one[1].rank)
+            if observed.findings.observation(outcome).mounted
+        ]
+    drawn = Random(f"{seed} recoveries").sample(range(len(every)), min(count, len(every)))
+    return [every[place] for place in sorted(drawn)]
+
+
 def planned(run: RunDirectory) -> list[Recovered] | None:
-    """Whose recoveries are crashed in ``run``; None where that was not decided yet."""
+    """Return the crash states whose recoveries ``run`` crashes; None if it did not choose yet."""
     about = run.about()
     with reading(run.path / "run.json"):
         return decode(list[Recovered], about["recoveries"]) if "recoveries" in about else None
 
 
 def recovery_of(workload: Workload, state: CrashState) -> Workload:
-    """The recovery from a crash state of ``workload``, as a workload without operations."""
+    """Return the recovery from a crash state of ``workload``, as a workload without operations."""
     return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Have ``column`` judge all recoveries of ``run`` that were to be crashed; without any, it is unknown."""
+    """Have ``column`` judge all crashed recoveries of ``run``; without any, the answer is unknown."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")

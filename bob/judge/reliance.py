@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from bob.answer.answer import CallWords, ReliedOn
-from bob.judge.explaining import Explaining
-from bob.judge.looked import Looked
-from bob.judge.unmade import Unmade
+from bob.judge.looked import Looked, Unmade
 from bob.observe.observation import Node, Presence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
@@ -34,11 +32,11 @@ from bob.protocol.unsynced import names_kept
 from bob.protocol.untold import Untold, untold
 from bob.story.timeline import ProgramCallEvent
 
+T = TypeVar("T")
+U = TypeVar("U")
 MOST_TREES = 200
-"""Of the trees with one consequence, so many are explained; of those that are accepted after one output, twice as many
-are held against them."""
-
-
+"""The most trees with one consequence that bob explains. It holds them against twice as many that are accepted after
+one output."""
 _AS_TOLD: Mapping[Presence | None, str] = {
     Presence.FULL: "there",
     Presence.PARTIAL: "partly",
@@ -46,38 +44,57 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 }
 
 
-class Answered(Protocol):
-    """Trees after which one and the same had been ``told``, by the number of their outcome."""
+class Explaining:
+    """Makes explanations. An explanation at which bob breaks costs no answer, and no other explanation.
+
+    ``keep`` keeps the traceback of the first that broke in a file, and returns the file's name.
+    """
+
+    def __init__(self, keep: Callable[[str], str] | None = None) -> None:
+        self._keep = keep
+        self._broken: dict[str, None] = {}
+        self._where = ""
 
     @property
-    def told(self) -> bytes:
-        """What the program had told."""
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what is not explained, and why."""
+        return tuple(self._broken)
+
+    def made(self, make: Callable[[], T], otherwise: U) -> T | U:
+        """Return what ``make`` returns; ``otherwise`` if bob breaks at it."""
+        try:
+            return make()
+        except Exception as broken:
+            self._broken[f"not all is explained: {self.broke(broken)}"] = None
+            return otherwise
+
+    def broke(self, broken: Exception) -> str:
+        """Return words that bob itself broke, with the place of the first traceback."""
+        if not self._where and self._keep is not None:
+            self._where = f", traceback in {self._keep(''.join(traceback.format_exception(broken)))}"
+        return f"bob itself broke ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
+
+
+class Answered(Protocol):
+    """Trees by the number of their outcome, before which the program had written ``told``."""
+
+    @property
+    def told(self) -> bytes: ...
 
     @property
     def accepted(self) -> Sequence[int]:
         """The outcomes that the checker accepts."""
 
-    def tree(self, outcome: int) -> Mapping[str, Node]:
-        """The tree of an outcome."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    """How much of each call the accepted trees of a window have: as they tell it, and with what is known otherwise."""
-
-    told: Presences
-    known: Presences
+    def tree(self, outcome: int) -> Mapping[str, Node]: ...
 
 
 class Reliances:
-    """Explains refused trees by the system ``calls`` of the program, whose ``windows`` were looked at.
+    """Explains refused trees by the system ``calls`` of the program, in ``windows``; nothing without their ``effects``.
 
-    Without its ``effects`` there is nothing to explain by. Of the calls of ``groups`` it is known that they must be
-    there together: no member is accused of anything else. ``known`` tells, where that is known, how much of each call
-    an outcome has (its number says which one in any window): a tree does not tell it where
-    one and the same thing was done twice. ``tellings`` is what calls told, by their numbers. Where bob breaks
-    over an explanation, there is none, as ``explaining`` notes. ``unmade`` says of an outcome, by its place and number,
-    which calls had not begun by the crash.
+    The calls of each of ``groups`` must be there together: no member is accused of anything else. ``known`` returns how
+    much of each call an outcome has, whatever its window: a tree cannot tell it if a program did one thing twice.
+    ``tellings`` is what calls told, by their numbers. ``unmade`` returns the calls that had not begun by the crash, for
+    a window and an outcome.
     """
 
     def __init__(
@@ -94,7 +111,8 @@ class Reliances:
         self.explaining = explaining or Explaining()
         self._known, self._tellings, self._unmade = known, tellings, unmade
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
-        self._accepted: dict[int, _Accepted] = {}
+        self._accepted: dict[int, tuple[Presences, Presences]] = {}
+        """How much of each call the accepted trees of a window have: by the trees alone, and with ``known``."""
         self._kept_names: dict[int, frozenset[int]] = {}
 
     @classmethod
@@ -107,23 +125,22 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Those of what was ``looked`` at below ``root``: what the program found, and what it left at a clean end, are
-        the first and the last control. ``offset`` leads from the clock of the calls to that of the recordings (seconds;
-        None: not known)."""
+        """Return those of the windows ``looked``. The first and the last control are the trees below ``root`` before
+        the program and after a clean end. ``offset`` leads from the clock of the calls to that of the recordings
+        (seconds; None: not known)."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
-        unmade = Unmade(looked, calls, offset)
-        return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade.of)
+        unmade = Unmade(looked, calls, offset).of
+        return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade)
 
     def steps(self) -> tuple[DiagramStep, ...]:
-        """What the program did, call by call, with what it told."""
+        """Return the program's calls, with what they told."""
         effects = self._effects
         if effects is None:
             return ()
         return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
-        """What the program relies on that ``refused`` trees do not have, each with its window and outcome; the one of
-        most trees first."""
+        """Return what the program relies on that ``refused`` trees (window and outcome) lack; first for most trees."""
         effects = self._effects
         return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
 
@@ -133,10 +150,10 @@ class Reliances:
         windows: dict[Explanation, int] = {}
         for place, outcome in islice(dict.fromkeys(refused), MOST_TREES):
             there, own = self._presence(effects, place, outcome)
-            accepted = self._those_accepted(effects, place)
-            explanation = explain(there, accepted.told, own)
+            accepted, accepted_known = self._those_accepted(effects, place)
+            explanation = explain(there, accepted, own)
             if self._known is not None:
-                known = explain(cleared(there, self._known(outcome)), accepted.known, own)
+                known = explain(cleared(there, self._known(outcome)), accepted_known, own)
                 explanation = nearer(explanation, known)
             told_by = self._told_by(place)
             explanation = by_then(folded(explanation, there, self._groups), told_by)
@@ -149,8 +166,7 @@ class Reliances:
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """The calls of the program, with how much of each the tree of an ``outcome`` has. ``offset`` is what is to be
-        added to their clock (seconds)."""
+        """Return the calls, with how much of each the tree of an ``outcome`` has, ``offset`` seconds later."""
         effects = self._effects
         if effects is None:
             return []
@@ -158,17 +174,17 @@ class Reliances:
             lambda: asked_for(self._calls, effects, self._presence(effects, place, outcome)[0], offset), []
         )
 
-    def _those_accepted(self, effects: Effects, place: int) -> _Accepted:
+    def _those_accepted(self, effects: Effects, place: int) -> tuple[Presences, Presences]:
         if place not in self._accepted:
             some = self._windows[place].accepted[: 2 * MOST_TREES]
             each = [self._presence(effects, place, outcome) for outcome in some]
             told = Presences([presence for presence, _untold in each], [untold for _presence, untold in each])
             known = told if self._known is None else told.cleared(Presences(map(self._known, some)))
-            self._accepted[place] = _Accepted(told, known)
+            self._accepted[place] = told, known
         return self._accepted[place]
 
     def _presence(self, effects: Effects, place: int, outcome: int) -> tuple[PresenceByCall, Untold]:
-        tree = self._tree(place, outcome)
+        tree = self._windows[place].tree(outcome)
         located = locate(effects, tree)
         signs = signs_of(effects, tree, located, self._unmade(place, outcome), self._kept(effects, place))
         return signs.presences(), untold(effects, tree, located, signs.parts())
@@ -178,11 +194,8 @@ class Reliances:
             self._kept_names[place] = names_kept(effects, self._told_by(place))
         return self._kept_names[place]
 
-    def _tree(self, place: int, outcome: int) -> Mapping[str, Node]:
-        return self._windows[place].tree(outcome)
-
     def _told_by(self, place: int) -> int | None:
-        """The call with which the program had told what it had told in a window; None where it had told nothing."""
+        """Return the call that ended the output before a window; None if there was no output."""
         numbers = sorted(self._tellings)
         lengths = accumulate(len(self._tellings[number]) for number in numbers)
         told = len(self._windows[place].told)
@@ -197,20 +210,16 @@ class Reliances:
 
 
 def calls_with_effects(
-    calls: Sequence[SystemCall],
-    effects: Effects,
-    tree: Mapping[str, Node],
-    offset: float,
+    calls: Sequence[SystemCall], effects: Effects, tree: Mapping[str, Node], offset: float
 ) -> list[ProgramCallEvent]:
-    """The ``calls`` of a program that have ``effects``, with how much of each a ``tree`` has. ``offset`` (seconds) is
-    added to their clock."""
+    """Return the ``calls`` that have ``effects``, with how much of each a ``tree`` has, ``offset`` seconds later."""
     return asked_for(calls, effects, presence(effects, tree), offset)
 
 
 def asked_for(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """The same where it is known how much of each is ``there``."""
+    """Return the same for calls of which so much is ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
@@ -220,8 +229,8 @@ def asked_for(
 def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
-    """The effects of a program's ``calls``, which led from the tree ``before`` to the one ``after``; None where one of
-    these was not seen, or a call has a form that bob does not know."""
+    """Return the effects of ``calls``, which led from the tree ``before`` to ``after``; None if no guest saw one of
+    these, or bob does not know the form of a call."""
     if before is None or after is None:
         return None
     try:

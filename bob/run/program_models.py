@@ -23,9 +23,9 @@ from bob.apm.trees import observed_tree
 from bob.catalogue.request import ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.spec import Clock
-from bob.judge.explaining import Explaining
 from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
+from bob.judge.reliance import Explaining
 from bob.observe.observation import Node, Observation
 from bob.observe.tree_builder import BuiltTree, TreeBuilder
 from bob.program.answer import CheckerAnswer

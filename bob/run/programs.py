@@ -27,12 +27,10 @@ from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
-from bob.judge.explaining import Explaining
-from bob.judge.hanging import causes_of, with_its_write
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
-from bob.judge.programs import CHECKER, EasiestCrash, judge
-from bob.judge.reliance import Reliances
+from bob.judge.programs import CHECKER, EasiestCrash, judge, with_its_write
+from bob.judge.reliance import Explaining, Reliances
 from bob.program.case import ProgramCase
 from bob.program.program import Pace, Program, ProgramDocument
 from bob.program.strace import SystemCall
@@ -276,7 +274,7 @@ class _ProgramRun:
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
             assert way.consequence is not None
             window = looked[crash.place]
-            case, causes = window.case, causes_of(window, crash.state)
+            case, causes = window.case, window.causes(crash.state)
             claim = CheckerClaim(self.cases[number].work, crash.told)
             document = witness.write(
                 ShownState(case, crash.state, claim, way.evidence, causes),

@@ -13,8 +13,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
-from bob.judge.recovered import Recovered, chosen
-from bob.judge.recoveries import planned, recovery_of
+from bob.judge.recoveries import Recovered, chosen, planned, recovery_of
 from bob.observe.explore import explore
 from bob.observe.observations import Observations
 from bob.progress import Progress

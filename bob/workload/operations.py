@@ -329,6 +329,11 @@ class Finish:
     natural: bool = False
     phase: float = 0.0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether all is written when the recording ends."""
+        return self.natural or any(isinstance(operation, Sync) for operation in self.operations)
+
 
 NATURAL = Finish("natural", natural=True)
 

@@ -24,8 +24,7 @@ from bob.errors import StoreError
 from bob.judge import findings
 from bob.judge.again import judge_again
 from bob.judge.column import Column
-from bob.judge.recovered import Recovered, chosen
-from bob.judge.recoveries import add_recoveries, planned, recovery_of
+from bob.judge.recoveries import Recovered, add_recoveries, chosen, planned, recovery_of
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.schema import decode, encode

@@ -18,9 +18,7 @@ from bob.claim.verdict import Verdict
 from bob.cli.ci import exit_of
 from bob.crash.state import CrashState
 from bob.errors import Exit, MalformedError
-from bob.judge.explaining import Explaining
-from bob.judge.hanging import causes_of, with_its_write
-from bob.judge.looked import NOTHING_TOLD, Looked
+from bob.judge.looked import NOTHING_TOLD, SURELY, Looked, Unmade
 from bob.judge.modelled import (
     BuiltState,
     ModelLooked,
@@ -30,10 +28,9 @@ from bob.judge.modelled import (
     refused_trees,
     unknown,
 )
-from bob.judge.programs import EasiestCrash, judge
-from bob.judge.reliance import Reliances
+from bob.judge.programs import EasiestCrash, judge, with_its_write
+from bob.judge.reliance import Explaining, Reliances
 from bob.judge.statics import Static, statics, together
-from bob.judge.unmade import SURELY, Unmade, last_sent
 from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.program.answer import CheckerAnswer, Consequence
 from bob.program.strace import SystemCall
@@ -126,8 +123,8 @@ def test_where_no_call_tells_why_the_write_that_decides_is_told() -> None:
     """A write is torn; without it, the checker accepts what is there."""
     window = looked({0: FINE, 1: FINE, 2: LOST}, b"a")
     [found] = asked(window).answer.ways
-    assert causes_of(window, TORN) == (1,)
-    assert causes_of(looked({0: LOST, 1: FINE, 2: LOST}), TORN) == ()
+    assert window.causes(TORN) == (1,)
+    assert looked({0: LOST, 1: FINE, 2: LOST}).causes(TORN) == ()
     line = timeline_of(window.case, TORN, (1,))
     [reason] = with_its_write(found, line).relied_on
     assert reason.explanation.reliance is Reliance.UNCLEAR and reason.sentence.endswith(in_words(line))
@@ -155,7 +152,7 @@ def test_a_call_that_began_after_the_last_write_on_the_disk_is_not_there(
     states = (samples.FIRST, samples.LAST, TORN)
     seen = tuple(ExploredState(state, outcome) for state, outcome in zip(states, outcomes, strict=True))
     window = replace(window, observed=replace(window.observed, states=seen))
-    assert last_sent(window) == last
+    assert window.last_sent() == last
     calls = [SystemCall(1, tenths / 10 - 10, name, (), 0) for tenths in range(50) for name in ("rename", "store")]
     for outcome, seconds in last.items():
         found = Unmade([window], calls, 10.0).of(0, outcome)

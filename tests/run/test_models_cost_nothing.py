@@ -14,8 +14,8 @@ from bob.apm.named import named_models
 from bob.catalogue.request import ProbeRequest
 from bob.claim.verdict import Verdict
 from bob.errors import GuestError, UsageError
-from bob.judge.explaining import Explaining
 from bob.judge.modelled import unknown
+from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
 from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall

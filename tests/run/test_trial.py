@@ -25,7 +25,7 @@ from bob.crash import case
 from bob.crash.state import CrashState
 from bob.errors import RecordingError, StoreError, UsageError
 from bob.judge.question import Trial, judge_question
-from bob.judge.recovered import Recovered
+from bob.judge.recoveries import Recovered
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
 from bob.program.folder import named

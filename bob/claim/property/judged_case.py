@@ -26,7 +26,7 @@ from bob.observe.observation import Observation, Presence
 from bob.observe.observations import ExploredState, Observations
 from bob.trace.recording import Statuses
 from bob.workload.history import History
-from bob.workload.operations import At, Sync, Workload
+from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
 
 
@@ -95,12 +95,10 @@ class JudgedCase:
         }
         self.coverage = judged_states(coverage, states, self._readings)
         self._outcomes = outcomes = {seen.state: seen.outcome for seen in states}
-        finish = workload.finish
-        is_settled = finish.natural or any(isinstance(operation, Sync) for operation in finish.operations)
         self.distrust: str | None = None
         self.unseen: str | None = None
         self._control(outcomes.get(CrashState(0)), "before the operations", _THERE, must=workload.at is At.ANY)
-        if is_settled and complete is not None:
+        if workload.finish.is_settled and complete is not None:
             self._control(outcomes.get(complete), "with every write there", _MISSING, must=True)
 
     @classmethod
