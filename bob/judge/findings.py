@@ -1,12 +1,10 @@
 """Findings: violations with one cause are one, with the smallest workload that shows it (docs/search.md).
 
-Of the crash states in which a workload breaks a claim, the cause is taken from that with the *smallest loss*: there the
-fewest of the writes are lost that the disk had been sent. The violation hangs on the last of these: with it the loss
-would be smaller, and no state of a smaller loss is known to break the claim. What this block is, and where the flush
-was that should have saved it, makes the cause.
+The cause comes from the crash state with the *smallest loss*: the fewest writes are lost that the disk had been sent.
+The violation hangs on the last of these, since no state of a smaller loss is known to break the claim. Its block, and
+the place of the flush that should have saved it, make the cause.
 
-A crash may come at any time until the next write becomes durable. What was sent only after the last write that a state
-has is no loss: the crash may have come before it was sent.
+A write that was sent after the last write of a state is not lost: the crash may have come before it was sent.
 """
 
 from __future__ import annotations
@@ -36,18 +34,16 @@ from bob.workload.language import write_one
 from bob.workload.operations import At
 
 Keep = Callable[[str, Mapping[str, Any]], str]
-"""Keeps a witness under a name; answers with its path in the run directory."""
+"""Keeps a witness under a name; returns its path in the run directory."""
 WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
-"""Makes the document of a witness, of what each write is, too."""
-
-
+"""Makes the document of a witness, with the names of its writes."""
 _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
-"""Kinds of change that do not tell causes apart: by what they are one of."""
+"""Kinds of change that are one in a cause."""
 
 
 class Flushing(StrEnum):
-    """Where the flush was that should have saved a write: by the return of the call that had promised it, or by the
-    crash where nothing was promised by then."""
+    """The place of the flush that should have saved a write: before the return of the call that promised it, or before
+    the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -70,11 +66,10 @@ _FLUSHING = {
 
 @dataclass(slots=True)
 class _Found:
-    """What was found of one cause, and the witness of the smallest workload so far."""
+    """One cause: the ``finding`` and the witness of the smallest workload so far, and what all workloads add to it."""
 
     rank: tuple[int, int, str, tuple[int, int]]
-    told: tuple[str, str, int, str]
-    """Its workload, finish, number of operations and evidence."""
+    finding: Finding
     document: Mapping[str, Any]
     rows: dict[str, None] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
@@ -91,7 +86,7 @@ class Findings:
         self._names: tuple[BlockName, ...] = ()
 
     def add(self, case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> None:
-        """Take in that the workload of ``case`` breaks ``prop``."""
+        """Add that the workload of ``case`` breaks ``prop``."""
         losses = Losses(case)
         seen = losses.smallest(judged.showing)
         numbers = bench.blamed(prop, seen)
@@ -109,57 +104,61 @@ class Findings:
             all_lost = _all_lost(case, bench, prop, judged)
             showing = ShownState(case, seen.state, claim, shown.evidence, decide, all_lost, there)
             document = self._write(showing, self._named(case))
-            told = workload.name, workload.finish.name, len(operations), shown.evidence
-            made = _Found(rank, told, document)
-            if found is not None:
-                made.rows, made.missing, made.workloads = found.rows, found.missing, found.workloads
-            self._found[cause] = found = made
+            name, finish = workload.name, workload.finish.name
+            finding = Finding(cause, in_words(cause), (), (), 0, name, finish, len(operations), shown.evidence)
+            others = (found.rows, found.missing, found.workloads) if found else ()
+            self._found[cause] = found = _Found(rank, finding, document, *others)
         found.rows[prop.name] = None
         found.missing.update(missing)
         found.workloads.add((workload.name, workload.finish.name))
 
     def kept(self, keep: Keep) -> tuple[Finding, ...]:
-        """The findings, those with the smallest workloads first; writes their witnesses."""
-        made = [(_finding(cause, found), found.document) for cause, found in self._found.items()]
-        made.sort(key=lambda pair: pair[0].size)
+        """Return the findings, those with the smallest workloads first, and write their witnesses."""
+        made = sorted(self._found.values(), key=lambda found: found.finding.size)
         return tuple(
-            replace(finding, witness=keep(f"finding-{number}", document))
-            for number, (finding, document) in enumerate(made, start=1)
+            replace(
+                found.finding,
+                rows=tuple(found.rows),
+                missing=tuple(sorted(found.missing)),
+                shown_by=len(found.workloads),
+                witness=keep(f"finding-{number}", found.document),
+            )
+            for number, found in enumerate(made, start=1)
         )
 
     def _named(self, case: Case) -> Sequence[BlockName]:
-        """What the writes of ``case`` are: told once, for all that its workload breaks."""
+        """Return the names of the writes of ``case``, which all findings of a workload share."""
         if self._case is not case:
             self._case, self._names = case, witness.named(case)
         return self._names
 
 
 class Losses:
-    """What the crash states of ``case`` have lost."""
+    """The losses of the crash states of ``case``."""
 
     def __init__(self, case: Case) -> None:
         workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
         self._earliest = self._trace.start.time
         self.returned: int | None = None
-        """When the last operation had returned, where no crash comes earlier."""
+        """When the last operation had returned, if no crash comes earlier."""
         if workload.at is At.END:
             self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
 
     def crash(self, state: CrashState) -> int:
-        """The earliest time at which a crash can have left ``state``."""
+        """Return the earliest time at which a crash can have left ``state``."""
         before = self._points[state.point - 1].time + 1 if state.point else self._earliest
         there = (self._trace.writes[index].submitted.time for index in (*state.kept, *(one for one, _ in state.torn)))
         return max(before, self._earliest, *there)
 
     def of(self, state: CrashState) -> tuple[int, ...]:
-        """The writes (indexes) that the disk had been sent by then, and that are not on the medium whole; in order."""
+        """Return the writes (indexes) that the disk had been sent by then, and does not have whole; in order."""
         kept, until = set(state.kept), self.crash(state)
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
 
     def smallest(self, showing: Iterable[ExploredState]) -> ExploredState:
-        """Of the states that were seen to break something, at least one, that in which the fewest writes are lost:
-        whole ones rather than parts, and of as many the ones that were sent last."""
+        """Return the state, of at least one, that has lost the fewest writes: whole ones rather than parts, and then
+        the writes that were sent last."""
 
         def rank(seen: ExploredState) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], TornWrites]:
             state = seen.state
@@ -170,7 +169,7 @@ class Losses:
         return min(showing, key=rank)
 
     def flushing(self, index: int, state: CrashState) -> Flushing:
-        """Where the flush was that should have saved write ``index``."""
+        """Return the place of the flush that should have saved write ``index``."""
         write = self._trace.writes[index]
         until = self.crash(state) if self.returned is None else self.returned
         if write.submitted.time > until:
@@ -188,8 +187,8 @@ class Losses:
 def cause_of(
     losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
-    """The cause by which ``state``, the smallest loss, breaks ``prop``; ``kinds`` are the kinds of change that are not
-    there, ``named`` says what each write is."""
+    """Return the cause by which ``state``, the smallest loss, breaks ``prop``. ``kinds`` are the kinds of change that
+    are missing; ``named`` returns the names of the writes."""
     call = "" if prop.call is None else prop.call.value
     lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:
@@ -202,8 +201,8 @@ def cause_of(
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
-    """Whether ``prop`` is broken, too, where all is lost that was pending when the last operation returned; None where
-    that was not seen, and where the crash may come earlier."""
+    """Return whether ``prop`` is broken, too, if all is lost that was pending when the last operation returned; None if
+    no guest saw that, or the crash may come earlier."""
     if case.workload.at is not At.END:
         return None
     if any(seen.state == bench.bare for seen in judged.showing):
@@ -212,7 +211,7 @@ def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVer
 
 
 def in_words(cause: Cause) -> str:
-    """A cause in one line."""
+    """Return a cause in one line."""
     said = "nothing that the disk had been sent was lost"
     if cause.fate:
         block = "a block that bob has no name for" if cause.block == BlockKind.UNKNOWN else cause.block
@@ -224,18 +223,3 @@ def in_words(cause: Cause) -> str:
         return f"{said}; what no operation was to change is not as it was{beside}"
     when = f"after {Call(cause.call).words} " if cause.call else ""
     return f"{said}; {when}{', '.join(cause.kinds) or 'something'} is not there as it should be"
-
-
-def _finding(cause: Cause, found: _Found) -> Finding:
-    workload, finish, operations, evidence = found.told
-    return Finding(
-        cause=cause,
-        words=in_words(cause),
-        rows=tuple(found.rows),
-        missing=tuple(sorted(found.missing)),
-        shown_by=len(found.workloads),
-        workload=workload,
-        finish=finish,
-        operations=operations,
-        evidence=evidence,
-    )

@@ -1,4 +1,4 @@
-"""From what a checker says of the states that a model allows to an answer; and that beside a real file system's."""
+"""The answer of a model, by a checker of the states that it allows; and that beside a real file system's."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from bob.protocol.contrast import PresenceByCall, groups
 from bob.protocol.effects import Effects
 
 INODES_FROM = 1
-"""The number of an inode in a model's tree is the number of the file in the effects, plus this."""
+"""The inode number of a file in a model's tree is its number in the effects, plus this."""
 Key = tuple[Consequence, str]
-"""What makes two refusals one vulnerability: the consequence, and the sentence but for numbers."""
+"""A vulnerability: the consequence, and the checker's sentence without its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state that a model allows: what had been ``told``, which ``step`` of the work came to it, and what the checker
-    said (None: it was not asked)."""
+    """A state that a model allows, after the output ``told``: the ``step`` of the work that came to it, and the
+    checker's answer (None: bob did not ask)."""
 
     told: bytes
     step: str
@@ -39,18 +39,16 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """What was tried of a model: counts as in :class:`Allowed`, and the distinct ``states``, in the order of work.
-    ``tree`` makes the tree of one again, by its place, and ``presence`` tells what of each call is there. ``accepted``
-    says what the checker said of the first 0, 1, 2 ... operations with nothing missing (None: not known), and ``calls``
-    which call each operation is; ``tellings`` is what each call told. ``lost`` and ``disagreed`` are as for a real file
-    system."""
+    """The distinct ``states`` that bob tried of a model, in the order of work.
+
+    ``tree`` makes the tree of one again, by its place; ``presence`` returns how much of each call is in it. ``accepted``
+    has the checker's answers on the first 0, 1, 2 ... operations with nothing missing (None: not known), ``calls`` the
+    call of each operation, ``tellings`` the output of each call. ``lost`` and ``disagreed`` are as for a real file
+    system.
+    """
 
     model: str
-    about: str
-    operations: int
-    micro_operations: int
-    tried: int
-    is_all: bool
+    allowed: Allowed
     states: Sequence[BuiltState]
     tree: Callable[[int], Mapping[str, Node]]
     checks: int
@@ -60,12 +58,10 @@ class ModelLooked:
     tellings: Mapping[int, bytes] = field(default_factory=dict)
     lost: str | None = None
     disagreed: str | None = None
-    allowed: int | None = None
-    is_counted: bool = False
 
 
 class _AfterOutput:
-    """The states after one and the same had been told."""
+    """The states after one output."""
 
     def __init__(self, looked: ModelLooked, told: bytes) -> None:
         self._looked = looked
@@ -83,11 +79,7 @@ def judge_model(
     notes: Sequence[str],
     explaining: Explaining | None = None,
 ) -> SubjectResult:
-    """Return the answer of a model.
-
-    As for a real file system, a checker that contradicts itself is not believed, and one that does not end is no
-    violation by itself. Where bob breaks over an explanation, there is none, as ``explaining`` notes.
-    """
+    """Return the answer of a model. bob believes its checker as that of a real file system."""
     explaining = explaining or Explaining()
     reasons = [reason for reason in (looked.disagreed, looked.lost) if reason]
     if any(state.answer is None for state in looked.states):
@@ -125,27 +117,19 @@ def judge_model(
         looked.model,
         answers=(Answer(CHECKER, verdict, NOTHING, ways, reason=reason),),
         checks=Checks(0, len(looked.states), looked.checks),
-        model=Allowed(
-            about=looked.about,
-            operations=looked.operations,
-            micro_operations=looked.micro_operations,
-            tried=looked.tried,
-            is_all=looked.is_all,
-            allowed=looked.allowed,
-            is_counted=looked.is_counted,
-        ),
+        model=looked.allowed,
         notes=(*notes, *explaining.notes, *silent, *(reasons if verdict is Verdict.FAILS else ())),
     )
 
 
 def unknown(model: str, about: str, reason: str) -> SubjectResult:
-    """Return the answer of a model of which nothing was tried, for this ``reason``."""
+    """Return the answer of a model of which bob tried nothing, for this ``reason``."""
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     return SubjectResult(model, answers=(answer,), checks=Checks(0, 0, 0), model=Allowed(about, 0, 0, 0, is_all=False))
 
 
 def numbered(effects: Effects) -> Effects:
-    """The effects with the numbers that files have in a model's trees, where each has one of its own."""
+    """Return the effects with the inode numbers of a model's trees, where each file has its own."""
     files = [replace(file, inode=number + INODES_FROM) for number, file in enumerate(effects.files)]
     return replace(effects, files=files)
 
@@ -155,9 +139,8 @@ def crossed(
 ) -> SubjectResult:
     """Return the answer of a ``model`` beside that of a ``real`` file system of the same run.
 
-    ``unforeseen`` are the ways of the file system with a tree that the model does not allow, though all that it allows
-    is known, each with the clauses that forbid it. It should allow them if it was derived of that file system
-    (``is_its_own``).
+    ``unforeseen`` has the ways of the file system with a tree that the model certainly does not allow, each with the
+    clauses that forbid it. A model that was derived from that file system (``is_its_own``) should allow them.
     """
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
@@ -182,8 +165,7 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What the model of ``after`` changes for a ``program`` beside that of ``before``: ways to break it that are
-    ``added``, those that are ``mended``, and those that are in both (``kept``)."""
+    """The ways to break a ``program`` that the model of ``after`` adds to that of ``before``, mends, or keeps."""
 
     program: str
     before: SubjectResult
@@ -199,8 +181,7 @@ class Change:
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Return the answer of one model beside that of another. A way is the same by its consequence and the checker's
-    sentence. Where a model has no answer, nothing is added or mended."""
+    """Return the answer of one model beside that of another. If a model has no answer, nothing is added or mended."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
@@ -214,7 +195,7 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Each tree of a real file system that the checker refuses: by which vulnerability, and what had been told."""
+    """Return each tree of a real file system that the checker refuses, with the vulnerability and the output before."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

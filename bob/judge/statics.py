@@ -1,4 +1,4 @@
-"""Vulnerabilities as ALICE counts them: by the place in the program, whatever the crash states are."""
+"""Vulnerabilities as ALICE counts them: by their place in the program."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """The first of those in the same words, of each, and how many there are: of calls that a program makes several
-    times, any one may be missing."""
+    """Return the first reliance of each sentence, and how many have that sentence: a program makes a call several
+    times, and any one may be missing."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -23,8 +23,8 @@ def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Static:
-    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: the calls do not
-    tell), and the ``place`` of the call of which something is missing."""
+    """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: not known), and
+    the ``place`` of the call of which something is missing."""
 
     type: str
     place: str
@@ -35,8 +35,8 @@ Statics = dict[Static, frozenset[Consequence]]
 
 
 def together(*several: Statics) -> Statics:
-    """All of them. The function that makes a call is not always known: a place without is one with, if that can be one
-    only."""
+    """Return all of them. A place without a function is the one place with a function that it can be, if there is just
+    one."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -48,12 +48,11 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """The ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one, with all
-    their consequences. A checker that does not end is none.
+    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one.
 
-    Of each, the shortest reason of each type counts, by its first call that is missing. Where the same call is missing
-    too early and in the end, it is an order: that the program had told something makes no difference. One that no call
-    explains is told by the checker's sentence.
+    The shortest reason of each type counts, by its first missing call. If a call is missing both too early and in the
+    end, it is an order. The checker's sentence is the place of a harm that no call explains. A checker that does not
+    end does not count.
     """
     found: Statics = {}
     for harm in harms:

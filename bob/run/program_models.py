@@ -9,7 +9,7 @@ from functools import partial
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
-from bob.answer.result import SubjectResult
+from bob.answer.result import Allowed, SubjectResult
 from bob.apm.allowed import TreeOracle
 from bob.apm.clauses import Clause, Intact, TreePart
 from bob.apm.counting import StateCount, count
@@ -248,11 +248,15 @@ class _ModelledProgram:
         allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.outputs)
         looked = ModelLooked(
             model=model.name,
-            about=model.about,
-            operations=len(self._again.history.operations),
-            micro_operations=len(self._apart.operations),
-            tried=tries.tried,
-            is_all=tries.is_all,
+            allowed=Allowed(
+                about=model.about,
+                operations=len(self._again.history.operations),
+                micro_operations=len(self._apart.operations),
+                tried=tries.tried,
+                is_all=tries.is_all,
+                allowed=allowed.states,
+                is_counted=allowed.is_exact,
+            ),
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
             checks=len(self._answers) - known + queue.rechecks,
@@ -262,8 +266,6 @@ class _ModelledProgram:
             tellings=self.case.transcript.tellings,
             lost=queue.lost,
             disagreed=queue.checked.disagreed,
-            allowed=allowed.states,
-            is_counted=allowed.is_exact,
         )
         without = sorted({name for builder in builders.values() for name in builder.without})
         left = [f"extended attributes are not in these states: {named(without)}"] if without else []

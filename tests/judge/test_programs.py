@@ -451,7 +451,7 @@ def test_a_damaged_document_is_refused(damage: dict[str, Any]) -> None:
 
 def built(*answers: CheckerAnswer | None, told: bytes = b"", **more: Any) -> ModelLooked:
     states = [BuiltState(told, "prefix", answer) for answer in answers]
-    found = ModelLooked("weak", "a model", 2, 5, 9, True, states, lambda _place: {}, len(answers))
+    found = ModelLooked("weak", Allowed("a model", 2, 5, 9, True), states, lambda _place: {}, len(answers))
     return replace(found, **more)
 
 
