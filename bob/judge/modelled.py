@@ -41,7 +41,7 @@ class BuiltState:
 class ModelLooked:
     """The distinct ``states`` that bob tried of a model, in the order of work.
 
-    ``tree`` makes the tree of one again, by its place; ``presence`` returns how much of each call is in it. ``accepted``
+    ``tree`` makes the tree of one again, by its place; ``presence`` tells how much of each call is there. ``accepted``
     has the checker's answers on the first 0, 1, 2 ... operations with nothing missing (None: not known), ``calls`` the
     call of each operation, ``tellings`` the output of each call. ``lost`` and ``disagreed`` are as for a real file
     system.

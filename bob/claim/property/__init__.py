@@ -1,4 +1,4 @@
-"""Properties: which operations they speak of, what is there of an operation, and when that breaks a rule.
+"""Properties: their operations, what a crash left of an operation, and when that breaks a rule.
 
 vocabulary.py   calls, what they make durable, units
 subjects.py     overwrites, appends, directory operations
@@ -11,7 +11,7 @@ collateral.py   damage to what no operation was to change
 presence.py     the oracle: of an operation, is nothing, a part or all there
 rules.py        properties, their questions, and what breaks them
 declaration.py  a property as a document
-bench.py        one workload, judged by any number of properties
+judged_case.py  one workload, judged by any number of properties
 of_property.py  the claim
 sentence.py     a crash that breaks it, in one sentence
 """

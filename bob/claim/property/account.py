@@ -1,7 +1,6 @@
-"""What of one operation is in an observation, as data and in words: its findings, and how much of it they show.
+"""The facts of one operation in an observation, as data and in words.
 
-An operation's effect has parts: names, the file itself, its size, its data, its attributes. A crash may leave each of
-them on its own. So nobody may say that an operation survived because something of it is there.
+A crash may leave each part of an effect on its own. So an operation did not survive because something of it is there.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from bob.observe.observation import Presence
 
 
 class EffectPart(StrEnum):
-    """A part of an operation's effect. ``FILE`` is that what it changed is there, and can be read."""
+    """A part of an operation's effect. ``FILE``: the changed file or directory is there, and can be read."""
 
     NAME = "name"
     FILE = "file"
@@ -29,10 +28,10 @@ class EffectPart(StrEnum):
 class EffectFact:
     """One fact of an operation in an observation, in words for people.
 
-    ``plainly`` says in a sentence what was found, where there is a shorter one than what was found instead of what.
-    ``suspects`` are those of which only a torn one explains it; it is known of none of them. ``is_unseen``: what it
-    speaks of, or some of it, was out of sight. ``is_there``: something of the operation is there, though the fact is
-    that it was torn; or may be, though others explain it. ``is_change``: in program order the operation changed it.
+    ``plainly`` is a shorter sentence, if there is one. Only a torn one of ``suspects`` explains the fact; bob does not
+    know which. ``is_unseen``: all of ``about`` or some of it was out of sight. ``is_there``: something of the operation
+    is there, though the fact is that it was torn; or may be, though others explain it. ``is_change``: in program order
+    the operation changed it.
     """
 
     fact: Fact
@@ -48,24 +47,23 @@ class EffectFact:
 
     @property
     def words(self) -> str:
-        """The finding in one line: what is there, and instead of what, where that is something else."""
+        """The finding in one line."""
         if self.plainly:
             return self.plainly
         said = f"{self.about}: {self.found or 'nothing'}"
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """This finding about ``number`` where only a torn one of ``suspects`` explains it."""
+        """Return this finding about ``number``, which only a torn one of ``suspects`` explains."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
     """How much of an operation an observation shows.
 
-    ``WHOLE``: all of it. ``PART``: something of it, and something of it is missing or torn. ``NOTHING``: all that it
-    changed is as if it had not been performed. ``BROKEN``: what it changed is neither as before nor as after, and
-    nothing there is its own. ``UNCLEAR``: other operations, or a torn one of several, explain some of it as well, or
-    some of it is out of sight.
+    ``PART``: something of it is there, and something is missing or torn. ``BROKEN``: its changes are neither as before
+    nor as after, and nothing there is its own. ``UNCLEAR``: other operations, or a torn one of several, explain some of
+    it as well, or some of it is out of sight.
     """
 
     WHOLE = "whole"
@@ -77,24 +75,24 @@ class EffectExtent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What of operation ``number`` an observation shows: every fact of it."""
+    """Every fact of operation ``number`` in an observation."""
 
     number: int
     findings: tuple[EffectFact, ...]
 
     @property
     def presence(self) -> Presence:
-        """How the rules count it."""
+        """The presence of the operation, for the rules."""
         return presence_of({finding.fact for finding in self.findings})
 
     @property
     def there(self) -> tuple[EffectFact, ...]:
-        """What is there, and by this operation alone."""
+        """The findings that this operation alone explains."""
         return tuple(finding for finding in self.findings if finding.fact is Fact.AFTER)
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """What is as if it had not been performed, or torn."""
+        """The findings that it was not performed, or is torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
@@ -117,8 +115,7 @@ class Account:
 
     @property
     def details(self) -> str:
-        """What is there, then what is not, shortly: two findings that are wrong, and up to two that are there. That a
-        file is not there is not said again where its name is not."""
+        """Up to two findings that are there, then two that are not. A file whose name is missing is left out."""
         lacks_name = any(finding.part is EffectPart.NAME for finding in self.lacking)
         wrong = [finding for finding in self.lacking if not (lacks_name and finding.part is EffectPart.FILE)][:2]
         there = self.there[:2] if self.extent in (EffectExtent.PART, EffectExtent.UNCLEAR) else ()
@@ -126,34 +123,28 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """The sentence that not all of it is there; ``who`` is the operation in words. Of one that is whole, or of
-        which that is not known, it says no more than that."""
-        match self.extent:
-            case EffectExtent.NOTHING:
-                said = f"nothing of {who} is there"
-            case EffectExtent.PART:
-                said = f"only a part of {who} is there"
-            case EffectExtent.BROKEN:
-                said = f"{who} is neither there nor left out"
-            case _:
-                said = f"not all of {who} is there"
-        return f"{said} ({self.details})"
+        """Return the sentence that not all of it is there; ``who`` is the operation in words."""
+        said = _LACKS.get(self.extent, "not all of {} is there")
+        return f"{said.format(who)} ({self.details})"
 
     def appears(self, who: str) -> str:
-        """The sentence that something of it is there; that it survived only where it is whole."""
-        match self.extent:
-            case EffectExtent.WHOLE:
-                return f"{who} survived"
-            case EffectExtent.PART:
-                return f"a part of {who} is there ({self.details})"
-            case EffectExtent.BROKEN:
-                return f"{who} left a trace ({self.details})"
-            case _:
-                return f"at least a part of {who} is there ({self.details})"
+        """Return the sentence that something of it is there."""
+        if self.extent is EffectExtent.WHOLE:
+            return f"{who} survived"
+        said = _APPEARS.get(self.extent, "at least a part of {} is there")
+        return f"{said.format(who)} ({self.details})"
+
+
+_LACKS = {
+    EffectExtent.NOTHING: "nothing of {} is there",
+    EffectExtent.PART: "only a part of {} is there",
+    EffectExtent.BROKEN: "{} is neither there nor left out",
+}
+_APPEARS = {EffectExtent.PART: "a part of {} is there", EffectExtent.BROKEN: "{} left a trace"}
 
 
 def presence_of(facts: Iterable[Fact]) -> Presence:
-    """What the facts of an operation say of it together."""
+    """Return the presence of an operation by its facts."""
     said = set(facts)
     if Fact.NEITHER in said or {Fact.BEFORE, Fact.AFTER} <= said:
         return Presence.PARTIAL

@@ -1,9 +1,8 @@
-"""What stat says of a name beside what is in it: mode, owner, links of directories, and when it was modified.
+"""What stat says of a name: mode, owner, links of directories, and time of modification.
 
-Where no operation of a workload sets a thing's mode, it is after a crash what it was: of what the initial tree has,
-before the operations, of what they made, after all of them. So is the owner. What no operation touched at all was
-modified when it was. A directory has two links and one for each directory in it, on file systems that count them so
-(ext2's heirs and most others; btrfs says 1 of each).
+A mode or owner that no operation sets stays what it was when the thing was new. A thing that no operation touched keeps
+its time. A directory has two links and one for each directory in it, on file systems that count them so (ext2's heirs
+and most others; btrfs says 1 of each).
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from bob.trace.recording import InodeStatus, Statuses
 from bob.workload.history import MODE, OWNER, TIME, FileKind, History, HistoryStep, attribute_set_by
 
 _OWN_LINKS = 2
-"""A directory's name in the one above it, and its own ``.``."""
+"""The name of a directory in the one above it, and its own ``.``."""
 
 
 class Attributes:
-    """What is expected of each thing of ``history``, by ``statuses``: what stat said of its names before and after the
-    operations. Where it is not known nothing is expected."""
+    """The expected attributes of each thing of ``history``, by the ``statuses`` of its names before and after the
+    operations. Nothing is expected of a thing without a status."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]
@@ -35,7 +34,7 @@ class Attributes:
             if (done := attribute_set_by(operation)) is not None
         }
         self._times: dict[int, set[int]] = {}
-        """Of things whose time an operation sets: those times (ns since 1970)."""
+        """The times (ns since 1970) that operations set."""
         for step in history.steps[1:]:
             for thing, inode in step.inodes.items():
                 if (thing, TIME) in self._set and inode.modified is not None:
@@ -45,7 +44,7 @@ class Attributes:
         )
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
-        """What is not as it was of ``node``, which is ``thing``, in words."""
+        """Yield words about each change of ``node``, which is ``thing``, that no operation made."""
         expected = self._expected.get(thing)
         if expected is None:
             return
@@ -64,7 +63,7 @@ class Attributes:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:
-        """What is wrong with the link count of a directory in which so many ``directories`` are; None if nothing."""
+        """Return what is wrong with the link count of a directory with so many ``directories`` in it, if anything is."""
         expected = _OWN_LINKS + directories
         if not self._counts_directories or node.mode is None or node.links == expected:
             return None
@@ -76,5 +75,4 @@ def _of_things(step: HistoryStep, statuses: Statuses) -> dict[int, InodeStatus]:
 
 
 def _time(modified: int) -> str:
-    """A time of modification in words (ns since 1970)."""
     return f"{modified / 1e9:.3f} s" if modified else "a later one"

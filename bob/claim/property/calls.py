@@ -1,7 +1,6 @@
-"""Which operations a call makes durable, if it keeps what a property says of it.
+"""Which operations a call makes durable, if it keeps a property.
 
-The call is the last operation of a workload whose crashes come after it has returned. What it does not say it makes
-durable may be there or not, so this is all that durability asks.
+The call is the last operation of a workload, and the crashes come after it has returned.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """The operations that ``call`` is to make durable: changes of ``kinds`` that stand in one of ``relations`` to what
-    it is made on (with none of these, any). Empty where ``history`` does not end with the call, or its crashes may come
-    before that has returned.
+    """Return the operations that ``call`` is to make durable: changes of ``kinds`` that stand in one of ``relations``
+    (none: any) to its target. Empty if ``history`` does not end with the call, or a crash may come before it returns.
 
-    An operation that is several changes counts only where the call makes all of them durable: of a write that makes its
-    file, the entry may be there, as it is to be, and not the data. If it is the call, both are to be.
+    An operation that is several changes counts only if the call makes all of them durable: the entry of a write that
+    makes its file may be there, as it is to be, and not the data. If it is the call, both are to be.
     ``several``: only such operations count, and those on what another operation made.
     """
     last = len(history.operations)
@@ -58,8 +56,8 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """The other operations that made what operation ``number`` is about, or a directory with a name of that: where one
-    of these is not there, bob cannot say more of ``number``. What is replaced by a rename may be there or not."""
+    """Return the other operations that made what operation ``number`` is about, or a directory with a name of that. If
+    one of these is missing, bob cannot say more of ``number``. A rename's victim may be there or not."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -70,7 +68,7 @@ def makers(history: History, number: int) -> frozenset[int]:
 
 
 def _maker(history: History, thing: int) -> int:
-    """The operation that made ``thing``; of what was made without a name, that which gave it one (0 or less: none)."""
+    """Return the operation that made ``thing``, or gave it its first name (0 or less: none)."""
     if not history.things[thing].is_born_unnamed:
         return history.things[thing].born
     named = (number for number, step in enumerate(history.steps) if thing in step.inodes and step.inodes[thing].links)
@@ -78,9 +76,8 @@ def _maker(history: History, thing: int) -> int:
 
 
 def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
-    """Whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of a file
-    with a name in it. Related is, too, what is beside that directory, in the one above: no fsync of the directory has
-    to do with that, nor with another name of a file in it."""
+    """Return whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of
+    a file with a name in it. Things beside the directory are related, too; its fsync has nothing to do with them."""
     if target is None or change.things & target.things:
         return True
     if change.kind in _OF_NAMES:
@@ -95,8 +92,7 @@ _OF_NAMES = (
 
 
 def call_of(operation: Operation, history: History, step: HistoryStep) -> Call | None:
-    """What an operation is as a call, where the tree of ``history`` is ``step``; None for one that changes nothing and
-    makes nothing durable."""
+    """Return an operation as a call, in the tree ``step``; None if it changes nothing and makes nothing durable."""
     match operation:
         case ops.Fsync(path, data_only):
             return _FSYNCS[history.things[step.thing(path)].kind is FileKind.DIRECTORY, data_only]
@@ -114,7 +110,7 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
 
 
 def target_of(history: History, number: int) -> OperationScope | None:
-    """What operation ``number`` is made on, as a call; None for the whole file system."""
+    """Return the target of operation ``number`` as a call; None for the whole file system."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
             return extent(history, number, history.steps[number].thing(path))

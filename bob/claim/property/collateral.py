@@ -1,21 +1,17 @@
 """What no operation was to change, and a crash changed all the same.
 
-The oracle asks of each operation what is there of it. Here the rest of the tree is looked at: whatever no operation of
-the workload touched is as in the initial tree, and whatever one did touch is so outside of what it was to change.
-
 - A name that no operation gave, took or moved refers to what it did; there are no other names.
 - A file has the bytes that it had, but for those that an operation wrote, cut off, or grew the file over.
-- The number of names, the extended attributes, the mode, the owner and, of what no operation touched at all, the time
-  of the last change are what they were; a directory has one link for each directory in it, where it had before. A
-  number of names that is how many there are is no damage of its own: the names tell.
+- The number of names, the extended attributes, the mode, the owner and, if no operation touched the thing, the time of
+  the last change are what they were. A directory has one link for each directory in it, if it had before.
 - All of it can be read.
 
-The *suspects* of damage are the operations nearest to it: those that touched the same file or directory, and for a
-name that is lost also those that changed names beside it; if there are none, those whose data is found in it, since
-they may have got its blocks; and if there are none, those that changed names beside it. There may be none at all.
+The *suspects* of damage are the operations nearest to it: those that touched the same file or directory, and for a lost
+name also those that changed names beside it. If there are none, they are those whose data is found in it, which may
+have got its blocks; then those that changed names beside it. There may be none at all.
 
-An operation on a file's name may damage its contents. On vfat a rename puts down the new name without a size first
-(``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink gives clusters away that a crash leaves the name of.
+An operation on a file's name may damage its contents. On vfat a rename writes the new name without a size first
+(``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
 """
 
 from __future__ import annotations
@@ -37,11 +33,8 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that no set of whole operations explains: at least one of ``suspects``, if there are any, is there only
-    in part, or did more than it was to do.
-
-    ``part`` is the part of their effect that it is in; None where it is in what they were not to change.
-    """
+    """Something that no set of whole operations explains: at least one of ``suspects``, if any, is there only in part,
+    or did more than it was to do. ``part`` is the part of their effect; None for what they were not to change."""
 
     suspects: frozenset[int]
     about: str
@@ -49,9 +42,8 @@ class Damage:
 
 
 class Collateral:
-    """Finds damage to what the operations of ``history`` were not to change. ``touchers`` are the operations that have
-    to do with each thing: with its names, its contents, or the names in it. ``statuses`` are what stat said of the
-    names before and after the operations, where that is known."""
+    """Finds damage to what the operations of ``history`` were not to change. ``touchers`` are the operations on each
+    thing's names or contents, or on the names in it; ``statuses`` those before and after the operations, if known."""
 
     def __init__(
         self,
@@ -81,7 +73,7 @@ class Collateral:
         }
 
     def damage(self, seen: Sightings) -> Iterator[Damage]:
-        """All of it that shows in an observation."""
+        """Yield all damage that shows in an observation."""
         yield from self._names(seen)
         if (fault := seen.root_fault) and ROOT not in self._told:
             yield Damage(frozenset(), f"/: {fault}")
@@ -108,7 +100,7 @@ class Collateral:
                     yield Damage(frozenset().union(*map(self._movers_in, things)), f"of {path}: {wrong}")
 
     def _names(self, seen: Sightings) -> Iterator[Damage]:
-        """Names that no operation changed, and that are gone, or are names of something else."""
+        """Yield names that no operation changed, and that are gone, or are names of something else."""
         for place, thing in self._lasting:
             there = seen.at(place) if seen.may_be_there(place[0]) else None
             if there is None or thing in there:
@@ -118,7 +110,7 @@ class Collateral:
             yield Damage(suspects, f"{self._path(place)} {now}, though no operation changed this name")
 
     def _of(self, thing: int, path: str, node: Node, beside: frozenset[int], seen: Sightings) -> Iterator[Damage]:
-        """What is damaged of ``node``, if it is ``thing``."""
+        """Yield the damage to ``node``, if it is ``thing``."""
         near = self._touchers[thing] or beside
         for wrong in self._attributes.wrong(thing, node, is_touched=bool(self._touchers[thing])):
             yield Damage(near, f"of {path} {wrong}")
@@ -136,7 +128,7 @@ class Collateral:
                 yield Damage(near, f"the attribute {name} of {path}: {now}, though no operation set it")
 
     def _contents(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
-        """Bytes that no operation was to change, and a size that none could leave."""
+        """Yield bytes that no operation was to change, and a size that none could leave."""
         story, touchers = self._stories[thing], self._touchers[thing]
         if len(node.content) < node.size:
             about = f"what can be read of {path}: {len(node.content):,} B instead of {node.size:,} B"
@@ -156,14 +148,14 @@ class Collateral:
             yield Damage(touchers, f"the size of {path}: {node.size:,} B, which no operation leaves")
 
     def _movers_in(self, directory: int) -> frozenset[int]:
-        """The operations that make, move or remove directories in ``directory``."""
+        """Return the operations that make, move or remove directories in ``directory``."""
         is_directory = {thing.identity for thing in self._history.things if thing.kind is FileKind.DIRECTORY}
         own = [place for place, bearers in self._places.bearers.items() if place[0] == directory]
         found = [place for place in own if is_directory.intersection(self._places.bearers[place])]
         return frozenset().union(*map(self._places.changers, found))
 
     def _beside(self, directories: frozenset[int]) -> frozenset[int]:
-        """The operations that changed names in these directories, or moved them."""
+        """Return the operations that changed names in these directories, or moved them."""
         return frozenset().union(*(self._places.changers_in(directory) for directory in directories))
 
     def _path(self, place: NamePlace) -> str:
@@ -172,7 +164,7 @@ class Collateral:
 
 
 def described(history: History, thing: int) -> str:
-    """What a person is told of a thing: its kind, and the name it had first."""
+    """Return a thing in words: its kind, and the name it had first."""
     about = history.things[thing]
     steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
     first = min(next((names for names in steps if names), about.names))
@@ -184,7 +176,7 @@ def _what(node: Node) -> str:
 
 
 def _setters(history: History) -> dict[int, set[str]]:
-    """The attributes that operations set, of each thing."""
+    """Return the attributes that operations set, by thing."""
     found: dict[int, set[str]] = {}
     for before, after in pairwise(history.steps):
         for thing, inode in after.inodes.items():
@@ -197,7 +189,7 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """How many names a file has whenever it has one, where that is always the same."""
+    """Return how many names a file has whenever it has one, if that is always the same."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():
@@ -207,5 +199,5 @@ def _constant_links(history: History) -> dict[int, int]:
 
 
 def _changes_state(history: History, thing: int) -> bool:
-    """Whether an operation changes what is in ``thing``, its attributes or the number of its names."""
+    """Return whether an operation changes the contents of ``thing``, its attributes or the number of its names."""
     return any(before.inodes.get(thing) != after.inodes.get(thing) for before, after in pairwise(history.steps))

@@ -27,7 +27,7 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 
     @property
     def subjects(self) -> tuple[Effect, ...]:
-        """The subjects. Raises ValueError where they are needed, and not there."""
+        """The subjects. Raises ValueError if they are needed, and not there."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()
@@ -48,7 +48,7 @@ class PropertyDocument(Document, frozen=True):
 
     @property
     def declared(self) -> Property:
-        """The property. Raises ValueError for what says what no property says."""
+        """The property. Raises ValueError for a document that no property has."""
         own = {"name": self.name, "family": self.family, "meaning": self.meaning}
         prop = adapt(Property, self.judge, **own)
         if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):

@@ -1,7 +1,7 @@
-"""Where the bytes of a file were, when ranges of it are taken out or put in.
+"""The origin of the bytes of a file in which ranges are taken out or put in.
 
-fallocate(2) takes a range out (FALLOC_FL_COLLAPSE_RANGE), and all behind it moves towards the start; or it puts in a
-range of zeros (FALLOC_FL_INSERT_RANGE), and all behind that moves away. Offsets and lengths are in bytes.
+fallocate(2) takes a range out (FALLOC_FL_COLLAPSE_RANGE) or puts in a range of zeros (FALLOC_FL_INSERT_RANGE), and all
+behind it moves. Offsets and lengths are in bytes.
 """
 
 from __future__ import annotations
@@ -13,33 +13,32 @@ from itertools import combinations
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Operation ``number`` puts ``length`` bytes in at ``offset``; where that is negative, it takes so many out."""
+    """Operation ``number`` puts ``length`` bytes in at ``offset``; a negative number takes so many out."""
 
     number: int
     offset: int
     length: int
 
     def origin(self, at: int) -> int | None:
-        """Where the byte was that is at ``at`` now; None where it was put in."""
+        """Return the place before of the byte that is at ``at`` now; None if it was put in."""
         if at < self.offset:
             return at
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Where the end of a file, or of a piece of it, is afterwards that was at ``at``."""
+        """Return the place afterwards of the end of a file, or of a piece of it, that was at ``at``."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the byte at ``at`` of what was found comes from, if of all shifts just ``there`` happened, in order."""
+    """The origin of the byte found at ``at``, if just the shifts ``there`` happened, in order."""
 
     at: int
     there: tuple[Shift, ...] = ()
 
     def after(self, number: int) -> int | None:
-        """Where it was right after operation ``number`` (0: in the initial tree); None where a later shift put it
-        in."""
+        """Return its place after operation ``number`` (0: in the initial tree); None if a later shift put it in."""
         at: int | None = self.at
         for shift in reversed(self.there):
             if shift.number <= number or at is None:
@@ -59,12 +58,12 @@ class Origin:
         return None
 
     def has(self, number: int) -> bool:
-        """Whether operation ``number`` is one of the shifts that happened."""
+        """Return whether operation ``number`` is one of the shifts that happened."""
         return any(shift.number == number for shift in self.there)
 
 
 def origins(shifts: Sequence[Shift], at: int) -> Iterator[Origin]:
-    """Where the byte at ``at`` may come from: any of ``shifts`` may have happened, or not."""
+    """Yield each origin that the byte at ``at`` may have: any of ``shifts`` may have happened, or not."""
     for count in range(len(shifts) + 1):
         for there in combinations(shifts, count):
             yield Origin(at, there)

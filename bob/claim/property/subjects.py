@@ -1,4 +1,4 @@
-"""Which operations of a workload a property speaks of: overwrites, appends, directory operations, and of what span."""
+"""The operations of a workload by the words of Table 1: overwrites, appends, directory operations, and their span."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK_BYTES = 4096
 
 
 class Effect(StrEnum):
-    """What an operation does, in the words of Table 1."""
+    """The effect of an operation, in the words of Table 1."""
 
     OVERWRITE = "overwrite"
     APPEND = "append"
@@ -25,7 +25,7 @@ class Effect(StrEnum):
 
 
 class Span(StrEnum):
-    """How far a write reaches: inside one sector, inside one block (over several sectors), over several blocks."""
+    """The reach of a write: inside one sector, inside one block (over several sectors), over several blocks."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -34,7 +34,7 @@ class Span(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedOperation:
-    """An operation classified. ``number`` counts from 1; ``thing`` is the file that a write goes to."""
+    """An operation with its class. ``number`` counts from 1; ``thing`` is the file that it writes."""
 
     number: int
     effect: Effect
@@ -44,13 +44,12 @@ class ClassifiedOperation:
 
 @lru_cache(maxsize=8)
 def subjects(history: History) -> tuple[ClassifiedOperation, ...]:
-    """Every operation of ``history`` that changes the file system, classified, in program order."""
-    found = []
-    for number, operation in enumerate(history.operations, start=1):
-        if isinstance(operation, ops.CHANGELESS_OPERATIONS):
-            continue
-        found.append(_classify(history, number, operation))
-    return tuple(found)
+    """Return every operation of ``history`` that changes the file system, in program order."""
+    return tuple(
+        _classify(history, number, operation)
+        for number, operation in enumerate(history.operations, start=1)
+        if not isinstance(operation, ops.CHANGELESS_OPERATIONS)
+    )
 
 
 def _classify(history: History, number: int, operation: ops.Operation) -> ClassifiedOperation:
@@ -61,7 +60,12 @@ def _classify(history: History, number: int, operation: ops.Operation) -> Classi
     thing, offset, length = history.data[number]
     was = history.steps[number - 1].inodes.get(thing)
     size = len(was.content) if was is not None else 0
-    span = _span(offset, length)
+    last = offset + length - 1
+    span = Span.BLOCKS
+    if offset // SECTOR_BYTES == last // SECTOR_BYTES:
+        span = Span.SECTOR
+    elif offset // BLOCK_BYTES == last // BLOCK_BYTES:
+        span = Span.BLOCK
     if operation.how is ops.How.TRUNC:
         return ClassifiedOperation(number, Effect.TRUNCATING_APPEND, span, thing)
     if offset + length <= size:
@@ -70,10 +74,3 @@ def _classify(history: History, number: int, operation: ops.Operation) -> Classi
     # operation and an append, and what it leaves halfway belongs to no row of the table.
     appends = offset == size and was is not None
     return ClassifiedOperation(number, Effect.APPEND if appends else Effect.OTHER, span, thing)
-
-
-def _span(offset: int, length: int) -> Span:
-    last = offset + length - 1
-    if offset // SECTOR_BYTES == last // SECTOR_BYTES:
-        return Span.SECTOR
-    return Span.BLOCK if offset // BLOCK_BYTES == last // BLOCK_BYTES else Span.BLOCKS

@@ -1,9 +1,4 @@
-"""The words of the theory, one for each thing: calls, what they make durable, and units.
-
-Rows of tables (``fsync-file.entry``) and clauses of models (``durable fsync-file entry``) are made of them, and a word
-says the same in both. Older documents have other words for some of these. They are translated where they are read:
-:func:`row_of_today`, :func:`clause_of_today`.
-"""
+"""The words of rows (``fsync-file.entry``) and of clauses (``durable fsync-file entry``): calls, their parts, units."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ from enum import StrEnum
 
 
 class Call(StrEnum):
-    """After the return of what something is durable."""
+    """A call after whose return something is durable."""
 
     FSYNC_FILE = "fsync-file"
     FDATASYNC_FILE = "fdatasync-file"
@@ -23,7 +18,7 @@ class Call(StrEnum):
     SYNCFS = "syncfs"
     SYNC = "sync"
     RETURNED = "returned"
-    """Of the operation itself that made the change: what a mount with the option ``sync`` promises."""
+    """The operation itself that made the change, as a mount with the option ``sync`` promises."""
 
     @property
     def words(self) -> str:
@@ -32,12 +27,11 @@ class Call(StrEnum):
 
 
 class What(StrEnum):
-    """What a call makes durable.
+    """The part of earlier changes that a call makes durable.
 
-    Of the file or directory that it is given: its ``data``, ``size``, ``attributes``, the ``entry`` that it was made
-    with, its ``names`` (links and renames of it), the names in it (``entries``), the entry of its ``parent``. Of all
-    else that was done before: overwrites, appends (and whatever changes a size), names, attributes. Calls that are
-    given nothing (sync) and ``returned`` speak of every file.
+    Of its target: the ``data``, ``size``, ``attributes``, the ``entry`` that it was made with, its ``names`` (links and
+    renames of it), the names in it (``entries``), the entry of its ``parent``. The others are of all else that was done
+    before; an append is any change of a size. Calls without a target (sync) and ``returned`` speak of every file.
 
     Only rows of tables ask for two parts of ``entries``, the new ones and those that are moved, linked or removed, and
     for ``everything``: a call that makes all of it durable is a total ordering point.
@@ -60,7 +54,7 @@ class What(StrEnum):
 
 
 class Unit(StrEnum):
-    """Up to which size a change is whole: 512 bytes of a file, 4 KiB of a file, or all of the change."""
+    """The size up to which a change is whole: 512 bytes of a file, 4 KiB of a file, or all of the change."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -68,12 +62,12 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """The name of a row as it is written today; any other name as it is."""
+    """Return the name of a row in today's words; any other name as it is."""
     return _ROWS.get(name, name)
 
 
 def clause_of_today(name: str) -> str:
-    """A clause of a model as it is written today; any other text as it is."""
+    """Return a clause of a model in today's words; any other text as it is."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name
@@ -93,7 +87,7 @@ _CALLS = {
     Call.RETURNED: "any operation",
 }
 
-# The words of older documents. In rows fsync-directory was of the directory of the file that the other words spoke of.
+# The words of older documents. In rows, fsync-directory was of the directory of the file that the others spoke of.
 _CLAUSES = {"o-sync-write": Call.O_SYNC, "o-dsync-write": Call.O_DSYNC, "return": Call.RETURNED}
 _OF_A_FILE = {
     "new-entry": What.ENTRY,
