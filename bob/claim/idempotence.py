@@ -69,10 +69,10 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """What the crash states of one recovery say, with the state that shows a violation best, and what it shows.
+    """Return the verdict of the crash states of one recovery, and the state that shows a violation best, with words.
 
-    ``expected`` is what was found when the disk was first recovered, by another guest: a control. States that do not
-    mount are not judged: they are counted as such.
+    ``expected`` is a control: the tree after the first recovery of the disk, by another guest. States that do not mount
+    are not judged, but counted.
     """
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
@@ -101,13 +101,13 @@ def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdi
 
 
 def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:
-    """What ``observation`` shows that was made after a crash during recovery; None where all is as it must be."""
+    """Return the difference of ``observation``, after a crash during recovery, from ``undisturbed``; None if none."""
     wrong = difference(undisturbed, observation)
     return wrong and f"after a crash during recovery, {printable(wrong)}"
 
 
 def difference(before: Observation, after: Observation) -> str | None:
-    """How ``after`` differs from ``before``, in words; None if it does not."""
+    """Return how ``after`` differs from ``before``, in words; None if it does not."""
     if not after.mounted or not before.mounted:
         return None if after.mounted == before.mounted else after.summary
     one, other = before.tree or {}, after.tree or {}

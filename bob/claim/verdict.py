@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 
 def merged_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return what ``verdicts``, at least one, say together: a failure first, then what is not known."""
+    """Return the verdict of ``verdicts``, at least one, together: a failure first, then what is not known."""
     return min(verdicts, key=_WORST_FIRST.index)
 
 
@@ -28,17 +28,16 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` of what was observed, as judgement counts it: the states that mount.
+    """Return ``coverage`` of the states that can be judged: those that mount.
 
-    ``states`` are those that were seen, and ``mounting`` are the outcomes of states that mount: on these alone a
-    property can be judged. A state that does not mount is none of the explored, and where there is one, not every state
-    of its kind was judged.
+    ``states`` were seen, with the outcomes ``mounting`` after a mount. A state that does not mount does not count as
+    explored; then not every state of its kind was judged.
     """
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)
     unmountable_writes = sum(seen.whole_states for seen in refused)
-    # Where every state is known, states of equal contents need not all be among those that were seen.
+    # If every state is known, states of equal contents need not all be among those that were seen.
     whole = sum(seen.whole_states for seen in mounted)
     if coverage.exhaustive is not None:
         whole = coverage.legal_writes - unmountable_writes

@@ -63,7 +63,7 @@ class Attributes:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:
-        """Return what is wrong with the link count of a directory with so many ``directories`` in it, if anything is."""
+        """Return what is wrong with the link count of a directory with so many ``directories``, if anything is."""
         expected = _OWN_LINKS + directories
         if not self._counts_directories or node.mode is None or node.links == expected:
             return None

@@ -1,16 +1,15 @@
-"""What a crash can leave of one file: which of its operations explain each byte, and its size.
+"""The operations of one file that explain each byte of it after a crash, and its size.
 
 A crash may leave out any of a file's operations, and may leave others torn. So a byte says of operation k
 
 - AFTER: only k put it there;
 - BEFORE: k did not: it is the initial tree's, or that of an earlier operation, or a hole that another operation left;
 - EITHER: it would be there with k and without it (a later operation wrote over it, two operations write the same);
-- NEITHER: nothing but a torn k explains it. Where another operation wrote here too, bob cannot say whose tear it is:
-  then both are *suspects*, and the fact is BEFORE or EITHER.
+- NEITHER: only a torn k explains it. If another operation wrote here too, bob cannot say whose tear it is: then both
+  are *suspects*, and the fact is BEFORE or EITHER.
 
-Sizes work alike. Where an operation takes a range out of the file or puts one in, what is behind it moves: then a byte
-has several places that it may come from (:mod:`bob.claim.property.shifts`), and each of them is tried. Offsets count
-from the start of the file, in bytes; operations are known by their numbers.
+Sizes work alike. If an operation takes a range out of the file or puts one in, a byte behind it may have one of several
+origins (:mod:`bob.claim.property.shifts`), and bob tries each. Offsets are in bytes.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from bob.workload import operations as ops
 from bob.workload.history import History
 
 Sizes = frozenset[tuple[int, int]]
-"""Sizes that a file may have, as ranges: both ends are in it."""
+"""Ranges of sizes that a file may have, with both ends."""
 
 
 class Fact(Enum):
-    """What something observed says of an operation; see the module's text."""
+    """The evidence of an observation about an operation; see the module's text."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -39,7 +38,7 @@ class Fact(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What the bytes from ``start`` up to, not including, ``stop`` say of an operation."""
+    """The fact about an operation in the bytes from ``start`` up to, not including, ``stop``."""
 
     start: int
     stop: int
@@ -49,12 +48,11 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """What an operation does to a file's contents wherever it finds them.
+    """The change of a file's contents by an operation, wherever it finds them.
 
     It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
-    torn, to a size after ``bottom``. ``resizes`` says that in program order it changed the size; ``keeps_size``, that
-    not even a part of it does, and that it is no write: a size that nothing explains is none of its parts. One that is
-    a ``shift`` moves what is behind ``start``, and does nothing else.
+    torn, to a size after ``bottom``. ``resizes``: in program order it changed the size. ``keeps_size``: it is not a
+    write, and not even a part of it changes the size. A ``shift`` moves all behind ``start``, and does nothing else.
     """
 
     number: int
@@ -68,22 +66,22 @@ class ContentChange:
     shift: Shift | None = None
 
     def covers(self, at: int) -> bool:
-        """Whether it wrote data at offset ``at``."""
+        """Return whether it wrote data at offset ``at``."""
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Whether it decides what the byte is that comes from ``origin``, unless a later operation does."""
+        """Return whether it decides the byte that comes from ``origin``, unless a later operation does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Whether it grows the file over offset ``at``, or cuts it off before."""
+        """Return whether it grows the file over offset ``at``, or cuts it off before."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
 
     def whole(self, sizes: Sizes, stop: int | None = None) -> Sizes:
-        """The sizes after the operation, or after its part up to ``stop``, where there were ``sizes``."""
+        """Return the sizes after the operation, or after its part up to ``stop``, from ``sizes`` before."""
         if self.shift is not None:
             return frozenset((self.shift.moved(low), self.shift.moved(high)) for low, high in sizes)
         if self.cut is not None:
@@ -92,14 +90,14 @@ class ContentChange:
         return frozenset((max(low, reach), max(high, reach)) for low, high in sizes)
 
     def torn(self, sizes: Sizes) -> Sizes:
-        """The sizes that only a part of the operation can leave."""
+        """Return the sizes that only a part of the operation can leave."""
         cut = frozenset() if self.cut is None else frozenset({(self.cut, self.cut)})
         low = min((low for low, _high in sizes | cut), default=0)
         return cut if low >= self.stop else cut | {(max(low, self.bottom) + 1, self.stop)}
 
 
 class FileStory:
-    """Everything that a workload does to the contents of one file (``identity``)."""
+    """All changes by a workload to the contents of one file (``identity``)."""
 
     def __init__(self, history: History, identity: int) -> None:
         first = history.steps[0].inodes.get(identity)
@@ -117,16 +115,16 @@ class FileStory:
 
     @property
     def sizers(self) -> frozenset[int]:
-        """Those of them that may have to do with its size."""
+        """The operations that may change its size."""
         return frozenset(change.number for change in self.changes if not change.keeps_size)
 
     @property
     def is_entangled(self) -> bool:
-        """Whether something else is done to a file in which a range moves."""
+        """Whether a range of the file moves, and something else changes it, too."""
         return bool(self._shifts) and len(self.changes) > 1
 
     def size(self, number: int, size: int) -> tuple[Fact, frozenset[int]]:
-        """What the observed ``size`` says of operation ``number``, and who is suspected where nothing explains it."""
+        """Return the fact of ``size`` about operation ``number``, and the suspects if nothing whole explains it."""
         without, along = _within(size, self._sizes(left_out=number)), _within(size, self._sizes(whole=number))
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
@@ -140,27 +138,26 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Whether operation ``number`` goes through ``size`` where the file was ``before`` bytes long: a part of what
-        it adds is there, or it cut the file off and went no further."""
+        """Return whether ``size`` is a part of operation ``number`` on a file of ``before`` bytes: of its growth,
+        or the cut alone."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
 
     def may_have(self, size: int) -> bool:
-        """Whether a crash can have left ``size``, if every operation on this file may have been torn."""
+        """Return whether a crash can have left ``size``, if every operation on this file may have been torn."""
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Whether ``size`` can be there when of operation ``number`` all up to ``stop`` is."""
+        """Return whether ``size`` can be there with just the part of operation ``number`` up to ``stop``."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """What the bytes in the range of operation ``number`` say of it; beyond the end of ``found`` nothing does.
+        """Yield the facts about operation ``number`` in the bytes of its range, up to the end of ``found``.
 
-        What one of several operations has left half done, of which one is a shift, may be anywhere: then bob cannot say
-        whose tear it is.
+        If one of several operations is a shift, the tear of any may be anywhere: then bob cannot say whose it is.
         """
         if not self.is_entangled:
             yield from self._stretches(number, found)
@@ -184,7 +181,7 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def may_be(self, found: bytes) -> bool:
-        """Whether a crash can have left ``found``, if every operation on this file may have been torn."""
+        """Return whether a crash can have left ``found``, if every operation on this file may have been torn."""
         if not _within(len(found), self._possible):
             return False
         return all(
@@ -195,11 +192,11 @@ class FileStory:
         )
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
-        """The ranges of ``found`` in which no operation wrote, and that no set of them explains all the same, torn ones
+        """Yield the ranges of ``found`` in which no operation wrote, and that no set of them explains, torn ones
         included: each with the operations that change this file there, or else anywhere in it.
 
-        What lies before the end of the initial contents, and before where any operation cuts the file off, is as it
-        was. Behind that each byte is zero, or as it was: an operation that cuts the file off may be there in part.
+        Before the end of the initial contents, and before the first cut, each byte is as it was. Behind that it is
+        zero, or as it was: an operation that cuts the file off may be there in part.
         """
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
@@ -211,14 +208,13 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """The other operations that cut the file off, and may be there in part where its size is ``size``: what is to
-        be cut off is zeros already, the size is as it was (ext4 zeroes the rest of a block first,
-        ``ext4_block_truncate_page``)."""
+        """Return the other operations that may have zeroed what they cut off, and left ``size`` as it was (ext4 zeroes
+        the rest of a block first, ``ext4_block_truncate_page``)."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
     def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
-        """Facts about a piece in which no operation begins or ends, and which those in ``zeroed`` may have zeroed."""
+        """Yield facts about a piece in which no operation begins or ends, and which ``zeroed`` may have zeroed."""
         without = along = False
         for origin in origins(self._shifts, start):
             is_without, is_along = self._explained(number, origin, found)
@@ -241,13 +237,12 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Whether ``found``, a piece that comes from ``origin``, can be there without operation ``number``, and with
-        it."""
+        """Return whether ``found``, a piece from ``origin``, can be there without operation ``number``, and with it."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
-            is_hole = not any(found) and self._is_hole(origin, self.changes)
+            is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
             is_there = origin.has(number)
-            return (bool(shown) or is_hole) and not is_there, (bool(shown) or is_hole) and is_there
+            return is_explained and not is_there, is_explained and is_there
         is_elsewhere = not own.concerns(origin)
         without = any(other != number for other in shown)
         along = any(other >= number or is_elsewhere for other in shown)
@@ -260,49 +255,42 @@ class FileStory:
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """The operations that may have left ``found``, which comes from ``origin``; 0 for the initial tree."""
+        """Yield the operations that may have left ``found``, which comes from ``origin``; 0 for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
             at = origin.after(change.number)
-            if at is not None and change.covers(at):
-                piece = change.data[at - change.start : at - change.start + len(found)]
-                if piece == found:
-                    yield change.number
+            if at is not None and change.covers(at) and change.data.startswith(found, at - change.start):
+                yield change.number
         if (shift := origin.put_in_by) is not None and not any(found):
             yield shift
 
     def _is_grown(self, number: int, origin: Origin) -> bool:
-        """Whether another operation than ``number`` made the file longer over what comes from ``origin``."""
-        for change in self.changes:
-            at = origin.after(change.number)
-            if at is not None and change.number != number and change.resizes and change.bottom <= at < change.stop:
-                return True
-        return False
+        """Return whether another operation than ``number`` made the file longer over ``origin``."""
+        growing = (change for change in self.changes if change.number != number and change.resizes)
+        places = ((change, origin.after(change.number)) for change in growing)
+        return any(at is not None and change.bottom <= at < change.stop for change, at in places)
 
     def _concerned(self, at: int) -> frozenset[int]:
-        """The operations that may have to do with what is at ``at``."""
+        """Return the operations that may have changed the byte at ``at``."""
         every = list(origins(self._shifts, at))
         return frozenset(change.number for change in self.changes if any(map(change.concerns, every)))
 
     def _is_cut(self, change: ContentChange, at: int) -> bool:
-        """Whether an operation cuts off what may be at ``at``."""
+        """Return whether an operation cuts off what may be at ``at``."""
         places = (origin.after(change.number) for origin in origins(self._shifts, at))
         return change.cut is not None and any(place is not None and change.cut <= place for place in places)
 
     def _beside(self, found: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Each byte of a range of ``found``, and what was there at first (0 beyond the end)."""
+        """Return each byte of a range of ``found``, and the initial one (0 beyond the end)."""
         return zip(found[start:stop], self.initial[start:stop].ljust(stop - start, b"\0"), strict=True)
 
     def _is_initial(self, origin: Origin, found: bytes) -> bool:
         start = origin.after(0)
-        if start is None or start + len(found) > len(self.initial):
-            return False
-        return found == self.initial[start : start + len(found)]
+        return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Whether whole ``changes`` can leave zeros at what comes from ``origin``; ``is_there``: where something was
-        before them."""
+        """Return whether whole ``changes`` can leave zeros at ``origin``; ``is_there``: something was there before."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:
@@ -315,12 +303,12 @@ class FileStory:
         return False
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The range, cut where the initial contents end and wherever an operation on this file begins or ends."""
+        """Return the range, cut at the end of the initial contents, and at each end of an operation on this file."""
         cuts = [start, *(edge for edge in self._edges if start < edge < stop), stop]
         return ((low, high) for low, high in pairwise(cuts) if low < high)
 
     def _all_edges(self) -> list[int]:
-        """Where the initial contents end, and where an operation begins or ends, before later shifts or after them."""
+        """Return the end of the initial contents, and the ends of operations, before later shifts or after them."""
         edges = {len(self.initial)}
         for change in self.changes:
             if change.shift is not None:
@@ -331,7 +319,7 @@ class FileStory:
         return sorted(edges)
 
     def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
-        """Every size that the operations can leave, each there, left out or torn, but for the two that are named."""
+        """Return every size that the operations can leave, each there, left out or torn, but for the two named ones."""
         sizes: Sizes = frozenset({(len(self.initial), len(self.initial))})
         for change in self.changes:
             if change.number == whole:

@@ -32,8 +32,8 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state of a workload that shows a violation best, and what it shows: one in which the later operation is
-    there whole, then the one that departs least from a clean prefix."""
+    """The crash state of a workload that shows a violation best: the later operation is there whole, and the state
+    departs least from a clean prefix."""
 
     state: CrashState
     outcome: int
@@ -42,9 +42,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """What a workload says of a property by those of its ``states`` that can be judged; ``reason`` says why it is
-    UNKNOWN. For a FAILS, in how many states it is broken (``violations``), the ``evidence``, and all states that were
-    seen to break it (``showing``)."""
+    """The verdict of a workload on a property, by those of its ``states`` that can be judged; ``reason`` says why it is
+    UNKNOWN. A FAILS has the number of ``violations``, the best ``evidence``, and all seen states that break it
+    (``showing``)."""
 
     verdict: Verdict
     states: States
@@ -55,18 +55,16 @@ class WorkloadVerdict:
 
 
 class JudgedCase:
-    """A workload with everything that was observed of it, ready to be judged by any number of properties.
+    """A workload with all observations of it, ready for any number of properties.
 
-    ``states`` has what was seen of each explored state, ``observations`` each outcome (large ones:
-    they are looked at one by one). ``coverage`` is what was observed; the attribute of this name says what can be
-    judged of that. ``lost`` says why some outcomes are not known, ``inodes`` are the inode numbers by name before and
-    after the operations, ``statuses`` what else stat said then. ``complete`` is the state with every write of the
-    recording.
+    ``observations`` has each outcome of ``states`` (large ones are read one by one). ``coverage`` is of what was
+    observed; the attribute of this name is of what bob can judge. ``lost`` says why some outcomes are not known.
+    ``inodes`` and ``statuses`` are by name, before and after the operations. ``complete`` is the state with every write
+    of the recording.
 
-    Two states are controls: in the one from before the operations none is to be seen, and in the complete one, where
-    the recording ended with everything written, none may be missing. Both must mount. Otherwise nothing that bob says
-    of this workload can be believed, and every verdict is UNKNOWN: ``distrust`` says why, or is None. Where a control
-    was not looked at, nothing holds: ``unseen`` says which one, or is None. (A crash after the last operation never
+    Two states are controls. Before the operations none may be there; in the complete state, if the recording ended with
+    everything written, none may be missing. Both must mount. Otherwise every verdict is UNKNOWN, and ``distrust`` says
+    why. If a control was not seen, nothing holds: ``unseen`` says which one. (A crash after the last operation never
     leaves the state from before the operations.)
     """
 
@@ -103,7 +101,7 @@ class JudgedCase:
 
     @classmethod
     def of(cls, case: Case, observed: Observations) -> JudgedCase:
-        """A case with what was seen of its crash states."""
+        """Return a case with the observations of its crash states."""
         return cls(
             case.workload,
             case.inodes,
@@ -116,8 +114,8 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Take note why nothing is to be believed, if ``outcome`` says ``wrong`` things of an operation; or that a
-        control that ``must`` be seen was not."""
+        """Note why bob distrusts all, if ``outcome`` says ``wrong`` things of an operation; or that a control that
+        ``must`` be seen was not."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"a control was not seen: the state {when}"
@@ -125,7 +123,7 @@ class JudgedCase:
             self.distrust = self._wrong(outcome, when, wrong)
 
     def _wrong(self, outcome: int, when: str, wrong: tuple[Presence, ...]) -> str | None:
-        """What ``outcome`` says that a control must not say."""
+        """Return what ``outcome`` says that a control must not say."""
         reading = self._readings.get(outcome)
         if reading is None:
             return f"a control failed: {when} the file system could not be mounted"
@@ -142,76 +140,79 @@ class JudgedCase:
 
     @staticmethod
     def asks(prop: Property, workload: Workload) -> bool:
-        """Whether ``workload`` asks for ``prop``."""
+        """Return whether ``workload`` asks for ``prop``."""
         return bool(questions(prop, simulate(workload)[0]))
 
     def judge(self, prop: Property) -> WorkloadVerdict | None:
-        """What this workload says of ``prop``; None if it does not ask for it."""
+        """Return the verdict of this workload on ``prop``; None if it does not ask for it."""
         asked = questions(prop, self.history)
         if not asked:
             return None
         broken = {number: question for number in self._readings if (question := self._clearest(prop, asked, number))}
         showing = [seen for seen in self._states if seen.outcome in broken]
-        verdict, reason = Verdict.HOLDS, None
         if self.distrust is not None:
-            verdict, reason, showing = Verdict.UNKNOWN, self.distrust, []
-        elif showing:
-            verdict = Verdict.FAILS
-        elif self._lost is not None:
-            verdict, reason = Verdict.UNKNOWN, self._lost
-        elif self.coverage.explored == 0 and self.coverage.unmountable == 0:
-            verdict, reason = Verdict.UNKNOWN, "no crash state was explored"
-        elif self.coverage.explored == 0 or not self._readings:
-            verdict, reason = Verdict.UNKNOWN, "no crash state that was explored could be mounted"
-        elif self.unseen is not None:
-            verdict, reason = Verdict.UNKNOWN, self.unseen
+            showing = []
+        reason = None if showing else self._doubt
+        verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
         breach = Easiest[ExploredState]()
         for seen in showing:
             breach.add(seen.state, seen, seen.states, before=(not self._is_clear(broken, seen),))
         evidence = self.evidence(prop, breach.shown) if breach else None
         return WorkloadVerdict(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
 
+    @property
+    def _doubt(self) -> str | None:
+        """Why no property holds; None if one may."""
+        if self.distrust is not None or self._lost is not None:
+            return self.distrust or self._lost
+        if self.coverage.explored == 0 and self.coverage.unmountable == 0:
+            return "no crash state was explored"
+        if self.coverage.explored == 0 or not self._readings:
+            return "no crash state that was explored could be mounted"
+        return self.unseen
+
     def evidence(self, prop: Property, seen: ExploredState) -> Evidence:
-        """What a state that was ``seen`` to break ``prop`` shows."""
-        outcome = seen.outcome
-        assert outcome is not None
-        question = self._clearest(prop, questions(prop, self.history), outcome)
-        assert question is not None
+        """Return the evidence of a state that was ``seen`` to break ``prop``."""
+        question, outcome = self._broken(prop, seen)
         reading, observation = self._readings[outcome], self._observations[outcome]
         found = violation(prop, question, self.history, self.oracle, reading, observation)
         assert found is not None
         return Evidence(seen.state, outcome, found)
 
     def blamed(self, prop: Property, seen: ExploredState) -> tuple[int, ...]:
-        """The operations that are not there as they should be in a state that was ``seen`` to break ``prop``."""
+        """Return the operations that break ``prop`` in a state that was ``seen`` to break it."""
+        question, outcome = self._broken(prop, seen)
+        return blamed(prop, question, self.history, self._readings[outcome])
+
+    def _broken(self, prop: Property, seen: ExploredState) -> tuple[Question, int]:
         assert seen.outcome is not None
         question = self._clearest(prop, questions(prop, self.history), seen.outcome)
         assert question is not None
-        return blamed(prop, question, self.history, self._readings[seen.outcome])
+        return question, seen.outcome
 
     @property
     def bare(self) -> CrashState:
-        """The state that the earliest crash leaves where nothing of what was pending then is on the medium."""
+        """The state after the earliest crash with no pending write on the medium."""
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
-        """Whether ``state`` is known to satisfy ``prop``; to mount, where that is None."""
+        """Return whether ``state`` is known to satisfy ``prop``; to mount, if that is None."""
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:
             return False
         return prop is None or self._clearest(prop, questions(prop, self.history), outcome) is None
 
     def observation(self, outcome: int) -> Observation:
-        """What outcome number ``outcome`` is."""
+        """Return the observation of an outcome."""
         return self._observations[outcome]
 
     def outcome(self, state: CrashState) -> int | None:
-        """What was seen of ``state``: the number of its outcome; None where that is not known."""
+        """Return the number of the outcome of ``state``; None if it is not known."""
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """The first question that observation ``number`` answers wrongly, of those whose later operation is there whole
-        if it does so to any."""
+        """Return the first question that observation ``number`` answers wrongly, with the later operation there whole
+        if possible."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -230,7 +231,7 @@ _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NO
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Inode number of each thing: by the names that it has before (``known[0]``) and after (``known[1]``) all steps."""
+    """Return the inode number of each thing by its names before (``known[0]``) and after (``known[1]``) all steps."""
     inodes = {}
     for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
         for path, identity in step.names.items():

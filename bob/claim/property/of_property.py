@@ -45,7 +45,7 @@ class OfProperty(Judgeable):
 
     @property
     def resolved(self) -> Property:
-        """The property. Raises UsageError where this bob does not know it."""
+        """The property. Raises UsageError if this bob does not know it."""
         if self.declared is None:
             raise UsageError(
                 f"unknown property {self.name!r}", hint="the probe that asks for it is not one of this bob's own"
@@ -60,8 +60,8 @@ class OfProperty(Judgeable):
         return f"{self.name} is violated on {configuration}"
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
-        """What ``seen`` breaks of it; None where it does not, or was not mounted. Raises UsageError where this bob does
-        not know the property."""
+        """Return how ``seen`` breaks it; None if it does not, or was not mounted. Raise UsageError if this bob does not
+        know the property."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)
@@ -148,8 +148,7 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """A question. Whatever tells the questions of two rules apart is in a witness: a field that this bob does not know
-    asks in a way that it does not know."""
+    """A question in a witness. A field that this bob does not know asks in a way that it does not know."""
 
     required: tuple[int, ...]
     later: int | None

@@ -1,16 +1,15 @@
-"""Which sets of operations can have happened, as far as names can tell.
+"""The sets of operations that can have happened, as far as names can tell.
 
-A crash may leave out any operations. But not every set of them can have happened by itself: a file system refuses to
-make a name that is there (EEXIST), to take away or to move one that is not (ENOENT), and to remove a directory with
-names in it (ENOTEMPTY). A set with an operation that would have been refused explains nothing. Nor does one after which
-a file or directory of the initial tree has no name, though no operation of the workload takes a name of it away.
+A crash may leave out any operations. But a file system refuses to make a name that is there (EEXIST), to take away or
+to move one that is not (ENOENT), and to remove a directory with names in it (ENOTEMPTY). A set with an operation that
+would have been refused explains nothing. Nor does one that leaves a file or directory of the initial tree without a
+name, though no operation of the workload takes a name of it away.
 
-An operation is judged as the kernel hands it to the file system, after the path was walked: by the inode of the
-directory, and the name in it. So an operation in a directory that was moved before is not refused where that move is
-missing.
+The kernel walks a path before it hands an operation to the file system, which knows the inode of the directory, and the
+name in it. So an operation in a directory that was moved before is not refused if that move is missing.
 
-The operations are dealt with in *groups*, each by itself: those that change the same names, directly or by a chain of
-others, and then those that have a file or a directory in common as well.
+bob judges *groups* of operations apart: those that change the same names, directly or by a chain of others, and then
+those that have a file or a directory in common as well.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from bob.workload.history import FileKind, History
 from bob.workload.operations import Replacing
 
 MOST_STATES = 4096
-"""Of operations that can leave their names in more ways than this, all ways are not held against what is there: those
-that only make or remove a name are left out, and if that is not enough, each name is judged by itself."""
+"""The most ways that a group may leave its names. Of larger ones bob leaves out operations that only make or remove a
+name, and if that is not enough, judges each name by itself."""
 
 _NamesState = tuple[int | None, ...]
-"""What is at each place of a group: a thing, or nothing."""
+"""The thing at each place of a group, or nothing."""
 
 
 class _Act(Enum):
-    """What an operation does to names."""
+    """A way to change names."""
 
     MAKE = "make"
     LINK = "link"
@@ -46,8 +45,7 @@ class _Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _NameStep:
-    """An operation on names: what it does at ``place``, with ``thing``, which is made, linked or moved there, from the
-    place ``old``."""
+    """An operation on names: it makes, links or moves ``thing`` to ``place``, from the place ``old``."""
 
     number: int
     act: _Act
@@ -57,7 +55,7 @@ class _NameStep:
 
 
 class OperationGroup:
-    """Operations of which only some sets can have happened, and what these leave at all places that they change."""
+    """A group of operations: each set of them that can have happened leaves one state of their places."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -83,19 +81,19 @@ class OperationGroup:
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are few enough ways to hold what is there against all of them."""
+        """Whether there are few enough ways to try them all."""
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Whether a set of operations that can have happened leaves what was ``found`` at each of ``places``: one of
-        several things, or anything (None)."""
+        """Return whether a set that can have happened leaves what was ``found`` at each of ``places``: one of several
+        things, or anything (None)."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
         )
 
     def _after(self, state: _NamesState, step: _NameStep) -> _NamesState | None:
-        """What the operation makes of ``state``; None where it would be refused."""
+        """Return the state after the operation; None if it would be refused."""
         at, values = self._at[step.place], list(state)
         there = state[at]
         if not self._is_alive(step.place[0], state):
@@ -141,7 +139,7 @@ class OperationGroup:
         return self._things[thing].kind is FileKind.DIRECTORY
 
     def _is_alive(self, thing: int, state: _NamesState) -> bool:
-        """Whether ``thing`` has a name, or may have one that this group knows nothing of."""
+        """Return whether ``thing`` has a name, or may have one outside of this group."""
         homes = self._homes[thing]
         return thing == ROOT or thing in state or not all(place in self._at for place in homes)
 
@@ -152,8 +150,8 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """The groups of which no set that can have happened explains the names that are ``seen``, but not those around
-    them; a group with an operation that is ``torn``, there in part, needs no other explanation."""
+    """Yield the smallest groups of which no set that can have happened explains the names that are ``seen``, but for
+    those with a ``torn`` operation, which explains them."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -164,14 +162,14 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """What is seen at each place of ``group``; None where that cannot be told."""
+    """Return what is seen at each place of ``group``; None if the observation cannot tell."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
     # What is none of the things that it can be is told by the operations on that name.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """The groups of a workload, those first that change the same names. One within another has the fewer suspects."""
+    """Return the groups of a workload, first those that change the same names, which have fewer suspects."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -185,8 +183,8 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """A group of ``steps``; of too many, without those that only make or remove a name that no other one changes: what
-    the rest can leave does not hang on them, but that a directory may be empty without them."""
+    """Return a group of ``steps``; of too many, without those that only make or remove a name that no other changes.
+    The rest does not depend on them, but that a directory may be empty without them."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -199,8 +197,8 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """What else an operation depends on, or others on it: its things and directories, by all the names they ever had,
-    and the names in a directory that it removes."""
+    """Return what else an operation depends on, or others on it: its things and directories, by all the names they ever
+    had, and the names in a directory that it removes."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)
@@ -216,7 +214,7 @@ def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
 
 
 def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
-    """The numbers, in order, that have a key in common, directly or by a chain of others."""
+    """Return the sets of numbers that have a key in common, directly or by a chain of others."""
     parts: list[tuple[set[int], set[object]]] = []
     for number, own in keys.items():
         numbers, together = {number}, set(own)
@@ -232,7 +230,7 @@ _RENAMES = {Replacing.REPLACE: _Act.RENAME, Replacing.REFUSE: _Act.MOVE, Replaci
 
 
 def _step(history: History, places: NamePlaces, number: int) -> _NameStep | None:
-    """Operation ``number`` as it acts on names; None where it changes none."""
+    """Return operation ``number`` as a change of names; None if it changes none."""
     if not places.changes[number]:
         return None
     operation = history.operations[number - 1]

@@ -1,22 +1,18 @@
-"""The presence oracle: of operation k, is nothing, a part or all to be seen in an observation?
+"""The presence oracle: is nothing, a part or all of operation k to be seen in an observation?
 
-Everything that bob says rests on this. An operation's effect is a handful of *facts*: a name refers to a thing, a file
-has this size, these bytes, so many names, this attribute. A crash may leave out any operation and keep any other, so
-each fact is held against what all sets of operations can leave (:mod:`bob.claim.property.contents` says it for bytes
-and sizes):
+An operation's effect is a handful of *facts*: a name refers to a thing, a file has this size, these bytes, so many
+names, this attribute. A crash may leave out any operation and keep any other, so bob compares each fact with all that
+sets of operations can leave (:mod:`bob.claim.property.contents`, :mod:`bob.claim.property.possible`):
 
 - AFTER: only sets with k in them explain it;
 - BEFORE: only sets without k do;
 - EITHER: both do: the observation cannot tell;
 - NEITHER: no set explains it, and only k can have left it half done.
 
-Where no set of whole operations explains something, but any of several operations can have left it half done, those are
-its *suspects*: then nothing is known of any one of them, but they are not all atomic (:class:`Damage`). Only sets that
-can have happened explain the names (:mod:`bob.claim.property.possible`). And all that no operation had to do with is to
-be as it was (:mod:`bob.claim.property.collateral`).
-
-Where an observation cannot tell, bob gives the file system the benefit of the doubt: a false accusation is the worst
-error (docs/design.md).
+If no set of whole operations explains something, but any of several operations can have left it half done, those are
+its *suspects*: bob does not know which, but they are not all atomic (:class:`Damage`). All else is to be as it was
+(:mod:`bob.claim.property.collateral`). If an observation cannot tell, the file system has the benefit of the doubt: a
+false accusation is the worst error (docs/design.md).
 """
 
 from __future__ import annotations
@@ -40,11 +36,11 @@ from bob.workload.pattern import CELL_BYTES, describe
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the oracle makes of one observation: the presence of operation k at ``presences[k - 1]``.
+    """The oracle's reading of one observation: the presence of operation k at ``presences[k - 1]``.
 
-    ``whole`` are those operations that are there whole (:class:`bob.claim.property.account.EffectExtent`).
-    ``prefixes`` are those of which only a part is there, but a block-granular prefix of their data. ``collateral`` is
-    damage to what no operation was to change; its suspects, if any, are those nearest to it.
+    ``whole`` are the operations that are there whole (:class:`bob.claim.property.account.EffectExtent`). Of those in
+    ``prefixes`` a block-granular prefix of their data is there. ``collateral`` is damage to what no operation was to
+    change; its suspects, if any, are those nearest to it.
     """
 
     presences: tuple[Presence, ...]
@@ -54,16 +50,13 @@ class Reading:
     whole: frozenset[int] = frozenset()
 
     def of(self, number: int) -> Presence:
-        """The presence of operation ``number``."""
+        """Return the presence of operation ``number``."""
         return self.presences[number - 1]
 
 
 class Oracle:
-    """The presence oracle of one recorded workload.
-
-    ``inodes`` gives the inode number of each thing of the history where it is known (thing identity -> number),
-    ``statuses`` what stat said of each name before and after the operations, where that is known.
-    """
+    """The presence oracle of one recorded workload. ``inodes`` has the inode numbers of things, ``statuses`` those of
+    names before and after the operations, as far as they are known."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
@@ -81,7 +74,7 @@ class Oracle:
         self._collateral = Collateral(history, self._places, self._stories, touchers, statuses)
 
     def read(self, observation: Observation) -> Reading:
-        """What is there of every operation in ``observation`` (which has a tree)."""
+        """Return the presence of every operation in ``observation``, which has a tree."""
         seen = self._sightings(observation)
         presences, damage, whole = [], [], set()
         for number in range(1, len(self._history.operations) + 1):
@@ -102,7 +95,7 @@ class Oracle:
         return Reading(tuple(presences), *several, frozenset(whole))
 
     def account(self, number: int, observation: Observation) -> Account:
-        """What of operation ``number`` is in ``observation``: every fact, in words."""
+        """Return every fact of operation ``number`` in ``observation``, in words."""
         return Account(number, tuple(self._findings(number, self._sightings(observation), explain=True)))
 
     def _sightings(self, observation: Observation) -> Sightings:
@@ -132,13 +125,13 @@ class Oracle:
             yield from self._attributes(number, thing, was, now, node)
 
     def _unexplained(self, group: OperationGroup, seen: Sightings) -> Damage:
-        """Names that no set of operations explains."""
+        """Return the damage of names that no set of operations explains."""
         names = zip(group.places, found(group, seen), strict=True)
         about = [f"{name} is {self._who(there)}" for (_folder, name), there in names if there is not None]
         return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}", EffectPart.NAME)
 
     def _name(self, number: int, place: NamePlace, seen: Sightings) -> EffectFact:
-        """What is at a place that the operation changed."""
+        """Return the fact of a place that the operation changed."""
         places = self._places
         now = places.changes[number][place]
         path, earlier = self._path(number, place), {places.initially(place), places.before(number, place)}
@@ -163,7 +156,7 @@ class Oracle:
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
-        """A file that the operation changed; where it cannot be looked at, what that says of the operation."""
+        """Return a file that the operation changed; if it cannot be read, None, and the fact about the operation."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
@@ -186,7 +179,7 @@ class Oracle:
         return None, finding.blaming(number, suspects)
 
     def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[EffectFact]:
-        """A file that the operation made. Its names may be others' by now, but where it is there it was made."""
+        """Yield facts of a file that the operation made. Its names may be others' by now."""
         name = thing.label
         if is_named:
             yield EffectFact(Fact.AFTER, EffectPart.FILE, f"the file {name}", "there", "there")
@@ -194,11 +187,11 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """A number of names that is not how many there are: any operation that changes it may be there or not."""
+        """Return the fact of a number of names that is wrong: any operation that changes it may be there or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
-        changes = {first + at: after - before for at, (before, after) in enumerate(pairwise(counts), start=1)}
-        changes = {other: change for other, change in changes.items() if change}
+        steps = enumerate(pairwise(counts), start=1)
+        changes = {first + at: after - before for at, (before, after) in steps if after != before}
         without = {counts[0]}
         for other, change in changes.items():
             without |= set() if other == number else {links + change for links in without}
@@ -247,7 +240,7 @@ class Oracle:
         yield replace(data, is_change=not is_as_before and start < len(node.content))
 
     def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> EffectFact:
-        """What is there of the data of an operation."""
+        """Return the fact of the data of an operation."""
         _thing, start, length = self._history.data[number]
         facts: set[Fact] = set()
         suspects: frozenset[int] = frozenset()
@@ -274,8 +267,7 @@ class Oracle:
         )
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
-        """Whether in ``content``, found where operation ``number`` wrote, a cell is as it wrote it, and as it was not
-        before."""
+        """Return whether ``content``, found in the range of operation ``number``, has a cell of its new data."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
@@ -283,7 +275,7 @@ class Oracle:
         return any(content[cell] == own[cell] != was[cell] for cell in cells)
 
     def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[EffectFact]:
-        """The attributes of a directory, where it is to be seen; where it is not, others tell."""
+        """Yield facts of the attributes of a directory that is to be seen."""
         node = seen.node(thing.identity)
         if node is not None and node.fault:
             finding = EffectFact(Fact.EITHER, EffectPart.FILE, f"the directory {thing.label}", "readable", node.fault)
@@ -311,35 +303,29 @@ class Oracle:
             if name == attribute and self._history.steps[other].thing(path) == thing.identity:
                 values[other] = steps[other]
         found = node.attributes.get(attribute)
-        if attribute == TIME:
-            about, expected = f"the time of modification of {thing.label}", (steps[number] or b"").decode()
-            there = "another" if found is None else found.decode()
-            finding = EffectFact(Fact.EITHER, EffectPart.ATTRIBUTE, about, expected, there)
-            if node.mtime is None:
-                return replace(finding, is_unseen=True)
-            # What changes the contents sets it, too, to the time at which that is done: any other time.
+        is_time, is_status = attribute == TIME, attribute in (TIME, MODE, OWNER)
+        if is_status:
+            what = "time of modification" if is_time else attribute
+            expected = (steps[number] or b"").decode()
+            there = ("another" if is_time else "unknown") if found is None else found.decode()
+        else:
+            what = f"attribute {attribute}"
+            expected, there = ("absent" if value is None else "set" for value in (values.get(number, found), found))
+        finding = EffectFact(Fact.EITHER, EffectPart.ATTRIBUTE, f"the {what} of {thing.label}", expected, there)
+        if is_status and (node.mtime if is_time else found) is None:
+            return replace(finding, is_unseen=True)
+        if is_time:
+            # A change of the contents sets it, too, to the time at which that is done: any other time.
             writers = self._stories[thing.identity].writers | self._places.changers_in(thing.identity)
             values |= dict.fromkeys(writers - set(values))
             found = found if found in [first, *values.values()] else None
-        elif attribute in (MODE, OWNER):
-            about, expected = f"the {attribute} of {thing.label}", (steps[number] or b"").decode()
-            there = "unknown" if found is None else found.decode()
-            finding = EffectFact(Fact.EITHER, EffectPart.ATTRIBUTE, about, expected, there)
-            if found is None:
-                return replace(finding, is_unseen=True)
-        else:
-            expected = "absent" if values.get(number, found) is None else "set"
-            there = "absent" if found is None else "set"
-            finding = EffectFact(
-                Fact.EITHER, EffectPart.ATTRIBUTE, f"the attribute {attribute} of {thing.label}", expected, there
-            )
         if found not in [first, *values.values()]:
             return finding.blaming(number, frozenset(values))
         one_each = {other: {value} for other, value in values.items()}
         return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
-        """Whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""
+        """Return whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""
         identity, offset, length = self._history.data[number]
         node = seen.node(identity)
         if node is None or node.fault:
@@ -360,7 +346,7 @@ class Oracle:
         )
 
     def _touchers(self, identity: int) -> frozenset[int]:
-        """The operations on a thing's names, contents or attributes; for a directory, on the names in it."""
+        """Return the operations on a thing's names, contents or attributes; for a directory, on the names in it."""
         steps = enumerate(pairwise(self._history.steps), start=1)
         own = {number for number, (was, now) in steps if was.inodes.get(identity) != now.inodes.get(identity)}
         names = (self._places.changers(place) for place in self._places.of(identity))
@@ -375,7 +361,7 @@ class Oracle:
         return place[1]
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
-        """A sentence about a name that is there, or is gone, where that says all; empty where another thing has it."""
+        """Return a sentence about a name that is there, or is gone; an empty one if another thing has it."""
         if found == {now} and (now is None or earlier == {None}):
             return f"{path} is gone" if now is None else f"{path} exists"
         if found == {None}:
@@ -399,7 +385,7 @@ _FACTS = {
 
 
 def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
-    """``values`` are what each operation may make of it; ``found`` is one of them, or one of several."""
+    """Return the fact of ``found``, one of several values, by the ``values`` that each operation may leave."""
     without = set(initially).union(*(value for other, value in values.items() if other != number))
     along = set[object]().union(*(value for other, value in values.items() if other >= number))
     return fact_of(without=bool(without & found), along=bool(along & found))

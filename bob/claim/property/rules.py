@@ -4,11 +4,9 @@
 - prefix: an append leaves nothing, or a block-granular prefix of it, in order;
 - ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full;
 - durability of k after a call: whenever that has returned before the crash, k's effect is there in full;
-- collateral: what no operation was to change is as it was. Damage of which the only suspect is an operation that an
-  atomicity property speaks of breaks that property; all else is this one's. So is what two operations have left half
-  done, it is unknown which, where no atomicity property speaks of both.
-
-What is asked of recovery itself is in :mod:`bob.claim.idempotence`.
+- collateral: what no operation was to change is as it was. Damage whose only suspect is an operation of an atomicity
+  property breaks that property instead. What one of two operations left half done is collateral, too, if no atomicity
+  property speaks of both.
 """
 
 from __future__ import annotations
@@ -48,11 +46,11 @@ ONLY_FOR: dict[str, tuple[Rule, ...]] = {
     "relations": (Rule.ORDERED, Rule.DURABLE),
     "several": (Rule.DURABLE,),
 }
-"""Fields of a property, as in a probe file, that only these rules take."""
+"""Fields of a property that only these rules take."""
 
 
 class Later(StrEnum):
-    """Which later operations an ordering property speaks of."""
+    """The later operations of an ordering property."""
 
     ANY = "any"
     APPEND_SAME_FILE = "append-same-file"
@@ -60,11 +58,11 @@ class Later(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table: its name, what it means, and how it is judged.
+    """One row of the table: its name, its meaning, and its rule.
 
-    Its operations are those of ``subjects``, ``spans`` and ``kinds``, where these are not empty: of kinds, operations
-    that are one change only. For an ordering, ``later_kinds`` says the same of the later one, and ``relations`` how the
-    two are related; for durability, ``relations`` says how the change is related to what ``call`` is made on.
+    Its operations are those of ``subjects``, ``spans`` and ``kinds`` that are not empty; ``kinds`` allow only operations
+    that are one change. For an ordering, ``later_kinds`` are those of the later operation, and ``relations`` is between
+    the two; for durability, ``relations`` is between the change and the target of ``call``.
     """
 
     name: str
@@ -81,17 +79,17 @@ class Property:
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Of durability: asked only of operations that are several changes, or that are on what another one made. These are
-    lost where their making is, if that was to be durable, too."""
+    """Durability only of operations that are several changes, or on a thing that another one made. They are lost with
+    its making, if that was to be durable, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A property asked of particular operations of one workload.
 
-    ``required`` must be there in full (ordering, durability), or must not be partial (atomicity); ``later`` is the
-    operation whose presence asks for it (ordering only), ``returned`` that which had returned before the crash
-    (durability only). One that requires nothing is asked of what no operation was to change: it is ``beside`` them.
+    ``required`` must be there in full (ordering, durability), or must not be partial (atomicity). ``later`` is the
+    operation whose presence asks for it (ordering), ``returned`` the one that had returned before the crash
+    (durability). A question ``beside`` the operations asks about all that none was to change.
     """
 
     required: tuple[int, ...]
@@ -108,10 +106,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An observation that breaks a property: which question it answers wrongly, and what is there, in one line.
+    """An observation that answers ``question`` wrongly, with the evidence in one line.
 
-    As data, ``wrong`` is what is not as it should be: an operation of which not all is there, or damage; ``accounts``
-    are what is there of each operation that the question is about.
+    ``wrong`` is an operation of which not all is there, or damage. ``accounts`` has each operation of the question.
     """
 
     question: Question
@@ -121,13 +118,13 @@ class Violation:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the later operation is there whole, where the question has one."""
+        """Whether the later operation, if any, is there whole."""
         later = self.question.later
         return all(one.extent is EffectExtent.WHOLE for one in self.accounts if one.number == later)
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
-    """Everything that ``prop`` asks of a workload; empty if the workload has nothing to do with it."""
+    """Return all questions of ``prop`` about a workload; none if the workload has nothing to do with it."""
     if prop.call is not None:
         numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
@@ -150,7 +147,7 @@ def _chosen(prop: Property, history: History) -> list[ClassifiedOperation]:
 
 
 def _is_of(kinds: tuple[ChangeKind, ...], history: History, number: int) -> bool:
-    """Whether operation ``number`` is one change of these kinds; of no kinds, any operation is."""
+    """Return whether operation ``number`` is one change of these kinds, or there are no ``kinds``."""
     change = single_changes(history).get(number)
     return not kinds or (change is not None and change.kind in kinds)
 
@@ -172,7 +169,7 @@ def _ordered(prop: Property, history: History, subject: ClassifiedOperation) -> 
 
 
 def _is_paired(prop: Property, history: History, first: int, later: int) -> bool:
-    """Whether an ordering that is about kinds or relations is about these two operations."""
+    """Return whether the kinds and relations of an ordering fit these two operations."""
     single = single_changes(history)
     if not _is_of(prop.later_kinds, history, later):
         return False
@@ -187,13 +184,12 @@ def _renames(history: History, number: int, subject: ClassifiedOperation) -> boo
 
 
 def is_broken(prop: Property, question: Question, history: History, reading: Reading) -> bool:
-    """Whether an observation that the oracle reads as ``reading`` breaks ``prop``."""
+    """Return whether an observation with this ``reading`` breaks ``prop``."""
     return _wrong(prop, question, history, reading) is not None
 
 
 def _wrong(prop: Property, question: Question, history: History, reading: Reading) -> int | Damage | None:
-    """What is not as it should be: the number of an operation of which not all is there, or damage; None where ``prop``
-    is not broken."""
+    """Return the number of an operation of which not all is there, or the damage; None if ``prop`` is not broken."""
     if question.beside:
         return _beside(history, reading)
     lost = next((number for number in question.required if reading.of(number) in _LOST), None)
@@ -204,22 +200,23 @@ def _wrong(prop: Property, question: Question, history: History, reading: Readin
         if lost is None:
             return _torn_by_a_shift(prop, number, history, reading)
         missing = {maker for maker in makers(history, number) if reading.of(maker) is not Presence.FULL}
-        # Where what it is about was never made, only its making is lost: unless that was to be durable, too.
-        return lost if not missing or (prop.several and missing <= _all_durable(prop, history)) else None
+        # If its thing was never made, only the making is lost: unless that was to be durable, too.
+        durable = frozenset(covered(prop.call, prop.kinds, prop.relations, history)) if prop.call else frozenset()
+        return lost if not missing or (prop.several and missing <= durable) else None
     if reading.of(number) is Presence.PARTIAL:
         return number if prop.rule is not Rule.PREFIX or number not in reading.prefixes else None
     return _damage(prop, number, history, reading)
 
 
 def is_clear(question: Question, reading: Reading) -> bool:
-    """Whether the later operation of ``question`` is there whole, where it has one."""
+    """Return whether the later operation of ``question``, if any, is there whole."""
     return question.later is None or question.later in reading.whole
 
 
 def violation(
     prop: Property, question: Question, history: History, oracle: Oracle, reading: Reading, observation: Observation
 ) -> Violation | None:
-    """What ``observation``, read by ``oracle`` as ``reading``, breaks of ``prop``, in words; None if it does not."""
+    """Return how ``observation``, read by ``oracle`` as ``reading``, breaks ``prop``; None if it does not."""
     found = _wrong(prop, question, history, reading)
     if found is None:
         return None
@@ -234,7 +231,6 @@ def violation(
 
 
 def _said(question: Question, history: History, reading: Reading, wrong: Account | Damage) -> str:
-    """What is ``wrong``, in words."""
     if isinstance(wrong, Account):
         who = "it" if wrong.number == question.returned else quoted(history, wrong.number)
         return wrong.lacks(who if question.later is None else f"{who}, issued earlier,")
@@ -245,8 +241,8 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
-    """The operations that are not there as they should be in an observation, read as ``reading``, that breaks ``prop``:
-    those required of which nothing or only a part is there, or the suspects of the damage; in their order."""
+    """Return the operations that break ``prop`` in an observation with this ``reading``, in their order: those required
+    that are missing or partial, or the suspects of the damage."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -255,8 +251,8 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Damage to a file in which a range moves, of which this operation is suspected: bob cannot say whose tear it is,
-    but the call was to make all suspects durable."""
+    """Return damage by this operation, or by another, to a file in which a range moves. bob cannot say whose tear it
+    is, but the call was to make all suspects durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -266,17 +262,11 @@ def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Rea
     return next((one for one in torn if one.suspects & shifts and one.suspects <= durable), None)
 
 
-def _all_durable(prop: Property, history: History) -> frozenset[int]:
-    """The operations that a property of durability says to be durable, also those that it does not ask for."""
-    assert prop.call is not None
-    return frozenset(covered(prop.call, prop.kinds, prop.relations, history))
-
-
 _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Damage that this operation may have done. It is unknown which suspect did, but ``prop`` speaks of all of them."""
+    """Return damage that this operation may have done. bob does not know the culprit; ``prop`` covers all suspects."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -284,9 +274,9 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """The first damage to what no operation was to change, but what breaks the atomicity of its only suspect; or what
-    only a part of one of several operations explains, where no atomicity row speaks of all of these, and none of them
-    is known to be there in part."""
+    """Return the first damage to what no operation was to change, but not if it breaks the atomicity of its only
+    suspect. Or return damage that only a part of one of several operations explains, if no atomicity row speaks of all
+    of these, and none of them is known to be there in part."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
@@ -300,12 +290,12 @@ def _beside(history: History, reading: Reading) -> Damage | None:
 
 
 _ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)
-"""The effects that the atomicity rows of Table 1 speak of."""
+"""The effects in the atomicity rows of Table 1."""
 
 
 def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
-    """Whether an atomicity row of Table 1 speaks of all of these: writes over several blocks are one row's, be they
-    appended or not."""
+    """Return whether an atomicity row of Table 1 covers all of these. Multi-block writes belong to one row, appended or
+    not."""
     rows = {
         (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
     }
@@ -313,7 +303,7 @@ def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
 
 
 def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
-    """Damage in words, with the operations that may have done it; it is ``beside`` what they were to change, or not."""
+    """Return damage in words, with its suspects; ``beside``: it is in what they were not to change."""
     suspects = " or ".join(quoted(history, number) for number in sorted(damage.suspects))
     if not beside:
         return f"{suspects} is neither there nor left out ({damage.about})"
@@ -321,5 +311,5 @@ def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
 
 
 def quoted(history: History, number: int) -> str:
-    """Operation ``number`` as people are told of it."""
+    """Return operation ``number`` in words."""
     return f"operation {number} ({write_one(history.operations[number - 1])})"

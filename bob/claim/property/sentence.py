@@ -1,8 +1,7 @@
 """The one sentence that sums up a crash that breaks a property, from its time line and the question.
 
-It says two things in the words of the time line: how what is there became durable, or came to be on the medium; and
-where what is not there was when the power failed. It claims no more than the time line shows, see
-:mod:`bob.story.decisive`.
+It says how the data that is there came to the medium, and where the missing data was when the power failed. It claims
+no more than the time line shows (:mod:`bob.story.decisive`).
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """What happened, in one sentence; ``question`` is the one that is answered wrongly. ``extents`` say how much of its
-    operations is there, where that is known."""
+    """Return what happened, in one sentence. ``extents`` say how much of the operations of ``question`` is there, if it
+    is known."""
     if question.beside:
         return f"{decisive(line)}, and what no operation was to change is not as it was."
     if question.returned is not None:
@@ -58,7 +57,7 @@ def _name(operations: Sequence[Operation], number: int) -> str:
 
 
 def _lost(required: Sequence[int], extents: Mapping[int, EffectExtent]) -> int:
-    """The first of ``required`` that is known to be lost, all or some of it; or that may be."""
+    """Return the first of ``required`` that is lost, all or some of it; or that may be."""
     for here in ((EffectExtent.NOTHING, EffectExtent.PART, EffectExtent.BROKEN), (EffectExtent.UNCLEAR,)):
         if found := [number for number in required if extents.get(number) in here]:
             return found[0]
@@ -71,7 +70,7 @@ def _missing(operations: Sequence[Operation], number: int, extents: Mapping[int,
 
 
 def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
-    """How operation ``number`` came to be on the medium, and when that was sent there (seconds)."""
+    """Return how operation ``number`` came to the medium, and when that was sent (seconds)."""
     called = next((event for event in line.events if isinstance(event, CallEvent) and event.number == number), None)
     began = called.seconds if called else 0.0
     there = [one for one in line.writes if one.fate is not Fate.LOST and one.seconds >= began]
@@ -88,19 +87,18 @@ def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
 
 
 def _short(one: WriteEvent) -> str:
-    """The name of a write without the list of what a record of the log has in it, which is in the time line."""
+    """Return the name of a write without the contents of a log record, which the time line lists."""
     return re.split(r" \(|: ", one.what, maxsplit=1)[0] if one.kind == JOURNAL else one.what
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """A write with data of operation ``number`` that is not there as it should be: one that decides, or the first where
-    none is known to decide."""
+    """Return a lost or torn write with data of operation ``number``: one that decides, or the first if none does."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 
 
 def _still(line: CrashTimeline, number: int) -> str:
-    """Where the data of operation ``number``, or what it changed, was instead."""
+    """Return where the data of operation ``number``, or its change, was instead."""
     if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
         return f"{what}, sent at {at(first.seconds)}"
@@ -114,7 +112,7 @@ def _still(line: CrashTimeline, number: int) -> str:
 
 
 def _where(line: CrashTimeline, number: int) -> str:
-    """Which writes with the data of operation ``number``, or with what it changed, are there, and which not."""
+    """Return which writes with the data of operation ``number``, or its change, are there, and which not."""
     own = [one for one in line.writes if number in one.operations]
     if not line.causes or any(one.decides for one in own):
         there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))

@@ -1,8 +1,8 @@
-"""Which file, directory or link each observed name is.
+"""The file, directory or link that each observed name is.
 
-A name is a place in a directory, *(directory, base name)*: who moves a directory leaves the names in it alone. Where
-things bear one name after the other, inode numbers tell them apart, and where those do not (a number is used again, or
-is not known), what is in them. Sometimes nothing does: then an observed name may be any of several things.
+A name is a place in a directory, *(directory, base name)*: a move of a directory leaves the names in it alone. If
+things bear one name after the other, inode numbers tell them apart, or else their contents. If neither does, an
+observed name may be any of several things.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NamePlace = tuple[int, str]
 
 
 class NamePlaces:
-    """Every name of a history as a place: what is there at each step."""
+    """Every name of a history as a place, with the thing there at each step."""
 
     def __init__(self, history: History) -> None:
         self._steps: list[dict[NamePlace, int]] = []
@@ -30,7 +30,7 @@ class NamePlaces:
             self._steps.append(self._steps[-1] if is_as_before else _places(step))
         self._things = history.things
         self.changes: list[dict[NamePlace, int | None]] = [{}]
-        """Operation number -> the places that it changed, and what is there then (None: nothing)."""
+        """By operation: the places that it changed, and the thing there then (None: nothing)."""
         for before, after in zip(self._steps, self._steps[1:], strict=False):
             if before is after:
                 self.changes.append({})
@@ -38,21 +38,21 @@ class NamePlaces:
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
         self.bearers: dict[NamePlace, list[int]] = {}
-        """Place -> what had it at any step, or may have it where operations before an exchange are missing."""
+        """By place: the things there at any step, or perhaps if operations before an exchange are missing."""
         for number, there in enumerate(self._steps):
             for place, thing in there.items() if not number or there is not self._steps[number - 1] else ():
                 bearers = self.bearers.setdefault(place, [])
                 if thing not in bearers:
                     bearers.append(thing)
         self.brought = self._brought(history)
-        """Operation number -> the places that it changes, and all that it may leave there (None: nothing)."""
+        """By operation: the places that it changes, and all that it may leave there (None: nothing)."""
         for brought in self.brought:
             for place, things in brought.items():
                 new = sorted(thing for thing in things if thing is not None and thing not in self.bearers[place])
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """An exchange brings to a name whatever the other name had: which operations before it are there decides."""
+        """Return ``brought``. An exchange brings to a name whatever the other one had, by the operations before it."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -73,28 +73,28 @@ class NamePlaces:
         return found
 
     def initially(self, place: NamePlace) -> int | None:
-        """What is at ``place`` in the initial tree."""
+        """Return the thing at ``place`` in the initial tree."""
         return self._steps[0].get(place)
 
     def before(self, number: int, place: NamePlace) -> int | None:
-        """What is at ``place`` just before operation ``number``, where each one before it was performed."""
+        """Return the thing at ``place`` just before operation ``number``, in program order."""
         return self._steps[number - 1].get(place)
 
     def lasting(self) -> list[tuple[NamePlace, int]]:
-        """The names of the initial tree that no operation changes, and what they refer to."""
+        """Return the names of the initial tree that no operation changes, and their things."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
     def of(self, thing: int) -> list[NamePlace]:
-        """Every place that ``thing`` ever had."""
+        """Return every place that ``thing`` ever had."""
         return [place for place, bearers in self.bearers.items() if thing in bearers]
 
     def changers(self, place: NamePlace) -> frozenset[int]:
-        """The operations that change what is at ``place``."""
+        """Return the operations that change the thing at ``place``."""
         return frozenset(number for number, changed in enumerate(self.changes) if place in changed)
 
     def changers_in(self, directory: int) -> frozenset[int]:
-        """The operations that change names in ``directory``, or make, move or remove it."""
+        """Return the operations that change names in ``directory``, or make, move or remove it."""
         own = set(self.of(directory))
         return frozenset(
             number
@@ -103,21 +103,21 @@ class NamePlaces:
         )
 
     def is_made(self, thing: int) -> bool:
-        """Whether an operation makes ``thing``: where it is not, it may be not there yet."""
+        """Return whether an operation makes ``thing``: without it the thing is not there yet."""
         return self._things[thing].born >= 0
 
     def is_removed(self, thing: int) -> bool:
-        """Whether an operation takes a name of ``thing`` away: without those that gave it others it is gone then."""
+        """Return whether an operation takes a name of ``thing`` away."""
         names = [list(step.values()).count(thing) for step in self._steps]
         return any(before > after for before, after in pairwise(names))
 
     def is_moved(self, thing: int) -> bool:
-        """Whether an operation changes a name of ``thing``, or of a directory that it is in."""
+        """Return whether an operation changes a name of ``thing``, or of a directory that it is in."""
         return thing != ROOT and any(self.changers(place) or self.is_moved(place[0]) for place in self.of(thing))
 
 
 class Sightings:
-    """Where the things of a history are in one observation."""
+    """The places of a history's things in one observation."""
 
     def __init__(
         self,
@@ -141,9 +141,9 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """What is at ``place``: the things that it may be, {None} for nothing, empty for none of those that it can be.
+        """Return the things that ``place`` may be: {None} for nothing, empty for none of those that it can be.
 
-        None where it cannot be seen: its directory is lost or cannot be listed.
+        None if it cannot be seen: its directory is lost or cannot be listed.
         """
         directory, name = place
         folders = self._certain(directory)
@@ -158,12 +158,12 @@ class Sightings:
         return frozenset(thing for path in paths for thing in self._who[path])
 
     def node(self, thing: int) -> Node | None:
-        """``thing`` as found, where that is certain; None if it is not, or not to be found."""
+        """Return ``thing`` as found; None if it is not there, or bob is not certain."""
         paths = self._certain(thing)
         return self._tree.get(paths[0]) if paths else None
 
     def names(self, thing: int) -> int:
-        """How many names ``thing``, a file, was found under, those that no operation gave it included."""
+        """Return the number of names of ``thing``, a file, with those that no operation gave it."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
         files = ((path, node) for path, node in self._tree.items() if node.kind == FileKind.FILE)
@@ -171,48 +171,50 @@ class Sightings:
         return len({*paths, *same})
 
     def may_be_there(self, thing: int) -> bool:
-        """Whether something found may be ``thing``."""
+        """Return whether something found may be ``thing``."""
         return thing in self._at
 
     @property
     def strays(self) -> list[str]:
-        """The names that were found where no operation ever put one."""
+        """The found names at places where no operation ever put one."""
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
     def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
-        """Every name that was found, in order, with what it may be: several things, or none of those that it can be."""
+        """Return every name that was found, in order, with the things that it may be."""
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
-        """Whether no operation ever put a name there, in a directory that may be one of the workload's."""
+        """Return whether no operation ever put a name there, in a directory that may be one of the workload's."""
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:
-        """How many directories are in the directory ``path``."""
+        """Return the number of directories in the directory ``path``."""
         inside = (name for name, node in self._tree.items() if node.kind == FileKind.DIRECTORY)
         return sum(name != "/" and name.rpartition("/")[0] == path for name in inside)
 
     @property
     def root_fault(self) -> str | None:
-        """The kernel's word where the root cannot be listed."""
+        """The kernel's error if the root cannot be listed."""
         return self._fault("/")
 
     def folder_of(self, path: str) -> frozenset[int]:
-        """What the directory of ``path`` may be."""
+        """Return the things that the directory of ``path`` may be."""
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())
 
     def fault(self, place: NamePlace) -> str | None:
-        """The kernel's word where what is at ``place`` cannot be read."""
-        paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
-        return next((fault for path in paths if (fault := self._fault(path))), None)
+        """Return the kernel's error if the thing at ``place`` cannot be read."""
+        return next((node.fault for node in self._nodes(place) if node.fault), None)
 
     def kind(self, place: NamePlace) -> str | None:
-        """The kind of what is at ``place``; None for nothing."""
-        paths = [_join(folder, place[1]) for folder in self._certain(place[0])]
-        return next((self._tree[path].kind for path in paths if path in self._tree), None)
+        """Return the kind of the thing at ``place``; None for nothing."""
+        return next((node.kind for node in self._nodes(place)), None)
+
+    def _nodes(self, place: NamePlace) -> list[Node]:
+        paths = (_join(folder, place[1]) for folder in self._certain(place[0]))
+        return [self._tree[path] for path in paths if path in self._tree]
 
     def is_broken(self, directory: int) -> bool:
-        """Whether ``directory`` was found but cannot be listed."""
+        """Return whether ``directory`` was found but cannot be listed."""
         return any(self._fault(folder) for folder in self._at.get(directory, []))
 
     def _certain(self, thing: int) -> list[str]:
@@ -227,9 +229,9 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Whether most things that no operation moved have their old inode numbers: some file systems invent new ones.
+        """Return whether most things that no operation moved have their old inode numbers; False if there are none.
 
-        Where there is none to see, numbers are not believed either.
+        Some file systems invent new numbers.
         """
         checked = agreeing = 0
         for path in paths:
@@ -241,7 +243,7 @@ class Sightings:
         return 2 * agreeing > checked
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
-        """Which of ``bearers`` ``node`` may be."""
+        """Return those of ``bearers`` that ``node`` may be."""
         if node.kind == "unreadable":
             return frozenset(bearers)
         things = [self._history.things[thing] for thing in bearers]
