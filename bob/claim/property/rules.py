@@ -60,7 +60,7 @@ class Later(StrEnum):
 class Property:
     """One row of the table: its name, its meaning, and its rule.
 
-    Its operations are those of ``subjects``, ``spans`` and ``kinds`` that are not empty; ``kinds`` allow only operations
+    Its operations are those of ``subjects``, ``spans`` and ``kinds`` unless empty; ``kinds`` allow only operations
     that are one change. For an ordering, ``later_kinds`` are those of the later operation, and ``relations`` is between
     the two; for durability, ``relations`` is between the change and the target of ``call``.
     """
