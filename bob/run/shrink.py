@@ -28,8 +28,7 @@ from bob.crash.state import CrashState
 from bob.errors import MalformedError, RecordingError, UsageError
 from bob.guest.spec import Clock
 from bob.image import Image
-from bob.judge.explaining import Explaining
-from bob.judge.reliance import calls_with_effects, effects_of
+from bob.judge.reliance import Explaining, calls_with_effects, effects_of
 from bob.observe.observation import Observation
 from bob.observe.observations import ExploredState, Observations, without_numbers
 from bob.observe.session import CheckerRun, session_of
