@@ -21,8 +21,8 @@ from bob.claim.expectation.syntax import (
     Same,
     SizeRelation,
     Source,
-    Stat,
     StatField,
+    StatIs,
 )
 from bob.workload.language import EARLIEST, LATEST, UNOBSERVED, UNOBSERVED_PREFIX
 
@@ -43,17 +43,17 @@ def anything_about(names: st.SearchStrategy[NamedPath]) -> st.SearchStrategy[For
         st.builds(Exists, names),
         st.builds(Absent, names),
         st.builds(Same, names, names),
-        st.builds(Stat, names, st.just(StatField.SIZE), st.integers(0, 2**40), st.sampled_from(SizeRelation)),
+        st.builds(StatIs, names, st.just(StatField.SIZE), st.integers(0, 2**40), st.sampled_from(SizeRelation)),
         st.builds(Content, names, st.one_of(SOURCES, st.sampled_from(KeptContents).map(Source))),
         st.builds(Content, names, st.one_of(SOURCES, st.just(Source(KeptContents.ZEROS))), RANGES),
         st.builds(Content, names, SOURCES, prefix=st.just(True)),
-        st.builds(Stat, names, st.just(StatField.LINKS), st.integers(0, 99), st.sampled_from(SizeRelation)),
-        st.builds(Stat, names, st.just(StatField.MODE), st.integers(0, 0o777)),
-        st.builds(Stat, names, st.just(StatField.OWNER), st.tuples(st.integers(0, 99999), st.integers(0, 99999))),
+        st.builds(StatIs, names, st.just(StatField.LINKS), st.integers(0, 99), st.sampled_from(SizeRelation)),
+        st.builds(StatIs, names, st.just(StatField.MODE), st.integers(0, 0o777)),
+        st.builds(StatIs, names, st.just(StatField.OWNER), st.tuples(st.integers(0, 99999), st.integers(0, 99999))),
         st.builds(
-            Stat, names, st.just(StatField.TIME), st.integers(EARLIEST // 2, LATEST // 2).map(lambda half: 2 * half)
+            StatIs, names, st.just(StatField.TIME), st.integers(EARLIEST // 2, LATEST // 2).map(lambda half: 2 * half)
         ),
-        st.builds(Stat, names, st.just(StatField.TARGET), WORDS),
+        st.builds(StatIs, names, st.just(StatField.TARGET), WORDS),
         st.builds(Attribute, names, WORDS, SOURCES),
     )
     return st.recursive(

@@ -19,8 +19,8 @@ from bob.claim.expectation.syntax import (
     Or,
     Same,
     Source,
-    Stat,
     StatField,
+    StatIs,
 )
 
 
@@ -35,7 +35,7 @@ def write(test: Formula) -> str:
             return f"absent {_quoted(name)}"
         case Same(one, other):
             return f"same {_quoted(one)} {_quoted(other)}"
-        case Stat(name, field, value, relation):
+        case StatIs(name, field, value, relation):
             return f"{field} {_quoted(name)} {relation} {_value(field, value)}"
         case Content(name, source, within, prefix):
             piece = f"[{within.start}:{within.stop}]" if within else ""

@@ -27,8 +27,8 @@ from bob.claim.expectation.syntax import (
     Same,
     SizeRelation,
     Source,
-    Stat,
     StatField,
+    StatIs,
     atoms,
     names,
 )
@@ -97,12 +97,12 @@ def evidence(test: Formula, observation: Observation, history: History) -> str:
             if one is not None and other is not None:
                 are = "are one inode" if one.inode == other.inode else f"are inodes {one.inode} and {other.inode}"
                 told.append(f"{atom.one.path} and {atom.other.path} {are}")
-        if isinstance(atom, Stat | Attribute) and (node := _node(atom.name.path, observation)) is not None:
+        if isinstance(atom, StatIs | Attribute) and (node := _node(atom.name.path, observation)) is not None:
             told += [f"{atom.name.path} has {words}" for words in _stat(atom, node)]
     return "; ".join(told)
 
 
-def _stat(atom: Stat | Attribute, node: Node) -> Iterator[str]:
+def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
     """Yield what ``atom`` asks of ``node``, in words, unless the words of its name say so."""
     if isinstance(atom, Attribute):
         value = node.xattrs.get(atom.attribute)
@@ -208,14 +208,14 @@ def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool 
             if node is None or node.kind != FileKind.FILE or len(node.content) != node.size:
                 return False
             return _content_is(atom, node.content, history)
-        case Stat(name) | Attribute(name):
+        case StatIs(name) | Attribute(name):
             node = _node(name.path, observation)
             if node is None:
                 return False
-            return _stat_is(atom, node) if isinstance(atom, Stat) else _attribute_is(atom, node, history)
+            return _stat_is(atom, node) if isinstance(atom, StatIs) else _attribute_is(atom, node, history)
 
 
-def _stat_is(atom: Stat, node: Node) -> bool | None:
+def _stat_is(atom: StatIs, node: Node) -> bool | None:
     """Return whether stat says so of ``node``; None if that was not observed."""
     match atom.field:
         case StatField.SIZE | StatField.LINKS:

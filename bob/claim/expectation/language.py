@@ -32,8 +32,8 @@ from bob.claim.expectation.syntax import (
     Same,
     SizeRelation,
     Source,
-    Stat,
     StatField,
+    StatIs,
     TextSpan,
 )
 from bob.errors import PointedError
@@ -169,7 +169,7 @@ class _Parser:
         else:
             self._equal(field)
         value = self._text_of("a target") if field is StatField.TARGET else self._value(*_VALUES[field])
-        return Stat(name, field, value, relation)
+        return StatIs(name, field, value, relation)
 
     def _content(self) -> Formula:
         name, within = self._name(), self._range()

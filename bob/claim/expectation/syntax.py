@@ -97,7 +97,7 @@ class Same:
 
 
 @dataclass(frozen=True, slots=True)
-class Stat:
+class StatIs:
     """``field`` of the name's inode compares so to ``value``: a number, (user, group) or a text.
 
     Sizes (bytes) and numbers of names are of files, targets of symbolic links. A time is in seconds since 1970, as an
@@ -160,7 +160,7 @@ class Implies:
     right: Formula
 
 
-Atom = Mounts | Exists | Absent | Same | Stat | Content | Attribute
+Atom = Mounts | Exists | Absent | Same | StatIs | Content | Attribute
 Formula = Atom | Not | And | Or | Implies
 
 
