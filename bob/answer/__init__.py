@@ -1,1 +1,1 @@
-"""Answers: of what a file system, or a model of one, was asked, what is known of it, and by which crash states."""
+"""Answers about file systems and models: verdicts, and the crash states that they rest on."""

@@ -20,8 +20,10 @@ from bob.protocol.contrast import Explanation
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim as an answer names it: its ``kind`` (:mod:`bob.claim.kinds`), its ``name``, of a property the ``family``
-    of rows, and its ``meaning`` in a sentence. The name of an expectation is its text."""
+    """A claim in words: its ``kind`` (:mod:`bob.claim.kinds`), its ``name``, and its ``meaning`` in a sentence.
+
+    A property has a ``family`` of rows. The name of an expectation is its text.
+    """
 
     kind: str
     name: str
@@ -40,8 +42,10 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on, and that so many of the refused ``trees`` do not have. ``calls`` are those
-    that the ``explanation`` names; ``kind`` is what ALICE calls it (:mod:`bob.protocol.kinds`; empty: not known)."""
+    """Something that a program relies on, and that so many of the refused ``trees`` lack.
+
+    ``calls`` are those in the ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`; empty: not known).
+    """
 
     explanation: Explanation
     sentence: str
@@ -51,8 +55,10 @@ class ReliedOn:
 
 
 class Cross(StrEnum):
-    """What the crash states of a real file system say of a way that a model predicts; or of one of theirs that it does
-    not (``MISSED``: the model, or bob, is wrong)."""
+    """The verdict of a real file system on a way that a model predicts.
+
+    ``MISSED`` is a way that the model does not predict: the model, or bob, is wrong.
+    """
 
     CONFIRMED = "confirmed"
     NOT_REACHABLE = "not reachable"
@@ -62,16 +68,14 @@ class Cross(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to break a claim: the ``evidence`` in a line, in how many explored crash ``states``, and the ``witness``
-    of the easiest of them, a path in the run directory.
+    """One way to break a claim: the ``evidence`` in a line, and in how many explored crash ``states``.
 
-    Of an answer by several recordings, ``place`` is the number of the one that has the witness (from 0), and
-    ``by_recording`` says in how many states of each it breaks so.
+    ``witness`` is that of the easiest state, a path in the run directory. If the answer has several recordings,
+    ``place`` is the number of the one with the witness (from 0), and ``by_recording`` counts the states of each.
 
-    Of a program: the ``consequence``, what the program had ``told`` before the easiest crash (a character a byte), in
-    how many different ``trees`` it breaks so, and what the program is ``relied_on``, the one of most trees first. Of a
-    model a state is a tree; ``step`` says which step of the work came to it first, and ``crossed`` what each file
-    system, by its name, says of it.
+    Programs have a ``consequence``, the output ``told`` before the easiest crash (a character a byte), the number of
+    different ``trees``, and what they ``relied_on``, that of most trees first. A state of a model is a tree; ``step``
+    is the step of the work that came to it first, and ``crossed`` the verdict of each file system, by name.
     """
 
     evidence: str
@@ -93,14 +97,13 @@ class Way:
 
     @property
     def last_output(self) -> str:
-        """The last line that the program had told; empty if it had told nothing."""
+        """The last line of the output that is not blank; empty if there is none."""
         lines = self.output.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     @property
     def cross(self) -> Cross | None:
-        """What all real file systems together say: one that confirms it is enough, and none can reach it only if each
-        cannot. None where it was not looked for."""
+        """The verdict of all real file systems together: one that confirms it is enough; None if none was asked."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)
@@ -109,11 +112,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """What one recording says of a claim: that of the workload ``name`` with this ``finish``.
+    """The verdict on a claim by one recording, that of the workload ``name`` with this ``finish``.
 
     ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says that the state with every
-    write breaks it, too, of a recording that ended with everything written. Where nothing could be recorded
-    (``is_recorded`` is false), ``fall`` is how the kernel panicked or hung at it, if it did.
+    write breaks it, too. If nothing could be recorded, ``fall`` is how the kernel panicked or hung, if it did.
     """
 
     name: str
@@ -129,8 +131,8 @@ class ByRecording:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of a ``claim``: FAILS with the ``ways`` in which it breaks, the easiest to explain first; HOLDS; or
-    UNKNOWN or SKIPPED, with a ``reason``. ``recordings`` have what each recording says of it."""
+    """The answer to a ``claim``: FAILS with the ``ways`` in which it breaks, the easiest to explain first; HOLDS; or
+    UNKNOWN or SKIPPED, with a ``reason``. ``recordings`` have the verdict of each recording."""
 
     claim: ClaimWords
     verdict: Verdict

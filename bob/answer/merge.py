@@ -1,4 +1,4 @@
-"""Results that were made apart, as one: columns of a matrix, lots of a search, configurations of a program.
+"""Several results as one: columns of a matrix, lots of a search, configurations of a program.
 
 Subjects of one name become one subject, whose answers rest on the recordings of all; others stand side by side.
 """
@@ -16,7 +16,7 @@ from bob.observe.observations import without_numbers
 
 
 def within(result: Result, folder: str) -> Result:
-    """Return ``result`` with its witnesses as they are found from the directory above the run in ``folder``."""
+    """Return ``result`` with the paths of its witnesses from the directory above the run in ``folder``."""
     return replace(result, subjects=tuple(_within(subject, folder) for subject in result.subjects))
 
 
@@ -89,8 +89,7 @@ def _answer(several: Sequence[Answer]) -> Answer:
 
 
 def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
-    """Return the ways of ``several``. Those of what was asked, of which each has one, are one; of what was not, those
-    whose words differ in numbers only."""
+    """Return the ways of ``several``: one of what was asked; else those in the same words, but for numbers, are one."""
     if shown.recordings:
         return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
     found: dict[str, Way] = {}

@@ -1,5 +1,4 @@
-"""The result of an experiment (``bob.result/2``): what was done to which subjects, on what it was measured, and the
-answers. Every verb that yields results writes one, and every report is made of one.
+"""The result of an experiment (``bob.result/2``): every verb that yields results writes one, every report reads one.
 
 docs/formats.md describes each field. Field names are stable once released; new ones may be added.
 """
@@ -32,8 +31,8 @@ def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When and how it was run. Times are ISO 8601 in UTC; ``finished`` is empty if it was stopped. ``search`` says
-    which workloads a search tried; None in all else."""
+    """A run. Times are ISO 8601 in UTC; ``finished`` is empty if it was stopped. ``search`` says which workloads a
+    search tried; other runs have None."""
 
     id: str
     started: str
@@ -59,12 +58,11 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What violations have in common that are one finding (docs/search.md).
+    """The common cause of violations that are one finding (docs/search.md).
 
-    The ``rule`` of the claims that are broken; the sort of ``block`` whose loss breaks them, what became of it
-    (``fate``: lost or torn), and where the ``flush`` was that should have saved it. Where nothing was lost, these three
-    are empty. Where they do not tell causes apart, the ``call`` and the ``kinds`` of change that are not there do; else
-    these two are empty.
+    The ``rule`` of the broken claims; the sort of ``block`` whose loss breaks them, its ``fate`` (lost or torn), and
+    the place of the ``flush`` that should have saved it. These three are empty if nothing was lost. If they do not tell
+    causes apart, the ``call`` and the missing ``kinds`` of change do; else these two are empty.
     """
 
     rule: str
@@ -97,7 +95,7 @@ class Finding:
 
     @property
     def size(self) -> tuple[int, int, str, str]:
-        """By this, findings are in order: those with small workloads come first."""
+        """The sort key of findings: those with small workloads come first."""
         return self.operations, len(self.workload), self.workload, self.words
 
 
@@ -233,9 +231,11 @@ class AskedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A whole experiment. What was done is named by the recordings of each answer; ``program`` is the program that was
-    run, or ``workload`` are the operations of ``bob try``, with the first of its finishes. ``protocols`` say what the
-    program did, for each subject on which that is known."""
+    """A whole experiment. The recordings of each answer name the workloads; ``program`` is the program that was run.
+
+    ``workload`` has the operations of ``bob try``, with the first of its finishes. ``protocols`` say what the program
+    did, for each subject on which that is known.
+    """
 
     run: Run
     environment: Environment
@@ -277,7 +277,7 @@ class Result:
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
-        """What the answers say."""
+        """The verdicts of the answers."""
         return frozenset(answer.verdict for answer in self.answers)
 
     @property

@@ -1,8 +1,7 @@
-"""\"Can I rely on ...?\": what programs want to rely on, and for each file system what was measured.
+"""\"Can I rely on ...?\": the wishes of programs, and for each file system what was measured.
 
-Three things answer. A row of a table, one of the finer tables too, answers on every configuration that has it. A clause
-of a model answers where models were derived. And a program that was tested answers for those that do as it does. Where
-none of them was asked, the answer is that it was not measured.
+A row of a table answers on every configuration that has it, a clause of a model where models were derived, and a tested
+program for those that do as it does. Else the answer is that it was not measured.
 """
 
 from __future__ import annotations
@@ -68,20 +67,20 @@ class AnsweredIdiom:
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """What they say together: where none says yes, the one that says most against it."""
+        """Return what they say together: if none says yes, the one that says most against it."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
         return max(words, key=_AGAINST.index)
 
     def says(self, answers: Sequence[IdiomAnswer]) -> str:
-        """The same in words: ``yes``, ``yes in 1 of 4``."""
+        """Return the same in words: ``yes``, ``yes in 1 of 4``."""
         word = self.word(answers)
         yes = sum(answer.word in _SAYS_YES for answer in answers)
         return f"yes in {yes} of {len(answers)}" if word is Grade.SOME else word.word
 
     def anchor(self, fs: str) -> str:
-        """Where the evidence for a file system is."""
+        """Return the id of the evidence for a file system."""
         return f"{self.idiom.id}--{fs}"
 
     @property
@@ -107,7 +106,7 @@ def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
 
 
 def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
-    """What a row of the table says, of each configuration of each reference."""
+    """Yield the answer of a row of the table on each configuration of each reference."""
     for reference in results.references:
         for shown in reference.shown:
             if name in shown.cells:
@@ -122,7 +121,7 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 
 def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
-    """Whether another reference has a configuration of this label."""
+    """Return whether another reference has a configuration of this label."""
     return any(
         f"{shown.column.configuration.name}, Linux {short(other.kernel)}" == label
         for other in references
@@ -132,8 +131,7 @@ def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bo
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
-    """What the rows of finer tables and the models say of these clauses together; a model is left out that none of them
-    was tried on."""
+    """Yield the answers of finer tables and of models to these clauses together, but of models that tried none."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     for reference in results.references:
@@ -165,7 +163,7 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> IdiomAnswer | None:
-    """What these rows say of a configuration together: yes only where all of them were asked."""
+    """Return the answer of these rows on a configuration together: yes only if all of them were asked."""
     cells = [shown.cells[name] for name in names if name in shown.cells]
     if not cells:
         return None
@@ -181,7 +179,7 @@ def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> I
 
 
 def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
-    """What the test of a program said, of each configuration."""
+    """Yield the answer of a tested program on each configuration."""
     for tested in results.programs:
         if tested.result.program_name == name:
             for number, subject in enumerate(tested.result.file_systems, start=1):
