@@ -114,7 +114,7 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Yield the nonempty parts of ``cube`` in which each of the sectors ``places`` has one content.
+        """Yield the nonempty parts of ``cube`` that have one content in each of the sectors ``places``.
 
         There may be very many; two may have equal contents. ``places`` are indexes into ``composer.sectors``.
         """

@@ -35,7 +35,7 @@ BLOCK_BYTES = 4096
 
 
 class Draft(NamedTuple):
-    """A state at growth point ``point``: ``kept`` has bit i set if write i is there whole; a torn one has no bit."""
+    """A state at growth point ``point``: ``kept`` has bit i set only if write i is there whole."""
 
     point: int
     kept: int
@@ -103,7 +103,7 @@ def single_kept(point: SearchPoint) -> Iterator[Draft]:
 
 
 def parts_lost(point: SearchPoint, groups: Sequence[frozenset[int]]) -> Iterator[Draft]:
-    """Yield states without parts of what operations wrote: first whole operations, then parts of each."""
+    """Yield states that lose parts of the operations' writes: first whole operations, then parts of each."""
     owned = [part for part in (mask(group) & point.pending for group in groups) if part]
     each = (parts([1 << index for index in point.writes if part >> index & 1]) for part in owned)
     for lost in chain(parts(owned), interleave(each)):
@@ -119,7 +119,8 @@ def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return where to tear write ``index``: numbers of units in its head, ascending.
 
     A write of up to 64 units has all its boundaries. A longer one has the first and last eight, the powers of two, and
-    the sector boundaries. Of more than 64 sectors, it has up to 64 of the device's 4 KiB boundaries in place of these.
+    the sector boundaries. A write of more than 64 sectors has up to 64 of the device's 4 KiB boundaries in place of
+    these.
     """
     write = trace.writes[index]
     units = model.units(write)

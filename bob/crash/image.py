@@ -53,7 +53,7 @@ class Payload:
         return len(self._data) // SECTOR_BYTES
 
     def place(self, data: bytes) -> int:
-        """Return the payload sector at which ``data``, whole sectors, begins; append it if it is new."""
+        """Return the first payload sector of ``data``, whole sectors; append them if they are new."""
         if data in self._placed:
             return self._placed[data]
         at = self._placed[data] = self.sectors
@@ -273,7 +273,7 @@ class Composer:
         return inside
 
     def _mix(self, state: CrashState, vector: NDArray[np.int32], places: set[int]) -> None:
-        """Set the places of sectors of which only some bytes landed, by the recipe, piece by piece."""
+        """Set the places of sectors that landed only in part, by the recipe, piece by piece."""
         contents = {sector: bytearray(self._base_sector(sector)) for sector in self.sectors[list(places)].tolist()}
         for piece in effective(self._trace, self.model, self._points, state):
             at = self._address[piece.write.index]
@@ -306,7 +306,7 @@ class Composer:
 
 
 def _runs(sectors: NDArray[np.int64], payload: NDArray[np.integer[Any]]) -> tuple[ByteRun, ...]:
-    """Return ascending sectors and their payload as runs in which both go up by one."""
+    """Return ascending sectors and their payload as runs; both go up by one in a run."""
     if not len(sectors):
         return ()
     broken = (sectors[1:] - sectors[:-1] != 1) | (payload[1:] - payload[:-1] != 1)

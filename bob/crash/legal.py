@@ -1,10 +1,9 @@
 """The legal crash states: docs/design.md, section 3, reduced to a few moments.
 
 At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. All
-follows from one number per write: the time from which it is durable, by the device's write cache
-(:mod:`bob.crash.caches`). The durable set changes only at those times, and in between the pending set only grows. So
-the states that are legal in the window are those that are legal just before one of those times, or at the end: the
-*growth points*.
+follows from one number per write: when it becomes durable, by the device's write cache (:mod:`bob.crash.caches`). The
+durable set changes only at those times, and in between the pending set only grows. So a state is legal in the window if
+it is legal just before one of those times, or at the end: the *growth points*.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ class GrowthPoint:
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
 
-    There is one before each moment in the window at which a write becomes durable, and one at the end. A flush that
-    makes nothing durable adds none. Earlier writes count as durable or pending at the start like any other.
+    There is one before each moment in the window that makes a write durable, and one at the end. A flush that makes
+    nothing durable adds none. Earlier writes count as durable or pending at the start like any other.
 
     A cache that keeps an order may lose writes that completed before the window, the last one first. Then one point per
     such write, with only this write pending, precedes the others at the start of the window.
@@ -88,7 +87,7 @@ def count_sectors(points: Sequence[GrowthPoint]) -> int:
 
 
 def check_trace(trace: Trace) -> None:
-    """Raise :class:`MalformedError` for a trace on which the rules would give wrong states."""
+    """Raise :class:`MalformedError` for a trace that breaks an assumption of the rules."""
     if trace.start.time > trace.end.time:
         raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
     before = None

@@ -1,7 +1,7 @@
 """The crash states next to one: equal but for one pending write, which is taken back.
 
 They show which write a violation depends on: if one write less, or one more, does no harm, that write is a cause.
-Writes by which the state departs from a clean prefix (:mod:`bob.crash.departures`) come first.
+Departures from a clean prefix (:mod:`bob.crash.departures`) come first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
 MOST = 40
-"""Groups of more writes than this have no neighbours: no sentence would be shorter for it."""
+"""The most writes of a group with neighbours: beyond it, no sentence would be shorter."""
 
 
 class Neighbours:
@@ -48,7 +48,7 @@ class Neighbours:
 
 
 def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """Return the writes by which ``state`` departs from one of its nearest clean prefixes, in their order."""
+    """Return the departures of ``state`` from its nearest clean prefixes: writes, in their order."""
     kept, torn = set(state.kept), dict(state.torn)
     away = here = sum(index in kept or index in torn for index in pending)
     shortest = longest = 0
@@ -66,7 +66,7 @@ def departures(pending: Sequence[int], state: CrashState) -> list[int]:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the writes (indexes) without any one of which ``state`` would do no harm, in their order; or none.
+    """Return the causes (indexes of writes) in their order: without one of them, ``state`` would do no harm.
 
     ``is_fine`` returns whether a state is known to do no harm. Departures from a clean prefix come before all others.
     """

@@ -34,7 +34,7 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
     """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often.
 
-    Growth points take turns in proportion to their pending writes: those with few soon have no new states.
+    Growth points take turns in proportion to their pending writes: those with few run out of new states soon.
     """
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:

@@ -47,7 +47,7 @@ FRUITLESS_DRAFTS = 2000
 class Candidate:
     """A crash state to look at; no earlier candidate of the search has its ``key``, that is, its contents.
 
-    ``stage`` is the kind of state; ``state`` names the last growth point at which it is legal.
+    ``stage`` is the kind of state; ``state`` names the last growth point that allows it.
     """
 
     state: CrashState

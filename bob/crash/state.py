@@ -25,8 +25,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]
 class CrashState:
     """The content of the medium at growth point ``point`` beside its durable writes.
 
-    Of the pending writes (indexes, ascending), ``kept`` are there whole and ``torn`` in part; the others are lost.
-    Units are those of the state's device model.
+    ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those in part; the others are
+    lost. Units are those of the state's device model.
     """
 
     point: int
@@ -46,7 +46,7 @@ class WritePiece:
 def effective(
     trace: Trace, model: DeviceModel, points: Sequence[GrowthPoint], state: CrashState
 ) -> tuple[WritePiece, ...]:
-    """Return the pieces on top of the base, durable writes included, in the order in which they landed."""
+    """Return the pieces on top of the base, durable writes included, in the order of landing."""
     whole = {*points[state.point].durable, *state.kept}
     torn = dict(state.torn)
     pieces = []

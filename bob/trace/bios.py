@@ -87,8 +87,8 @@ class _OpenWrite:
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """Return the bios of ``device`` (the log-writes target) in the whole timeline.
 
-    ``untraced`` says that the kernel does not trace the completion of a chained bio. bio_endio in block/bio.c of Linux
-    5.10 goes on to the other bio before it traces; 6.1 does so after.
+    ``untraced`` says that the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in
+    block/bio.c goes on to the other bio before it traces; in 6.1 it does so after.
 
     Raises RecordingError for a bio that failed, that was not traced from start to end, or that the log cannot show
     (write zeroes, zone operations).

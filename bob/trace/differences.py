@@ -1,4 +1,4 @@
-"""Images as the sectors in which they differ from a known content (format: bob.agent.inside.images)."""
+"""Images as their differences from a known content, by sector (format: bob.agent.inside.images)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sectors:
             yield from range(first, first + count)
 
     def get(self, sector: int) -> bytes | None:
-        """Return the 512 bytes of ``sector``; None where there is no difference."""
+        """Return the 512 bytes of ``sector``; None if it does not differ."""
         number = bisect_right(self._starts, sector) - 1
         if number < 0:
             return None

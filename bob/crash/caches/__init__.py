@@ -1,4 +1,4 @@
-"""The kinds of write cache of a disk: one module each, with the one rule in which they differ.
+"""The kinds of write cache of a disk: one module each, with the one rule that makes it different.
 
 :data:`CACHES` has them by the names in documents and on the command line, the default first. ``rule`` declares a kind.
 """

@@ -9,7 +9,7 @@ from bob.trace.model import Trace
 
 
 def at_its_start(trace: Trace) -> int:
-    """Return the time at which the window of ``trace`` begins."""
+    """Return the time of the window's start."""
     return trace.start.time
 
 
@@ -22,12 +22,13 @@ def at_completion(trace: Trace) -> tuple[int | None, ...]:
 class WriteCache:
     """A kind of write cache.
 
-    - ``name`` is for documents and the command line, ``words`` for reports, ``promise`` a clause for a help text
-    - ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole crash state
-    - ``durable_since`` returns for each write of a trace the time from which it is durable; None if nothing makes it so
-    - ``looks_back`` returns a time at or before the start of the window. A cache that keeps an order returns an earlier
-      one: a crash may undo, from the last one back, the writes that became durable since then
-    - ``one_disk_only`` refuses a trace of several disks, since each would have such a time of its own
+    Documents and the command line use ``name``, reports ``words``, help texts the clause ``promise``. ``why_durable``
+    and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
+
+    ``durable_since`` returns when each write of a trace becomes durable; None if never. ``looks_back`` returns a time
+    at or before the start of the window. A cache that keeps an order returns an earlier one: a crash may undo, from the
+    last one back, the writes that became durable since then. Each disk would have such a time of its own, so
+    ``one_disk_only`` refuses several disks.
     """
 
     name: str
