@@ -11,7 +11,9 @@ from bob.errors import Exit, UsageError
 from bob.options import option
 from bob.report.comparison.compare import Comparison
 from bob.report.comparison.compare import compare as compare_sides
+from bob.report.comparison.document import to_document
 from bob.report.comparison.sides import Side, named_side, paired
+from bob.report.comparison.terminal import print_comparison
 from bob.report.comparison.words import names
 from bob.report.published import OSDI14, osdi14_reasons
 from bob.run import option_table as table
@@ -75,8 +77,6 @@ def compare(
     if not comparison.compared:
         raise UsageError(f"{a} and {b} have no cell in common", hint=_hint(comparison))
     if json_file is not None:
-        from bob.report.comparison.document import to_document
-
         write_json(json_file, to_document(comparison))
     if markdown_file is not None:
         from bob.report.comparison.page import page  # jinja2 takes a while to load
@@ -87,8 +87,6 @@ def compare(
 
         write_text(html_file, html_page(comparison), "--html")
     if not there:
-        from bob.report.comparison.terminal import print_comparison
-
         print_comparison(console(), comparison)
     if comparison.differs(strict=strict):
         return Exit.DIFFERENT
@@ -108,9 +106,8 @@ def _pair(text: str, a: Side, b: Side) -> tuple[str, str]:
 def _hint(comparison: Comparison) -> str:
     if comparison.configurations:
         return "they probed other properties"
-    if comparison.only_a and comparison.only_b:
-        pair = shlex.quote(f"{comparison.only_a[0]}={comparison.only_b[0]}")
-        return (
-            f"A has {names(comparison.only_a)}; B has {names(comparison.only_b)}; compare two of them with --as {pair}"
-        )
-    return f"A has {', '.join(comparison.only_a) or 'none'}; B has {', '.join(comparison.only_b) or 'none'}"
+    a, b = comparison.only_a, comparison.only_b
+    if a and b:
+        pair = shlex.quote(f"{a[0]}={b[0]}")
+        return f"A has {names(a)}; B has {names(b)}; compare two of them with --as {pair}"
+    return f"A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"

@@ -1,4 +1,4 @@
-"""Shows how a long piece of work gets on: a bar on a terminal, a line now and then elsewhere. Always on stderr."""
+"""Shows on stderr how a long piece of work gets on: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from bob.report.rows import MARKS, style
 from bob.text import plural
 
 SECONDS_BETWEEN_LINES = 5.0
-"""Where there is no terminal, counts are written no more often than this."""
+"""The least time between two lines of counts in a log file."""
 
 
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Progress]:
-    """A Progress for as long as the block lasts: a silent one, a terminal's, or a log file's."""
+    """Yield a Progress for the block: a silent one, a terminal's, or a log file's."""
     screen = console(stderr=True)
     if quiet:
         yield Silent()
@@ -43,7 +43,7 @@ def watching(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 class ProgressDisplay(ABC):
-    """Keeps count of what it is told, by any thread; its subclasses show it."""
+    """A Progress that counts, for any thread; its subclasses show the counts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -51,48 +51,40 @@ class ProgressDisplay(ABC):
         self._tally = Tally(clock)
 
     def step(self, text: str) -> None:
-        """One line on what is being set up."""
         with self._lock:
             self._write(Text(text, "bob.dim"))
 
     def planned(self, workloads: int, states: int) -> None:
-        """How much there is to do."""
         with self._lock:
             self._tally.plan(workloads, states)
             tries = "1 try" if states == 1 else f"{states:,} tries"
             self._write(Text(f"{plural(workloads, 'workload')}, at most {tries}", "bob.dim"))
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
-        """How many guests work on it, and how long it took before."""
         with self._lock:
             self._tally.expect(earlier)
 
     def recorded(self, workload: str) -> None:
-        """A workload was recorded."""
         with self._lock:
             self._tally.record()
             self._changed()
 
     def observed(self, workload: str, states: int) -> None:
-        """More tries are done."""
         with self._lock:
             self._tally.observe(workload, states)
             self._changed()
 
     def finished(self, workload: str, unused: int) -> None:
-        """A workload is done."""
         with self._lock:
             self._tally.finish(workload, unused)
             self._changed()
 
     def skipped(self, workloads: int, states: int) -> None:
-        """Less is to be done than was planned."""
         with self._lock:
             self._tally.plan(-workloads, -states)
             self._changed()
 
     def judged(self, cell: Answer) -> None:
-        """A cell has its verdict."""
         with self._lock:
             self._write(verdict_line(cell))
 
@@ -102,7 +94,7 @@ class ProgressDisplay(ABC):
 
     @abstractmethod
     def _changed(self) -> None:
-        """The counts are others now."""
+        """Show the new counts."""
 
 
 class LineDisplay(ProgressDisplay):
@@ -128,10 +120,10 @@ class Bar(ProgressDisplay):
         self._spinner = Spinner("dots", style="bob.bar")
 
     def renderable(self) -> RenderableType:
-        """What is at the bottom now.
+        """Return what is at the bottom now.
 
-        Called by rich's own thread, under rich's lock. It must not wait for ours, whose owner may be waiting for
-        rich's; so it may see counts of two moments.
+        rich's own thread calls it, under rich's lock. It must not wait for ours, whose owner may be waiting for rich's;
+        so it may see counts of two moments.
         """
         if not self._tally.states:
             return self._spinner
@@ -146,7 +138,7 @@ class Bar(ProgressDisplay):
 
 
 def verdict_line(cell: Answer) -> Text:
-    """A cell in one line, as it is judged."""
+    """Return the line of a cell with its verdict."""
     why = explored(cell.states)
     if cell.recordings:
         why = f"{plural(len(cell.recordings), 'workload')}: {why}"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from bob.cli.checks import Check, Health, checks
 from bob.cli.commands import command
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import console, is_stdout, present
 from bob.errors import Exit
 from bob.run import option_table as table
 from bob.schema import Document
@@ -41,19 +41,15 @@ def doctor(json_file: Path | None = table.JSON) -> Exit:
       0   a probe can run
       4   something is missing
     """
-    screen = console()
-    found = []
+    screen, found = console(), []
     for check in checks():
         found.append(check)
         if not is_stdout(json_file):
             _print(screen, check)
     missing = [check.name for check in found if check.state is Health.MISSING]
-    if json_file is not None:
-        write_json(json_file, DoctorDocument(not missing, tuple(found)))
-    if not is_stdout(json_file):
-        screen.print()
-        end = f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run"
-        screen.print(end, soft_wrap=True)
+    end = f"a probe cannot run: {', '.join(missing)}" if missing else "a probe can run"
+    document = DoctorDocument(not missing, tuple(found))
+    present(json_file, document, lambda screen: screen.print(f"\n{end}", soft_wrap=True))
     return Exit.MISSING_PROGRAM if missing else Exit.DONE
 
 

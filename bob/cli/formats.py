@@ -39,7 +39,7 @@ SITE = "site"
 FORMATS = (*ENDINGS, *PICTURES, SITE)
 _ENDINGS = {**ENDINGS, **PICTURES}
 _OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
-"""Endings that promise something else than text."""
+"""Endings of files that are no text."""
 
 
 class ResultKind(Enum):
@@ -60,7 +60,7 @@ def kind_of(saved: Sequence[Saved]) -> ResultKind:
 
 
 def format_of(output: Destination | None) -> str:
-    """Return the format that the name of the file speaks of. Raise UsageError for one that bob does not have."""
+    """Return the format that the name of the file asks for. Raise UsageError if bob does not have it."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""
@@ -72,7 +72,7 @@ def format_of(output: Destination | None) -> str:
 
 
 def check_output(wanted: str, output: Destination | None) -> None:
-    """Raise UsageError if a site has no directory to go to, or something else has."""
+    """Raise UsageError if a site has no directory to go to, or another format has one."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
@@ -87,26 +87,24 @@ def check_output(wanted: str, output: Destination | None) -> None:
 
 
 def check_format(kind: ResultKind, wanted: str, run: str = "it") -> None:
-    """Raise UsageError if what ``run`` has is not made ``wanted``."""
+    """Raise UsageError if there is no format ``wanted`` of what ``run`` has."""
     if wanted in kind.value:
         return
-    match kind:
-        case ResultKind.TABLES:
-            hint = "a run of bob app has one"
-            raise UsageError(f"{run} has no update protocol to be drawn as {wanted}", hint=hint)
-        case ResultKind.QUESTION:
-            hint = "bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI"
-            raise UsageError(f"{run} is the run of a quick question, whose answers are no table", hint=hint)
-    hint = f"{', '.join(kind.value)}; of one run alone more"
-    raise UsageError(f"of several runs of bob app no {wanted} is made", hint=hint)
+    message, hint = f"of several runs of bob app no {wanted} is made", f"{', '.join(kind.value)}; of one run alone more"
+    if kind is ResultKind.TABLES:
+        message, hint = f"{run} has no update protocol to be drawn as {wanted}", "a run of bob app has one"
+    elif kind is ResultKind.QUESTION:
+        message = f"{run} is the run of a quick question, whose answers are no table"
+        hint = "bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI"
+    raise UsageError(message, hint=hint)
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
     """Return what --json writes of ``saved``: the result document, an array of them, or the tables of programs."""
     if kind is ResultKind.PROGRAMS:
-        from bob.report import vulnerability_tables as tables
+        from bob.report import vulnerability_tables as sheets
 
-        return tables.to_json(tables.sheets_of([one.result for one in saved]))
+        return sheets.to_json(sheets.sheets_of([one.result for one in saved]))
     documents = [to_json(one.result) for one in saved]
     return documents[0] if len(documents) == 1 else documents
 
@@ -125,7 +123,7 @@ def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -
         case "junit":
             suites = [suite for one in saved for suite in suites_of(one.result, one.folder)]
             write_text(target, to_junit(suites), "--output")
-        case _ if wanted == SITE:
+        case "site":
             write_pages(target, _pages(kind, saved), "--output")
         case _:
             write_text(target, _text(kind, wanted, saved), "--output")
@@ -133,9 +131,9 @@ def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -
 
 def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
     if kind is ResultKind.PROGRAMS:
-        from bob.report import vulnerability_tables as tables
+        from bob.report import vulnerability_tables as sheets
 
-        tables.print_sheets(screen, tables.sheets_of([one.result for one in saved]))
+        sheets.print_sheets(screen, sheets.sheets_of([one.result for one in saved]))
         return
     if len(saved) == 1:
         print_one(screen, saved[0].result, saved[0].folder)
@@ -158,27 +156,21 @@ def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
     """Return the document in a format that is text. pandas and jinja2 take a while to load, so only now."""
-    one = saved[0]
+    from bob.report import answer_pages, documents, page, protocol_drawing
+    from bob.report import vulnerability_tables as sheets
+
+    one, results = saved[0], [each.result for each in saved]
     if wanted in PICTURES:
-        from bob.report.protocol_drawing import picture
-
-        return picture(one.result, is_dot=wanted == "dot")
+        return protocol_drawing.picture(one.result, is_dot=wanted == "dot")
     if kind is ResultKind.QUESTION or (kind is ResultKind.PROGRAM and wanted == "html"):
-        from bob.report.answer_pages import to_html
-
-        return to_html(one.result, one.folder)
+        return answer_pages.to_html(one.result, one.folder)
     if kind is ResultKind.TABLES:
-        from bob.report import documents, page
-
-        writers = {"csv": documents.to_csv, "latex": documents.to_latex, "markdown": documents.to_markdown}
-        return page.to_html(_columns(saved)) if wanted == "html" else writers[wanted](_columns(saved))
-    from bob.report import vulnerability_tables as tables
-
-    results = [each.result for each in saved]
+        of_tables = {"csv": documents.to_csv, "latex": documents.to_latex, "markdown": documents.to_markdown}
+        return page.to_html(_columns(saved)) if wanted == "html" else of_tables[wanted](_columns(saved))
     if wanted == "csv":
-        return tables.to_csv(results)
-    to_text = {"markdown": tables.to_markdown, "latex": tables.to_latex, "html": tables.to_html}[wanted]
-    return to_text(tables.sheets_of(results))
+        return sheets.to_csv(results)
+    of_programs = {"markdown": sheets.to_markdown, "latex": sheets.to_latex, "html": sheets.to_html}
+    return of_programs[wanted](sheets.sheets_of(results))
 
 
 def _columns(saved: Sequence[Saved]) -> list[ShownColumn]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bob.catalogue.request import DEFAULT_IMAGE
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import present
 from bob.errors import UsageError
 from bob.image import Image, ensure, find, installed, load_recipe, recipe_names, remove
 from bob.image.cache import OWN, images_folder
@@ -70,18 +72,18 @@ def list_images(json_file: Path | None = table.JSON) -> None:
       bob image list
     """
     rows = [_row(name) for name in recipe_names()] + [_described(found, state) for found, state in _others()]
-    if json_file is not None:
-        write_json(json_file, ImagesDocument(tuple(rows)))
-    if is_stdout(json_file):
-        return
+    present(json_file, ImagesDocument(tuple(rows)), lambda screen: _print(screen, rows))
+
+
+def _print(screen: Console, rows: Sequence[ImageRow]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("image", "", "kernel", "size"):
         table.add_column(Text(heading, "bob.dim"), overflow="fold")
     for row in rows:
         taken = size(row.bytes) if row.bytes else ""
         table.add_row(row.name, Text(row.state, _STYLES[row.state]), row.kernel, taken)
-    console().print(Trimmed(table))
-    console().print(Text(f"in {images_folder()}", "bob.dim"), soft_wrap=True)
+    screen.print(Trimmed(table))
+    screen.print(Text(f"in {images_folder()}", "bob.dim"), soft_wrap=True)
 
 
 @image.command()
@@ -106,10 +108,8 @@ def build(
     there = find(load_recipe(name))
     with watching(quiet=quiet) as progress:
         built = there or ensure(name, progress.step)
-    if json_file is not None:
-        write_json(json_file, ImagesDocument((_row(name),)))
-    if not is_stdout(json_file):
-        click.echo(f"{built.named} {'was built already' if there else 'is built'}: {built.folder}")
+    line = f"{built.named} {'was built already' if there else 'is built'}: {built.folder}"
+    present(json_file, ImagesDocument((_row(name),)), lambda _screen: click.echo(line))
 
 
 @image.command()
@@ -123,10 +123,11 @@ def rm(
       bob image rm debian-bookworm
     """
     images = installed()
+    there = sorted({found.name for found in images})
     for name in names:
-        if not any(found.name == name for found in images):
-            there = ", ".join(sorted({found.name for found in images})) or "none"
-            raise UsageError(f"there is no guest image {name!r} to remove", hint=f"built: {there}")
+        if name not in there:
+            hint = f"built: {', '.join(there) or 'none'}"
+            raise UsageError(f"there is no guest image {name!r} to remove", hint=hint)
     for found in images:
         if found.name in names:
             taken = found.bytes_of_its_own
@@ -135,7 +136,6 @@ def rm(
 
 
 def _row(name: str) -> ImageRow:
-    """The image of a recipe, built or not."""
     recipe = load_recipe(name)
     found = find(recipe)
     if found is not None:
@@ -144,19 +144,12 @@ def _row(name: str) -> ImageRow:
 
 
 def _described(found: Image, state: str, description: str | None = None) -> ImageRow:
-    return adapt(
-        ImageRow,
-        found,
-        state=state,
-        kernel=found.kernel_release,
-        bytes=found.bytes_of_its_own,
-        folder=str(found.folder),
-        description=description,
-    )
+    sizes = {"kernel": found.kernel_release, "bytes": found.bytes_of_its_own, "folder": str(found.folder)}
+    return adapt(ImageRow, found, state=state, description=description, **sizes)
 
 
 def _others() -> list[tuple[Image, str]]:
-    """What is built and is not the image of a recipe: with a kernel of one's own, or outdated."""
+    """Images of no recipe: with a kernel of one's own, or outdated."""
     current = {found.folder for name in recipe_names() if (found := find(load_recipe(name)))}
     others = [found for found in installed() if found.folder not in current]
     return [(found, "own kernel" if OWN in found.name else "outdated") for found in others]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import click
 
+from bob.catalogue.probe_files import check_name, probe_names
 from bob.cli.commands import Commands
-from bob.cli.new_probe import new
 from bob.cli.options import is_given, takes_options
+from bob.cli.output import console
 from bob.cli.run_directories import check_resumed
 from bob.cli.tables import TableOptions, make_table
 from bob.errors import Exit, UsageError
+from bob.options import option
 from bob.run import option_table as table
+
+TEMPLATE = Path(__file__).with_name("new-probe.toml")
+_TEMPLATE_NAME = "log-then-rename"
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[new NAME]")
@@ -83,4 +91,37 @@ def _check_nothing_asked(context: click.Context) -> None:
             raise UsageError(f"{parameter.opts[0]} says nothing to 'bob probe {name}'", hint=f"bob probe {name} NAME")
 
 
-probe.add_command(new)
+@probe.command()
+def new(name: str = option("NAME")) -> Exit:
+    """Write NAME.toml, a probe file with comments, for a property and workloads of your own.
+
+    It is whole as it is, and can be probed at once; change it to ask what you want to know. docs/write-a-probe.md has
+    everything that can stand in it. A file that is there is never overwritten.
+
+    \b
+    Examples:
+      bob probe new log-then-rename
+      bob probe --fs ext4 --probe log-then-rename.toml
+
+    \b
+    Exit codes:
+      0   the file was written
+      2   there is such a file, or the name cannot be a property's
+    """
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise UsageError(str(error), hint="for example bob probe new log-then-rename") from None
+    if name in probe_names():
+        raise UsageError(f"{name!r} is a shipped property", hint=f"choose another name, e.g. 'my-{name}'")
+    path = Path(f"{name}.toml")
+    try:
+        with path.open("x") as file:
+            file.write(TEMPLATE.read_text().replace(_TEMPLATE_NAME, name))
+    except FileExistsError:
+        raise UsageError(f"{path} is there already", hint="choose another name, or remove it") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="go to another directory") from None
+    console().print(f"wrote {path}; change it, then", soft_wrap=True)
+    console().print(f"  bob probe --fs ext4 --probe {shlex.quote(str(path))}", soft_wrap=True)
+    return Exit.DONE

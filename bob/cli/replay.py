@@ -14,7 +14,7 @@ from rich.text import Text
 from bob.catalogue.request import DEFAULT_IMAGE
 from bob.cli.commands import command
 from bob.cli.display import watching
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import present
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.report.lines import Trimmed
@@ -99,16 +99,13 @@ def replay(
     finally:
         if update:
             keep_found(witnesses, done)
-    if json_file is not None:
-        documents = [adapt(ReplayDocument, replayed) for replayed in done]
-        write_json(json_file, documents[0] if len(documents) == 1 else documents)
-    if not is_stdout(json_file):
-        _print(console(), done)
+    documents = [adapt(ReplayDocument, replayed) for replayed in done]
+    present(json_file, documents[0] if len(documents) == 1 else documents, lambda screen: _print(screen, done))
     return Exit.DONE if all(replayed.confirmed == replayed.times for replayed in done) else Exit.DIFFERENT
 
 
 def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None:
-    """Have each witness that showed every time keep what was found, and the results beside them say what they say."""
+    """Update the witnesses that showed every time, and the results beside them."""
     from bob.witness import bundle
     from bob.witness.document import updated
     from bob.witness.results import tell_results
@@ -120,7 +117,7 @@ def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None
 
 
 def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
-    """The image and the script of one witness."""
+    """Write the image and the script of one witness."""
     from bob.witness.document import read
     from bob.witness.keep import keep
 
@@ -130,7 +127,7 @@ def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
 
 
 def _print(screen: Console, done: list[WitnessReplay]) -> None:
-    """Of one witness, what is there and what that means; of several, a line each."""
+    """Print what is there after one witness and what that means; or a line for each of several."""
     if len(done) == 1:
         _print_whole(screen, done[0])
         return

@@ -6,23 +6,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 
 from bob.answer.result import Result
 from bob.cli.commands import command
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.display import watching
+from bob.cli.output import console, present, write_json
 from bob.errors import Exit, GuestError, RecordingError, UsageError
 from bob.judge.programs import SAFETY
 from bob.options import option
 from bob.program.folder import named
 from bob.program.program import Program
 from bob.program.sets import ProgramSet, load_program_set, program_set_names
+from bob.report.counts import of_model
+from bob.report.saved import load
 from bob.run import option_table as table
 from bob.run.option_values import FOLDER, PROGRAM_SET, one_of
+from bob.store.files import read_document
+from bob.store.kept_runs import remove
+from bob.store.new_folder import check_new_folder
+from bob.store.run_directory import RUNS
 
 PROGRAM_OF_SET = one_of(lambda: [name for one in program_set_names() for name in load_program_set(one).programs])
 NOTE = "reproduce.json"
-"""What the folder of a set's runs says of itself: which options they were made with."""
+"""The file with the options of a set's runs, in their folder."""
 
 
 @command()
@@ -66,10 +74,8 @@ def reproduce(
       4+  something is missing or went wrong, see `bob --help`
     """
     from bob.apm.named import named_models
-    from bob.cli.display import watching
     from bob.report import vulnerability_tables as tables
     from bob.run.model_change import answers_by_models  # libvirt and paramiko take a while to load
-    from bob.store.run_directory import RUNS
 
     if wrong := [name for name in wanted if name not in made.programs]:
         raise UsageError(f"{wrong[0]!r} is no program of it", hint=f"it has {', '.join(made.programs)}")
@@ -102,20 +108,15 @@ def reproduce(
             failed[program.name] = error.message
     theirs = {name: tables.published(which) for name, which in made.published.items()}
     sheet = tables.beside_published(found, [model.name for model in models], theirs, made.title)
-    if json_file is not None:
-        document = {**tables.to_json([sheet]), "schema": "bob.reproduce/1", "experiment": made.name}
-        write_json(json_file, {**document, "programs": [_about(one) for one in found], "failed": failed})
-    if not is_stdout(json_file):
-        _print(sheet, made.about, found, failed)
+    document = {**tables.to_json([sheet]), "schema": "bob.reproduce/1", "experiment": made.name}
+    document |= {"programs": [_about(one) for one in found], "failed": failed}
+    present(json_file, document, lambda screen: _print(screen, sheet, made.about, found, failed))
     is_unknown = failed or any(one.has_unknown for one in found)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
 
 
 def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Note how a set is asked, in its folder; raise UsageError where that was asked otherwise before."""
-    from bob.store.files import read_document
-    from bob.store.new_folder import check_new_folder
-
+    """Note in the folder how a set is asked. Raise UsageError if the note there says something else."""
     note = folder / NOTE
     if not note.exists():
         check_new_folder(folder, "--out")
@@ -131,11 +132,7 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _finished(run: Path, program: Program) -> Result | None:
-    """Return the answers in a run that was finished with the program as it is now. Any other run is removed."""
-    from bob.report.saved import load
-    from bob.store.files import read_document
-    from bob.store.kept_runs import remove
-
+    """Return the answers in a run that was finished with the program as it is now. Remove any other run."""
     if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
         result = load(run).result
         if result.program is not None and result.program.digest == program.digest:
@@ -157,11 +154,9 @@ def _about(one: Result) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _print(sheet: Any, about: str, found: Sequence[Result], failed: Mapping[str, str]) -> None:
-    from bob.report.counts import of_model
+def _print(screen: Console, sheet: Any, about: str, found: Sequence[Result], failed: Mapping[str, str]) -> None:
     from bob.report.vulnerability_tables import print_sheets
 
-    screen = console()
     print_sheets(screen, [sheet], about)
     screen.print()
     for one in found:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from bob.claim.verdict import Verdict
 from bob.cli.commands import Commands
 from bob.cli.options import takes_options
-from bob.cli.output import console, is_stdout, write_json
+from bob.cli.output import present
 from bob.errors import BobError, Exit, StoreError, UsageError
 from bob.options import option
 from bob.report.lines import Trimmed
@@ -87,10 +87,7 @@ def runs(
             raise UsageError("--in and --json are for the list", hint="bob runs remove RUN...")
         return None
     found = list(runs_in(folder or RUNS)) if folder is not None or RUNS.is_dir() else []
-    if json_file is not None:
-        write_json(json_file, RunsDocument(tuple(map(_row, found))))
-    if not is_stdout(json_file):
-        _print(found, folder or RUNS)
+    present(json_file, RunsDocument(tuple(map(_row, found))), lambda screen: _print(screen, found, folder or RUNS))
     return Exit.DONE
 
 
@@ -133,24 +130,26 @@ def remove_runs(
 
 
 def _as_listed(path: Path) -> Path:
-    """A run by its path; what is none may be its name alone."""
+    """The path of a run, or of the run in bob-runs with that name."""
     listed = RUNS / path
     return listed if len(path.parts) == 1 and not path.exists() and listed.is_dir() else path
 
 
 def _is_run(path: Path) -> bool:
-    with suppress(StoreError):
+    try:
         check_run(path)
-        return True
-    return False
+    except StoreError:
+        return False
+    return True
 
 
 def _ask(paths: Sequence[Path]) -> None:
-    """Raise UsageError unless whoever sits there says yes."""
+    """Raise UsageError unless the user says yes."""
+    hint = "--yes removes them without a question"
     if not sys.stdin.isatty():
-        raise UsageError("it takes a terminal to ask whether they may go", hint="--yes removes them without a question")
+        raise UsageError("it takes a terminal to ask whether they may go", hint=hint)
     if not click.confirm(f"remove {', '.join(map(str, paths))}?", err=True):
-        raise UsageError("nothing was removed", hint="--yes removes them without a question")
+        raise UsageError("nothing was removed", hint=hint)
 
 
 def _row(run: KeptRun) -> RunRow:
@@ -158,11 +157,10 @@ def _row(run: KeptRun) -> RunRow:
 
 
 _DATED = 100
-"""A narrower terminal, in columns, has no room for when a run began beside what it found."""
+"""On a terminal with fewer columns, no run says when it began."""
 
 
-def _print(found: Sequence[KeptRun], folder: Path) -> None:
-    screen = console()
+def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
     if not found:
         screen.print(f"there are no runs in {folder}", soft_wrap=True)
         return
@@ -185,6 +183,5 @@ def _print(found: Sequence[KeptRun], folder: Path) -> None:
 
 
 def _found(run: KeptRun) -> str:
-    """The verdicts in the table's marks, the worst first."""
     verdicts = run.verdicts or {}
     return ", ".join(f"{verdicts[one]} {MARKS[one]}" for one in Verdict if one in verdicts)

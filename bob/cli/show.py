@@ -18,8 +18,6 @@ from bob.run.option_values import DESTINATION, EXISTING, Destination
 from bob.store.kept_runs import kept_run
 from bob.store.run_kind import RunKind
 
-STDOUT = Path("-")
-
 
 @command()
 def show(
@@ -75,7 +73,7 @@ def show(
     """
     made = wanted or format_of(output)
     check_output(made, output)
-    shown = output.path if output else STDOUT
+    shown = output.path if output else Path("-")
     if is_stdout(json_file) and (output or wanted) and is_stdout(shown):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     saved = _load(runs)
@@ -89,8 +87,8 @@ def show(
 
 
 def _load(runs: tuple[Path, ...]) -> list[Saved]:
-    """Return what was saved of ``runs``. Of several, those without a result are left out, and named; and those without
-    a table, unless all are of bob app."""
+    """Return what was saved of ``runs``. Leave out and name, of several, those without a result; and those without a
+    table, unless all are of bob app."""
     if len(runs) == 1:
         return load_every(runs[0])
     saved: dict[Path, list[Saved]] = {}

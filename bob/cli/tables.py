@@ -13,7 +13,7 @@ from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.display import watching
-from bob.cli.output import console, deliver, is_stdout, write_json
+from bob.cli.output import deliver, present
 from bob.cli.run_directories import check_out, telling_what_is_kept
 from bob.errors import Exit
 from bob.guest.capacity import check_device
@@ -28,10 +28,12 @@ from bob.report.table import print_result
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.requests import request
+from bob.store.run_directory import RUNS, new_identity
 from bob.subject import FileSystem, Subject
 
 FinishedRun = tuple[Result, Path]
-"""A result, and the run directory behind it."""
+"""A result and its run directory."""
+Probing = Callable[[ProbeRequest, Path | None, Progress], FinishedRun]
 
 
 @group
@@ -52,14 +54,14 @@ def make_table(
     verb: str,
     options: TableOptions,
     configurations: Sequence[Subject],
-    probe: Callable[[ProbeRequest, Path | None, Progress], FinishedRun],
+    probe: Probing,
     resume: Callable[[Path, Host, Progress], FinishedRun],
     *,
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Probe ``configurations`` by ``probe``, or ``resume`` a run; on several kernels, one after the other. Print the
-    table, and what changed from one kernel to the next.
+    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and what changed from one
+    kernel to the next.
 
     ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need.
     """
@@ -96,7 +98,8 @@ def make_table(
             with telling_what_is_kept(verb, delivery.out):
                 done = [probe(wanted[0], delivery.out, progress)]
     if len(images) > 1:
-        _deliver(images, done, delivery.json_file)
+        documents = [to_json(result) for result, _run in done]
+        present(delivery.json_file, documents, lambda screen: _print(screen, images, done))
     else:
         deliver(*done[0], delivery.json_file)
     return conclude(done, delivery.json_file, delivery.junit_file, options.expected)
@@ -106,17 +109,15 @@ def _on_kernels(
     verb: str,
     wanted: Sequence[ProbeRequest],
     out: Path | None,
-    probe: Callable[[ProbeRequest, Path | None, Progress], FinishedRun],
+    probe: Probing,
     progress: Progress,
     systems: Sequence[FileSystem],
 ) -> list[FinishedRun]:
-    """Have ``probe`` probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
+    """Probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
 
-    All images are built before the first of them is probed on, and their kernels are seen to have what is needed. On a
-    cluster, its workers do that.
+    Before that, build all images and check that their kernels have what is needed. On a cluster, workers do that.
     """
     from bob.image import check_file_system, check_kernel, ensure
-    from bob.store.run_directory import RUNS, new_identity
 
     within = out or RUNS / new_identity()
     for one in wanted if wanted[0].host.scheduler is None else ():
@@ -130,14 +131,6 @@ def _on_kernels(
         with telling_what_is_kept(verb, within / one.image):
             done.append(probe(one, within / one.image, progress))
     return done
-
-
-def _deliver(images: Sequence[str], done: Sequence[FinishedRun], json_file: Path | None) -> None:
-    """Write the results as an array into ``json_file``; print them and what changed unless JSON is on stdout."""
-    if json_file is not None:
-        write_json(json_file, [to_json(result) for result, _run in done])
-    if not is_stdout(json_file):
-        _print(console(), images, done)
 
 
 def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) -> None:

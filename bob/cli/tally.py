@@ -11,17 +11,17 @@ from bob.progress import Earlier
 from bob.text import duration
 
 _WINDOW = 60.0
-"""Seconds over which the speed is measured: it changes as guests start and as workloads do."""
+"""Seconds over which the speed is measured: it changes with guests and workloads."""
 _FEW, _ENOUGH = 0.05, 0.1
-"""Shares of the work. From the first on, this run's own pace tells how long all takes; from the second on, nothing
-else does. bench/eta.py shows what comes of it."""
+"""Shares of the work. After the first, this run's own pace counts for the estimate; after the second, nothing else does
+(bench/eta.py)."""
 _SOME = 10
-"""After so many tries one can say how long all that are planned would take."""
+"""Tries after which their pace gives an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
 class _TallySample:
-    """What was observed by a time (seconds): workloads, with parts of those that are under way, and tries."""
+    """Workloads, with parts of those under way, and tries that were observed by a time (seconds)."""
 
     at: float
     workloads: float = 0.0
@@ -29,12 +29,11 @@ class _TallySample:
 
 
 class Tally:
-    """What a Progress is told, added up. Not thread-safe: its owner is.
+    """The sums of what a Progress hears. Not thread-safe: its owner is.
 
-    What is left is counted in workloads. They are recorded first, by half of the guests, while the others observe what
-    is recorded; when all are recorded, all observe. A *try* is a crash state that is looked at by itself; what is seen
-    then tells of many others, so there are fewer tries than crash states. It is no good measure: most workloads need
-    fewer than they may have.
+    Workloads are the measure of what is left. Half of the guests record them, while the others observe; when all are
+    recorded, all observe. A *try* is a crash state that is looked at by itself. Most workloads need fewer tries than
+    they may have, so these are no good measure.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,25 +48,23 @@ class Tally:
         self._used = 0
 
     def expect(self, earlier: Earlier | None) -> None:
-        """Take ``earlier`` as what the same took before; None if it is not known."""
+        """Take ``earlier`` as what the same work took before; None if that is unknown."""
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """So many more (or fewer) workloads, and tries at the most, are to come."""
+        """Add so many (or, below 0, take away) workloads, and their most tries."""
         if self._first is None:
             self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
         self.states += states
 
     def record(self) -> None:
-        """One more workload is recorded."""
         self._last = _TallySample(self._clock(), self._observed, self.observed)
         if not self.recorded:  # what was before is the guests' start, which comes but once
             self._first = self._last
         self.recorded += 1
 
     def observe(self, workload: str, states: int) -> None:
-        """So many more tries of a workload are done."""
         self.observed += states
         self._under_way[workload] = self._under_way.get(workload, 0) + states
         now = self._clock()
@@ -76,14 +73,14 @@ class Tally:
             self._seen.popleft()
 
     def finish(self, workload: str, unused: int) -> None:
-        """One more workload is done, with so many states less than were planned for it."""
+        """Count a workload as done, which left so many of its tries unused."""
         self.done += 1
         self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)
 
     @property
     def speed(self) -> float:
-        """Tries per second, of late; the guests' start is not part of it."""
+        """Tries per second, of late, without the start of the guests."""
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
@@ -92,7 +89,7 @@ class Tally:
     @property
     def seconds_left(self) -> float | None:
         """How long the rest takes; None if all is done, or bob cannot say yet. Without an earlier run, and before any
-        workload is done, it is how long the rest takes at the most."""
+        workload is done, this is an upper bound."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()
@@ -114,12 +111,12 @@ class Tally:
 
     @property
     def _observed(self) -> float:
-        """How many workloads are observed, with parts of those that are under way."""
+        """Observed workloads, with parts of those under way."""
         usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
     def line(self) -> str:
-        """All of it in one line."""
+        """Return all of it in one line."""
         parts = [f"{self.observed:,}/{self.states:,} tries"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")

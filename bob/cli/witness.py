@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 from rich.text import Text
 
 from bob.cli.commands import Commands
 from bob.cli.display import watching
-from bob.cli.output import console, is_stdout, whole_or_not_at_all, write_json, write_text
+from bob.cli.output import console, is_stdout, present, whole_or_not_at_all, write_json, write_text
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.run import option_table as table
 from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
 from bob.schema import Document, adapt
 from bob.text import plural
+from bob.trace.log_writer import write_log
 from bob.trace.replay_log import CRASH
-from bob.witness.document import WitnessSize
+from bob.witness import probe_file
+from bob.witness.document import WitnessSize, files_in, read
 from bob.witness.keep import mount_words
+from bob.witness.results import tell_results
+from bob.witness.xfstests import to_case
 
 if TYPE_CHECKING:
     from bob.run.export import ExportedLog
@@ -76,16 +82,13 @@ def show(
     """
     from bob.report.drawing import svg
     from bob.report.story import print_story
-    from bob.report.witness_page import witness_text
-    from bob.witness.document import read
+    from bob.report.witness_page import in_link, to_html, witness_text
 
     found = read(path)
     if picture is not None:
         drawn = svg(found.timeline, found.operations, found.claim.role, found.evidence)
         write_text(picture, drawn + "\n", "--svg")
     if page is not None:
-        from bob.report.witness_page import in_link, to_html
-
         write_text(page, to_html(found, path, download=in_link(witness_text(path))), "--html")
     if json_file is not None:
         write_text(json_file, witness_text(path), "--json")
@@ -128,8 +131,6 @@ def shrink(
       2+  something is missing or went wrong, see `bob --help`
     """
     from bob.run.shrink import shrink as run_shrink  # libvirt and paramiko take a while to load
-    from bob.witness.document import files_in, read
-    from bob.witness.results import tell_results
 
     if in_place == (output is not None):
         raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
@@ -153,31 +154,26 @@ def shrink(
         if in_place:
             for path in filter(Path.is_dir, paths):
                 tell_results(path)
-    if json_file is not None:
-        write_json(json_file, ShrinkDocument(tuple(map(_row, done))))
-    if not is_stdout(json_file) and not is_stdout(output):
-        for one in done:
-            _print_shrunk(one)
+    rows = [adapt(ShrunkRow, one, witness=str(one.path), shows=one.document is not None) for one in done]
+    present(
+        json_file, ShrinkDocument(tuple(rows)), lambda screen: _print_shrunk(screen, () if is_stdout(output) else done)
+    )
     return Exit.DONE if all(one.document is not None for one in done) else Exit.DIFFERENT
 
 
-def _row(one: Shrunk) -> ShrunkRow:
-    return adapt(ShrunkRow, one, witness=str(one.path), shows=one.document is not None)
-
-
-def _print_shrunk(one: Shrunk) -> None:
-    screen = console()
-    screen.print(Text(str(one.path)), soft_wrap=True)
-    if one.document is None:
-        screen.print("  recorded again, it does not show; it stays as it is", style="bob.unknown")
-        return
-    sizes = (
-        ("operations", one.before.operations, one.after.operations),
-        ("in the initial tree", one.before.setup, one.after.setup),
-        ("writes off a clean prefix", one.before.departure, one.after.departure),
-    )
-    for name, before, after in sizes if one.before.operations else sizes[-1:]:
-        screen.print(f"  {name:<26} {before} -> {after}")
+def _print_shrunk(screen: Console, done: Iterable[Shrunk]) -> None:
+    for one in done:
+        screen.print(Text(str(one.path)), soft_wrap=True)
+        if one.document is None:
+            screen.print("  recorded again, it does not show; it stays as it is", style="bob.unknown")
+            continue
+        sizes = (
+            ("operations", one.before.operations, one.after.operations),
+            ("in the initial tree", one.before.setup, one.after.setup),
+            ("writes off a clean prefix", one.before.departure, one.after.departure),
+        )
+        for name, before, after in sizes if one.before.operations else sizes[-1:]:
+            screen.print(f"  {name:<26} {before} -> {after}")
 
 
 @witness.command()
@@ -194,7 +190,7 @@ def export(
         "With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
         NEW_FILE,
     ),
-    probe_file: Path | None = option(
+    probe: Path | None = option(
         "--probe FILE", "Write a probe file that asks for the same of the same workload.", NEW_FILE
     ),
     case_file: Path | None = option(
@@ -230,36 +226,36 @@ def export(
       2+  something is missing or went wrong, see `bob --help`
     """
     golden_file = None if case_file is None else case_file.with_name(case_file.name + ".out")
-    files = [file for file in (path, log_file, base_file, probe_file, case_file, golden_file) if file is not None]
+    files = [file for file in (path, log_file, base_file, probe, case_file, golden_file) if file is not None]
     if len({file.resolve() for file in files}) < len(files):
         raise UsageError("the witness and what is made of it cannot be one file", hint="name another file")
     if base_file is not None and log_file is None:
         raise UsageError("--base goes with --dm-log", hint="add --dm-log FILE")
     if len(files) == 1:
         raise UsageError("say what is to be written", hint="--probe FILE, --xfstests FILE or --dm-log FILE")
-    if probe_file is not None:
-        _write_probe(path, probe_file)
+    if probe is not None:
+        _write_probe(path, probe)
     if case_file is not None and golden_file is not None:
         _write_case(path, case_file, golden_file)
     if log_file is not None:
-        _write_log(path, log_file, base_file, image, any_kernel, connect, quiet)
+        from bob.run.export import export as run_export  # libvirt and paramiko take a while to load
+
+        with watching(quiet=quiet) as progress:
+            done = run_export(path, image=image, any_kernel=any_kernel, connect=connect, progress=progress)
+        _write_log(done, path, log_file, base_file)
     return Exit.DONE
 
 
 def _write_probe(path: Path, file: Path) -> None:
-    from bob.witness.document import read
-    from bob.witness.probe_file import options, to_probe
-
     found = read(path)
-    write_text(file, to_probe(found), "--probe")
+    write_text(file, probe_file.to_probe(found), "--probe")
     console().print(f"wrote {file}; to ask it again:", soft_wrap=True)
-    console().print(f"  {shlex.join(['bob', 'probe', *options(found), '--probe', str(file)])}", soft_wrap=True)
+    console().print(
+        f"  {shlex.join(['bob', 'probe', *probe_file.options(found), '--probe', str(file)])}", soft_wrap=True
+    )
 
 
 def _write_case(path: Path, file: Path, golden: Path) -> None:
-    from bob.witness.document import read
-    from bob.witness.xfstests import to_case
-
     case = to_case(read(path), file.name)
     write_text(file, case.script, "--xfstests")
     file.chmod(0o755)
@@ -269,27 +265,14 @@ def _write_case(path: Path, file: Path, golden: Path) -> None:
         console().print(remark, soft_wrap=True)
 
 
-def _write_log(
-    path: Path,
-    log_file: Path,
-    base_file: Path | None,
-    image: str | None,
-    any_kernel: bool,
-    connect: str | None,
-    quiet: bool,
-) -> None:
-    from bob.run.export import export as run_export  # libvirt and paramiko take a while to load
-    from bob.trace.log_writer import write_log
-
-    with watching(quiet=quiet) as progress:
-        done = run_export(path, image=image, any_kernel=any_kernel, connect=connect, progress=progress)
+def _write_log(done: ExportedLog, path: Path, log_file: Path, base_file: Path | None) -> None:
     with whole_or_not_at_all(log_file, "--dm-log") as file:
         write_log(file, (step.entry for step in done.steps))
     if base_file is not None:
         with whole_or_not_at_all(base_file, "--base") as file:
             done.witness.base.write(file)
     screen = console()
-    for line in (*_how_to_replay(done, log_file, base_file), *_where_it_crashed(done, path)):
+    for line in chain(_how_to_replay(done, log_file, base_file), _where_it_crashed(done, path)):
         screen.print(line, soft_wrap=True)
 
 
