@@ -28,7 +28,6 @@ from bob.report.table import print_result
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
 from bob.run.requests import request
-from bob.store.run_directory import RUNS, new_identity
 from bob.subject import FileSystem, Subject
 
 FinishedRun = tuple[Result, Path]
@@ -118,6 +117,7 @@ def _on_kernels(
     Before that, build all images and check that their kernels have what is needed. On a cluster, workers do that.
     """
     from bob.image import check_file_system, check_kernel, ensure
+    from bob.store.run_directory import RUNS, new_identity
 
     within = out or RUNS / new_identity()
     for one in wanted if wanted[0].host.scheduler is None else ():
