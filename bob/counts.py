@@ -1,7 +1,7 @@
-"""Counts in documents: exact, however large, and short where they can be.
+"""Counts in documents: exact, however large, and short if possible.
 
 The number of legal states of a few MiB of pending writes has thousands of digits. It is a sum of a few powers of two
-(docs/design.md, section 3), so it is written as one: ``2^12321-2^12310+2^77``.
+(docs/design.md, section 3), so documents have ``2^12321-2^12310+2^77``.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-# All digits of a count are exact, and CPython refuses more than 4,300 of them unless it is told.
+# CPython refuses more than 4,300 digits by default.
 sys.set_int_max_str_digits(0)
 
 LARGEST_JSON_INTEGER = 2**53
 """Larger counts are text, since many readers of JSON have no larger exact integers."""
 MOST_DIGITS = 40
-"""A count of more digits is written as a sum of powers of two, where that is shorter."""
+"""A count of more digits becomes a sum of powers of two, if that is shorter."""
 LARGEST_EXPONENT = 2**24
-"""No disk that bob probes has so many sectors; a document that says more is damaged."""
+"""No disk that bob probes has so many sectors: a document with a larger one is damaged."""
 
 if TYPE_CHECKING:
     Count = int
 else:
 
     class Count(int):
-        """The type of a field that is a count in documents (:mod:`bob.schema`); all else takes it for an integer."""
+        """The type of a field that is a count in documents (:mod:`bob.schema`); it is an integer for all else."""
 
 
 _DIGITS = re.compile(r"-?\d+", re.ASCII)
@@ -33,7 +33,7 @@ _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 
 
 def written(count: int) -> int | str:
-    """``count`` as documents have it: an integer, the text of its digits, or that of a sum of powers of two."""
+    """Return ``count`` for a document: an integer, the text of its digits, or a sum of powers of two."""
     if abs(count) <= LARGEST_JSON_INTEGER:
         return int(count)
     digits = str(count)
@@ -44,7 +44,7 @@ def written(count: int) -> int | str:
 
 
 def read(text: int | str) -> int:
-    """The count in a document. Raises ValueError or TypeError where it is none."""
+    """Return the count in a document. Raise ValueError or TypeError if it is none."""
     if not isinstance(text, str) or "^" not in text:
         if type(text) is not int and not (isinstance(text, str) and _DIGITS.fullmatch(text)):
             raise ValueError(f"{str(text)[:40]!r} is no count")
@@ -60,7 +60,7 @@ def read(text: int | str) -> int:
 
 
 def _powers(count: int) -> str:
-    """The fewest powers of two that add up to ``count``, or are taken away, largest first (its non-adjacent form)."""
+    """The fewest powers of two, with signs, that add up to ``count``, largest first (its non-adjacent form)."""
     half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
     # Bit k of the non-adjacent form is that of (3n) less that of n, both shifted by one.
     parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]

@@ -1,8 +1,7 @@
 """bob's JSON documents: written for people and for version control, with a checksum; read, and checked.
 
-A document that has one ends with the field ``checksum``: the SHA-256 of all bytes before that field. It is of the bytes
-and not of what they mean, so any program can check it, and no byte of a file can change unseen. What people write, and
-what other programs wrote, has none.
+The last field of a document that has one is ``checksum``: the SHA-256 of all bytes before it. So any program can check
+it, and no byte can change unseen. Documents of people and of other programs have none.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ from collections.abc import Sequence
 from typing import Any
 
 LONGEST_LINE = 400
-"""What is written in at most so many characters is one line."""
-
+"""A part of at most so many characters is one line."""
 CHECKSUM = "checksum"
-"""The field of a document that has its checksum, its last one."""
+"""The last field of a document."""
 _KIND = "sha256:"
 _SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')
 _LONGEST_SEAL = 160
 
-
 BY_HAND = f"put it back as it was; who changed it on purpose takes away its last field, {CHECKSUM}"
-"""What to do with a document that was changed and has no other place."""
+"""The hint for a document that was changed and has no other place."""
 
 
 class ChangedError(ValueError):
@@ -33,32 +30,32 @@ class ChangedError(ValueError):
 
 
 def text(document: Any) -> str:
-    """``document`` as JSON, with a line break at its end."""
+    """Return ``document`` as JSON, with a line break at its end."""
     return _text(document, 0) + "\n"
 
 
 def sealed(written: str) -> bytes:
-    """The document ``written``, a JSON object, with its checksum, as the bytes of a file."""
+    """Return the document ``written``, a JSON object, with its checksum, as the bytes of a file."""
     head = written.rstrip().removesuffix("}").rstrip().encode()
     comma = "" if head == b"{" else ","
     return head + f'{comma}\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
 
 
 def checksum(data: bytes) -> str:
-    """The checksum of ``data``, as documents have it."""
+    """Return the checksum of ``data``, as documents have it."""
     return _KIND + hashlib.sha256(data).hexdigest()
 
 
 def checksum_in(data: bytes) -> str | None:
-    """The checksum that a document says it has; None where it says none. It is not checked."""
+    """Return the checksum in a document, unchecked; None if it has none."""
     seal = _seal(data)
     return None if seal is None else seal[1].decode()
 
 
 def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
-    """The document in ``data``, without its checksum.
+    """Return the document in ``data``, without its checksum.
 
-    Raises ChangedError where that does not fit, or is ``required`` and not there; ValueError where it is no JSON table.
+    Raise ChangedError if that does not fit, or is ``required`` and not there; ValueError if this is no JSON table.
     """
     seal = _seal(data)
     if seal is not None and checksum(data[: seal.start()]) != seal[1].decode():
@@ -76,8 +73,10 @@ def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
 
 
 def parse(data: bytes | str) -> Any:
-    """The JSON in ``data``. Raises ValueError for what is none: also for numbers that are none (NaN, Infinity, 1e999),
-    for a name that one table has twice, and for tables in each other that are too many."""
+    """Return the JSON in ``data``.
+
+    Raise ValueError if it is not JSON, and for NaN, Infinity, 1e999, a name twice in a table, and too deep nesting.
+    """
     try:
         return json.loads(data, parse_constant=_number, parse_float=_number, object_pairs_hook=_table)
     except RecursionError:
@@ -101,7 +100,6 @@ def _table(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _seal(data: bytes) -> re.Match[bytes] | None:
-    """The checksum at the end of ``data``."""
     return _SEAL.search(data, max(0, len(data) - _LONGEST_SEAL))
 
 
@@ -110,10 +108,7 @@ def _text(part: Any, depth: int) -> str:
     if len(line) <= LONGEST_LINE or not isinstance(part, dict | list | tuple):
         return line
     if isinstance(part, dict):
-        brackets, inner = (
-            "{}",
-            [f"{json.dumps(name)}: {_text(value, depth + 1)}" for name, value in part.items()],
-        )
+        brackets, inner = "{}", [f"{json.dumps(name)}: {_text(value, depth + 1)}" for name, value in part.items()]
     else:
         brackets, inner = "[]", [_text(value, depth + 1) for value in part]
     indent = "\n" + " " * depth

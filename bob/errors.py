@@ -1,7 +1,7 @@
 """The one exception that bob raises on purpose, and the exit codes that go with it.
 
-Everything a user or a machine can do wrong is a :class:`BobError`: one line that says what is wrong, one hint
-that says what to do. ``bob.cli`` prints both and exits with the code; nothing else in bob calls ``sys.exit``.
+A :class:`BobError` is a mistake of the user or a fault of the machine: a line that says what is wrong, and a hint. Only
+``bob.cli`` prints both, and exits.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Exit(IntEnum):
 
 
 LONGEST = 1000
-"""A message has at most so many characters: it may quote what a file says, and nobody reads a megabyte."""
+"""The most characters of a message: it may quote a large file."""
 _A_SLIP = 0.8
-"""As alike as this (by difflib) are two words of which one is the other with a letter wrong."""
+"""The likeness (by difflib) of two words that differ in a letter."""
 
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """The hint for a name that is not among ``names``: the one that was meant, those that begin with it, or else all
-    that there are."""
+    """Return the hint for a name that is not among ``names``: the one that was meant, those that begin with it, or all
+    of them."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -49,9 +49,9 @@ def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
 
 
 class BobError(Exception):
-    """Something the user or the machine did wrong, in one line.
+    """A mistake of the user or a fault of the machine, in one line.
 
-    ``hint`` is the next thing to try, also one line; ``exit_code`` is what the process ends with.
+    ``hint``, also one line, is the next thing to try; the process ends with ``exit_code``.
     """
 
     exit_code: Exit = Exit.INTERNAL
@@ -75,9 +75,9 @@ class OperationRefusedError(UsageError):
 
 
 class PointedError(UsageError):
-    """A mistake in a ``text`` that the user wrote: its characters ``start`` up to, not including, ``stop``, from 0.
+    """A mistake in a ``text`` of the user: its characters ``start`` up to, not including, ``stop``, from 0.
 
-    Where the text ends too early, both are its length. ``line`` and ``column`` count from 1, as people do.
+    If the text ends too early, both are its length. ``line`` and ``column`` count from 1.
     """
 
     def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
@@ -86,17 +86,15 @@ class PointedError(UsageError):
 
     @property
     def line(self) -> int:
-        """The line in which the mistake begins."""
         return self.text.count("\n", 0, self.start) + 1
 
     @property
     def column(self) -> int:
-        """Where the mistake begins in its line."""
         return self.start - self.text.rfind("\n", 0, self.start)
 
     @property
     def place(self) -> str:
-        """Where the mistake begins: ``column 9``, or ``line 2, column 9`` in a text of several lines."""
+        """The begin of the mistake: ``column 9``, or ``line 2, column 9`` in a text of several lines."""
         return f"line {self.line}, column {self.column}" if "\n" in self.text.strip() else f"column {self.column}"
 
 
@@ -107,7 +105,7 @@ class MissingProgramError(BobError):
 
 
 def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
-    """What to tell the user of an import that failed; None where a module of bob itself is not there."""
+    """Return the error of a failed import; None if a module of bob itself is missing."""
     package = (error.name or "bob").partition(".")[0]
     if package == "bob":
         return None
@@ -124,7 +122,7 @@ class ImageError(BobError):
 
 
 class GuestError(BobError):
-    """A guest could not be started, or was lost (panicked, hung, vanished) where that cannot be an outcome."""
+    """A guest did not start, or was lost (panicked, hung, vanished), and that is no outcome."""
 
     exit_code = Exit.GUEST
 
@@ -136,7 +134,7 @@ class RecordingError(BobError):
 
 
 class MalformedError(BobError):
-    """A file that bob was given does not have the format it should have."""
+    """A file does not have its format."""
 
     exit_code = Exit.MALFORMED
 

@@ -1,4 +1,4 @@
-"""What reading a damaged document raises, and how it is told."""
+"""The errors of damaged documents, and their words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ MISSHAPEN: tuple[type[Exception], ...] = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError),
     *(struct.error, zlib.error, lzma.LZMAError),
 )
-"""What comes of reading a document that has not got the form that it should have."""
+"""The errors of reading a document of another form."""
 UNREADABLE: tuple[type[Exception], ...] = (OSError, *MISSHAPEN)
-"""The same of a file, which may not be there."""
+"""The errors of reading a file, which may be missing."""
 
 
 def said(error: Exception) -> str:
-    """What such an ``error`` says is wrong, in words: which field is missing, above all."""
+    """Return the words of such an ``error``: a missing field, above all."""
     match error:
         case BobError():
             return error.message

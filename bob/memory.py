@@ -1,4 +1,4 @@
-"""What glibc's allocator does with memory that is freed: give it back."""
+"""Have glibc's allocator give freed memory back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
 def give_back_what_is_freed() -> None:
-    """Have blocks from 1 MiB on go back to the system when they are freed, and threads share their heaps.
+    """Have freed blocks from 1 MiB on go back to the system, and threads share their heaps.
 
-    By default glibc learns from the first large block that is freed to keep blocks of that size, and each thread has a
-    heap of its own: in a long matrix, with recordings of some MB that come and go in several threads, half of the
-    memory held nothing. To be called before there are threads. Does nothing where the C library is another one.
+    By default glibc keeps blocks as large as the largest freed one, and each thread has its own heap: half of the
+    memory of a long matrix, with recordings of some MB in several threads, was free. Call this before there are
+    threads. With another C library, it does nothing.
     """
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -26,9 +26,9 @@ def give_back_what_is_freed() -> None:
 
 
 def give_back_now() -> None:
-    """Give back what is free between what is in use, too, and what only a cycle of references holds.
+    """Give back free memory between used blocks, too, and that of cycles of references.
 
-    After a workload with a recording of many MB: that is the better part of 100 MB, and takes 10 to 50 ms.
+    After a workload with a recording of many MB that is some 100 MB, in 10 to 50 ms.
     """
     gc.collect()
     with suppress(AttributeError):

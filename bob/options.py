@@ -1,8 +1,8 @@
-"""Options as data: what may be asked is declared once, for the command line and for Python.
+"""Options as data, declared once for the command line and for Python.
 
 A function declares its options as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A
-class declares them as its fields. It is a :func:`group`: a function with a parameter of that class has all of its
-options. :mod:`bob.cli.options` makes click's options of that, :mod:`bob.python.calls` the functions of Python.
+class, a :func:`group`, declares them as its fields; a function with a parameter of that class has all of them.
+:mod:`bob.cli.options` makes click's options of these, :mod:`bob.python.calls` the functions of Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origi
 
 T = TypeVar("T")
 REQUIRED = Declared.empty
-"""In place of a default: a value has to be given."""
+"""The default of an option that must be given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +45,16 @@ class ExistingPath:
     folder: bool = True
 
 
-def _nothing(_given: Mapping[str, Any]) -> Iterable[str]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Values that are read from words, or from paths. ``read`` gets the word and the name of the option; it raises
-    UsageError.
+    """Values that ``read`` makes of a word or a path and the name of the option. It raises UsageError.
 
-    ``offered`` lists the words that bob knows; it gets the options that were given. ``files`` ("file" or "dir") may
-    stand in their place. Help calls a value ``name``.
+    ``offered`` makes the words that bob knows, of the options that were given. ``files`` ("file" or "dir") may stand in
+    their place. Help calls a value ``name``.
     """
 
     read: Callable[[Any, str], Any]
-    offered: Callable[[Mapping[str, Any]], Iterable[str]] = _nothing
+    offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
     files: str = ""
     name: str = "name"
 
@@ -71,9 +66,9 @@ Values = Range | Choice | ExistingPath | Words
 class Option:
     """An option, such as ``--seed N`` on the command line, or an argument, such as ``RUN``.
 
-    ``values`` narrows the values that its type has. ``words`` say what bob does without the option, and ``setting`` is
-    the key of bob.toml that comes first. ``alone`` is the value of a flag that stands alone. ``python`` is the help for
-    Python, if that differs. A ``renewable`` option may be given when a run is resumed.
+    ``values`` narrows the values of its type. ``words`` say what bob does without the option; ``setting`` is the key of
+    bob.toml that comes first. ``alone`` is the value of a flag that stands alone. ``python`` is the help for Python, if
+    that differs. A ``renewable`` option may go with --resume.
     """
 
     flag: str
@@ -100,7 +95,7 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, to stand in place of a default.
+    """Return the declaration of an :class:`Option`, for the place of a default.
 
     Without a ``default``, an optional value is None, several are (), and a flag is False; others are required.
     """
@@ -131,12 +126,11 @@ class Parameter:
 
     @property
     def is_required(self) -> bool:
-        """Whether a value has to be given."""
         return self.default is REQUIRED
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words of a Choice or of an enum; else none."""
+        """The words of a Choice or of an enum, if it is one."""
         if isinstance(self.option.values, Choice):
             return self.option.values.words
         return tuple(str(one.value) for one in self.kind) if issubclass(self.kind, Enum) else ()

@@ -1,4 +1,4 @@
-"""What a long piece of work tells whoever watches; :mod:`bob.cli.display` shows it, tests collect it."""
+"""How far a long piece of work is; :mod:`bob.cli.display` shows it, tests collect it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bob.answer.answer import Answer
 
 @dataclass(frozen=True, slots=True)
 class EarlierPart:
-    """What one part of the work, a configuration of a matrix, took before: ``seconds`` for so many ``workloads``."""
+    """The time that a part of the work, such as a configuration of a matrix, took before, with its ``workloads``."""
 
     workloads: int
     seconds: float
@@ -18,20 +18,20 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What the same work took before, in all: ``seconds``, of which recording was the share ``recording`` (0 to 1).
-    ``seconds`` is None where another machine did it, so that only the shares are known: how long it takes here, its
-    pace tells.
+    """The time that the same work took before: ``seconds``, with the share ``recording`` (0 to 1).
 
-    Several ``parts`` are done in their order; a workload of one may take ten times what one of another does. One is
-    recorded while the one before it is observed, so that recording is no share of its own."""
+    ``seconds`` is None if another machine did it: then only the shares are known. The ``parts`` are in their order. A
+    workload of one may take ten times as long as that of another. bob records one part while it observes the one
+    before, so that recording has no share of its own there.
+    """
 
     seconds: float | None
     recording: float
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Which share (0 to 1) of all observing it is to observe the first ``count`` of so many workloads; all count
-        the same where the parts are of more or of fewer."""
+        """Return the share (0 to 1) of the first ``count`` workloads in all observing. All workloads count the same
+        unless the parts have so many in all."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -44,25 +44,25 @@ class Earlier:
 
 @runtime_checkable
 class Progress(Protocol):
-    """Told from several threads; each call is short and never raises."""
+    """A watcher. Several threads call it; each call is short and never raises."""
 
     def step(self, text: str) -> None:
-        """One line on what is being set up (an image is built, a guest restored, ...)."""
+        """Take a line on what is being set up, such as an image or a guest."""
 
     def planned(self, workloads: int, states: int) -> None:
-        """How many workloads there are, and how many crash states will be tried one by one at the most."""
+        """Take the number of workloads, and the most crash states that are tried one by one."""
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
-        """So many guests work side by side on what is planned; and what that took earlier, where anything is known."""
+        """Take the number of guests side by side, and the time that the same work took before, if known."""
 
     def recorded(self, workload: str) -> None:
         """A workload was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """So many more crash states of a workload were tried one by one (or never will be)."""
+        """So many more crash states of a workload were tried one by one, or never will be."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """A workload is done; ``unused`` is by how many states it stayed below its budget."""
+        """A workload is done, and left so many states of its budget unused."""
 
     def skipped(self, workloads: int, states: int) -> None:
         """So much of what was planned will not be done."""
@@ -72,7 +72,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Tells nothing."""
+    """A Progress that shows nothing."""
 
     def step(self, text: str) -> None: ...
     def planned(self, workloads: int, states: int) -> None: ...

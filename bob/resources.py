@@ -1,4 +1,4 @@
-"""Where the files that bob ships are: beside the package (probes/, guest-images/, ...), in a wheel inside it."""
+"""The files that bob ships: beside the package (probes/, guest-images/, ...), or inside it in a wheel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def shipped(folder: str) -> Path:
-    """The path of the shipped folder ``folder`` ("probes", "guest-images" or "reports/published")."""
+    """Return the path of a shipped folder: "probes", "guest-images" or "reports/published"."""
     installed = _PACKAGE / "_data" / folder
     return installed if installed.is_dir() else _PACKAGE.parent / folder

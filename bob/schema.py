@@ -1,12 +1,11 @@
-"""Documents by the types of their fields: what bob writes and reads is made, checked and described by one library
-(msgspec).
+"""Documents by the types of their fields: one library (msgspec) makes, checks and describes what bob writes and reads.
 
-A type of bob's own whose fields are those of its document needs nothing more: a dataclass, a named tuple (an array), an
-enum. Where document and type differ, a :class:`Document` says what the document is like. A field that a document has
-and its type does not know is passed over: a later bob may have added it. A dataclass is written with each of its
-fields, so its document must have them, even those with a default; :func:`older` marks those that it may lack.
+A dataclass, a named tuple (an array) or an enum whose fields are those of its document needs nothing more. If document
+and type differ, a :class:`Document` describes the document. bob passes over a field that a type does not know: a later
+bob may have added it. A dataclass is written with each of its fields, so its document must have them, even those with a
+default; :func:`older` marks those that it may lack.
 
-The bytes of a file are :mod:`bob.documents`' matter.
+:mod:`bob.documents` has the bytes of files.
 """
 
 from __future__ import annotations
@@ -23,48 +22,29 @@ from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec import field
+from msgspec import field as field
 
 from bob import counts
 from bob.errors import BobError, UsageError
-
-__all__ = [
-    "Amount",
-    "Declaration",
-    "Document",
-    "NonEmpty",
-    "Number",
-    "OneLine",
-    "OneWord",
-    "ShapeError",
-    "adapt",
-    "declared",
-    "decode",
-    "described",
-    "encode",
-    "field",
-    "mistakes_in",
-    "older",
-    "toml",
-]
+from bob.text import shortened
 
 T = TypeVar("T")
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A table as a document has it. A field that has its default is not written."""
+    """A table in a document. A field with its default is not written."""
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table that people write. A field that is not known is a slip, and refused."""
+    """A table that people write. An unknown field is a slip, and refused."""
 
 
 class ShapeError(ValueError):
-    """A document has not got the shape that it should have: a line that names the field."""
+    """A document does not have its shape; the message is a line that names the field."""
 
 
 Number = int | float
-"""A number that is written again as it was read: 2 and 2.0 are two texts."""
+"""A number that bob writes as it read it: 2 or 2.0."""
 Amount = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
 """A number from 0 on."""
 _LINE, _NAME = r"\A[^\n]*\S[^\n]*\Z", r"\A\S+\Z"
@@ -77,7 +57,7 @@ NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
-    """Return a ``kind`` that has each field of ``value`` that it knows, but for the ``changed`` ones."""
+    """Return a ``kind`` with its fields from ``value``, but for the ``changed`` ones."""
     names = kind.__struct_fields__ if hasattr(kind, "__struct_fields__") else kind.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(value, name) for name in names if name not in changed and hasattr(value, name)}
     return kind(**same, **changed)
@@ -92,7 +72,7 @@ class _Older(Generic[T]):
 
 
 def older(value: T) -> Callable[[], T]:
-    """The factory of a default for documents of older versions, which lack the field; it is always written."""
+    """Return the factory of a default for a field that documents of older versions lack; bob always writes it."""
     return _Older(value)
 
 
@@ -103,10 +83,10 @@ _COUNT = {
 
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
-    """Return the ``kind`` in plain JSON. Raises ShapeError where it has another shape.
+    """Return the ``kind`` in plain JSON. Raise ShapeError if that has another shape.
 
-    A dataclass wants each of its fields, but for those that older documents lack. Of a ``lean`` document it wants those
-    without a default.
+    It must have all fields of a dataclass, but for those that older documents lack; if ``lean``, only those without a
+    default.
     """
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
@@ -128,7 +108,7 @@ def encode(value: Any) -> Any:
 
 
 def toml(path: Path, hint: str) -> str:
-    """Return the text of a declaration. Raises UsageError, with this ``hint``, where the file cannot be read."""
+    """Return the text of a declaration. Raise UsageError, with this ``hint``, if the file cannot be read."""
     try:
         return path.read_bytes().decode()
     except OSError as error:
@@ -138,13 +118,13 @@ def toml(path: Path, hint: str) -> str:
 
 
 def declared(kind: type[T], text: str) -> T:
-    """Return what the TOML ``text`` declares. Raises ValueError where it is none, or has another shape."""
+    """Return what the TOML ``text`` declares. Raise ValueError if it is not TOML, or has another shape."""
     return decode(kind, tomllib.loads(text), lean=True)
 
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """Make whatever is wrong with a declaration an error of this ``kind``, of one line that names ``file``."""
+    """Turn a mistake in a declaration into an error of this ``kind``, in one line that names ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
@@ -154,7 +134,7 @@ def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) 
 
 
 def described(kind: type, *, lean: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema of ``kind``, of which :func:`decode` wants the same fields."""
+    """Return the JSON Schema of ``kind``, with the fields that :func:`decode` requires."""
     schema = msgspec.json.schema(kind, schema_hook=lambda _count: _COUNT)
     inside: set[Any] = set()
     _visit(kind, inside.add)
@@ -174,14 +154,14 @@ def _write(value: Any) -> Any:
 
 
 Visit = Callable[[Any, Any], Any]
-"""From a value and its plain JSON to the JSON that is to be in its place; or it raises an error."""
+"""A function of a value and its plain JSON; it returns the JSON for its place, or raises an error."""
 Leaf = Callable[[Any], Visit | None]
-"""From a type to the visit of each value of that type; None where there is nothing to do."""
+"""A function of a type; it returns the visit of each value of that type, or None."""
 
 
 @cache
 def _visit(kind: Any, leaf: Leaf) -> Visit | None:
-    """Return the visit of all that is in a ``kind``, each by its ``leaf``; None where there is nothing to do."""
+    """Return the visit of all parts of a ``kind``, each by its ``leaf``; None if there is nothing to do."""
     origin, inner, own = get_origin(kind), get_args(kind), leaf(kind)
     if origin in (Union, UnionType):
         several = {get_origin(one) or one: visit for one in inner if (visit := _visit(one, leaf))}
@@ -218,7 +198,7 @@ def _visit_fields(inside: Mapping[str, Visit], own: Visit | None) -> Visit:
 
 
 def _exact(kind: Any) -> Visit | None:
-    """Return how a count is written as such: the value has an integer."""
+    """Return the visit that writes a count: the value has an integer."""
     return (lambda value, _plain: counts.written(value)) if kind is counts.Count else None
 
 
@@ -228,13 +208,13 @@ class _GapError(Exception):
 
 
 def _wanted(kind: Any) -> list[str]:
-    """Return the fields of a dataclass that a document may not lack; none of any other ``kind``."""
+    """Return the fields of a dataclass that a document must have; none for any other ``kind``."""
     known = fields(kind) if is_dataclass(kind) else ()
     return [one.name for one in known if not isinstance(one.default_factory, _Older)]
 
 
 def _whole(kind: Any) -> Visit | None:
-    """Return what raises _GapError if a dataclass has a field that its document lacks, and may not."""
+    """Return the visit that raises _GapError if a document lacks a field that it must have."""
     wanted = _wanted(kind)
 
     def visit(_value: Any, plain: Any) -> Any:
@@ -247,7 +227,7 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return where in plain JSON this very table is: ".states[3]"; None where it is not."""
+    """Return the place of this very table in plain JSON: ".states[3]"; None if it is not there."""
     if plain is table:
         return ""
     parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()
@@ -260,7 +240,7 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _in_words(said: str, kind: Any, plain: Any) -> str:
-    """A complaint of msgspec's as bob says it, with the place first: "crash.state.point: expected int, got 'two'"."""
+    """Return a complaint of msgspec in bob's words, the place first: "crash.state.point: expected int, got 'two'"."""
     found = _AT.fullmatch(said)
     said, at = (said, "") if found is None else (found["said"], found["at"])
     place = f"{at.lstrip('.')}: " if at else ""
@@ -273,7 +253,7 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
         with suppress(LookupError, TypeError):
             plain = plain[name or int(number)]
     value = said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)  # of which name it is unsaid
-    value = value if len(value) <= 60 else f"{value[:57]}..."
+    value = shortened(value, 60)
     words = [str(word) for one in kinds for word in _words(one)]
     if words and said.startswith(("Invalid enum value", "Expected")):
         return f"{place}{value} is none of {', '.join(words)}"
@@ -285,7 +265,7 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
 
 
 def _inside(kind: Any, step: str | int) -> Iterator[Any]:
-    """What a part of a ``kind`` may be: that under a name, or at a place."""
+    """Yield the types of a part of a ``kind``: under a name, or at a place."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType, Annotated):
         for one in inner:
@@ -296,13 +276,12 @@ def _inside(kind: Any, step: str | int) -> Iterator[Any]:
         yield inner[-1 if isinstance(step, str) else 0]
     elif hasattr(kind, "__annotations__"):
         hints = get_type_hints(kind)
-        yield from (
-            [hints[step]] if step in hints else list(hints.values())[step : step + 1] if type(step) is int else ()
-        )
+        by_place = list(hints.values())[step : step + 1] if type(step) is int else []
+        yield from [hints[step]] if step in hints else by_place
 
 
 def _words(kind: Any) -> Iterator[Any]:
-    """The words of the enums that ``kind`` may be."""
+    """Yield the words of the enums that ``kind`` may be."""
     if isinstance(kind, EnumType):
         yield from (word.value for word in kind)  # type: ignore[var-annotated]
     for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else ():

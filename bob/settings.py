@@ -1,4 +1,4 @@
-"""bob.toml: what a user, or a project, says once for all commands.
+"""bob.toml: the settings of a user, or of a project, for all commands.
 
 ::
 
@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bob.errors import GuestError, UsageError, meant
+from bob.text import shortened
 
 FILE = "bob.toml"
 _SEE = f"see docs/ci.md#settings for what can stand in {FILE}"
@@ -29,7 +31,7 @@ _SEE = f"see docs/ci.md#settings for what can stand in {FILE}"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the file ``path`` says; None where it says nothing, or where there is no file.
+    """The values in the file ``path``; None if it does not say them, or there is no file.
 
     ``jobs`` are guests, ``budget`` mounts per workload; ``cache`` is an absolute path.
     """
@@ -42,21 +44,41 @@ class Settings:
 
     @property
     def said(self) -> dict[str, Any]:
-        """What is said, by key."""
+        """The values that the file says, by key."""
         return {key: value for key in KEYS if (value := getattr(self, key)) is not None}
 
 
-KEYS = tuple(field.name for field in fields(Settings) if field.name != "path")
+def _text(_path: Path, value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _number(_path: Path, value: Any) -> int | None:
+    return value if type(value) is int and value >= 1 else None
+
+
+def _folder(path: Path, value: Any) -> Path | None:
+    if isinstance(value, str) and value.strip() and "\0" not in value:
+        with suppress(RuntimeError):  # ~ of a user who is not there
+            return (path.absolute().parent / Path(value).expanduser()).absolute()
+    return None
+
+
+KEYS: dict[str, tuple[Callable[[Path, Any], Any], str, str]] = {
+    "image": (_text, "a text", '"debian-bookworm"'),
+    "jobs": (_number, "a whole number from 1 on", "2"),
+    "budget": (_number, "a whole number from 1 on", "2"),
+    "cache": (_folder, "a folder", '"/big/disk/bob"'),
+}
+"""How the value of a key is read (None: it is wrong), what it should be, and an example."""
 
 
 def settings() -> Settings:
-    """What bob.toml says, or said when it was asked first. Raises UsageError, which names the file, where that cannot
-    be read or is wrong."""
+    """Return what bob.toml says; it is read once. Raise UsageError, which names the file, if that is wrong."""
     return _settings(places())
 
 
 def forget() -> None:
-    """Have the next one who asks read the file: a command line begins."""
+    """Have the next call read the file anew, as at the begin of a command line."""
     _settings.cache_clear()
 
 
@@ -74,74 +96,39 @@ def _settings(paths: tuple[Path, ...]) -> Settings:
 
 
 def places() -> tuple[Path, Path]:
-    """Where the file is looked for, in order."""
+    """Return the paths of the file, the first choice first."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return Path(FILE), (home if home.is_absolute() else Path.home() / ".config") / "bob" / FILE
 
 
 def read(path: Path, text: bytes) -> Settings:
-    """The settings in ``text``, which is that of ``path``. Raises UsageError where it is wrong."""
+    """Return the settings in ``text``, the content of ``path``. Raise UsageError if it is wrong."""
     try:
         table = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}", hint=_SEE) from None
     if unknown := [key for key in table if key not in KEYS]:
         raise UsageError(f"{path}: unknown key {unknown[0]!r}", hint=meant(unknown[0], KEYS, "keys there"))
-    return Settings(
-        path,
-        image=_text(path, table, "image"),
-        jobs=_number(path, table, "jobs"),
-        budget=_number(path, table, "budget"),
-        cache=_folder(path, table),
-    )
+    found = {key: KEYS[key][0](path, table[key]) for key in KEYS if key in table}
+    if wrong := [key for key, value in found.items() if value is None]:
+        key, (_read, kind, example) = wrong[0], KEYS[wrong[0]]
+        shown = shortened(repr(table[key]), 40)
+        raise UsageError(f"{path}: {key!r} is {shown}, not {kind}", hint=f"for example {key} = {example}")
+    return Settings(path, **found)
 
 
 def cache_home() -> Path:
-    """bob's cache: what ``cache`` in bob.toml says, else $XDG_CACHE_HOME/bob, else ~/.cache/bob; it need not exist."""
+    """Return bob's cache: ``cache`` in bob.toml, else $XDG_CACHE_HOME/bob, else ~/.cache/bob; it need not exist."""
     home = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return settings().cache or (home if home.is_absolute() else Path.home() / ".cache") / "bob"
 
 
-def _text(path: Path, table: Mapping[str, Any], key: str) -> str | None:
-    value = table.get(key)
-    if value is None or (isinstance(value, str) and value.strip()):
-        return value
-    raise UsageError(f"{path}: {key!r} is {_shown(value)}, not a text", hint=f'for example {key} = "debian-bookworm"')
-
-
-def _number(path: Path, table: Mapping[str, Any], key: str) -> int | None:
-    value = table.get(key)
-    if value is None or (type(value) is int and value >= 1):
-        return value
-    raise UsageError(f"{path}: {key!r} is {_shown(value)}, not a whole number from 1 on", hint=f"for example {key} = 2")
-
-
-def _folder(path: Path, table: Mapping[str, Any]) -> Path | None:
-    value = table.get("cache")
-    if value is None:
-        return None
-    if isinstance(value, str) and value.strip() and "\0" not in value:
-        try:
-            return (path.absolute().parent / Path(value).expanduser()).absolute()
-        except RuntimeError:  # ~ of a user who is not there
-            pass
-    raise UsageError(f"{path}: 'cache' is {_shown(value)}, not a folder", hint='for example cache = "/big/disk/bob"')
-
-
-def _shown(value: Any) -> str:
-    """A value as it may stand in one line."""
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
 def cache_folder(name: str) -> Path:
-    """The folder ``name`` in bob's cache, made if need be. Raises GuestError if it cannot be."""
+    """Return the folder ``name`` in bob's cache; make it if need be. Raise GuestError if that fails."""
     folder = cache_home() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise GuestError(
-            f"cannot write to {folder}: {error.strerror}",
-            hint="set XDG_CACHE_HOME to another folder, or cache in bob.toml",
-        ) from error
+        hint = "set XDG_CACHE_HOME to another folder, or cache in bob.toml"
+        raise GuestError(f"cannot write to {folder}: {error.strerror}", hint=hint) from error
     return folder

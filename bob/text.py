@@ -9,12 +9,12 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def compact(count: int) -> str:
-    """``count`` in digits, or as the nearest power of two where there are too many of them."""
+    """Return ``count`` in digits, or, from 10^6 on, as the nearest power of two."""
     return f"{count:,}" if count < LARGEST_IN_DIGITS else f"2^{round(math.log2(count))}"
 
 
 def share(part: int, every: int) -> str:
-    """``part`` of ``every``, exact at both ends: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99 %`` and ``all``."""
+    """Return a share, exact at both ends: ``none``, ``< 0.1 %``, ``0.4 %``, ``12 %``, ``> 99 %`` or ``all``."""
     if part >= every:
         return "all"
     if part <= 0:
@@ -28,12 +28,12 @@ def share(part: int, every: int) -> str:
 
 
 def log2(count: int) -> float:
-    """The binary logarithm of a count of any size; not a number where it is 0."""
+    """Return the binary logarithm of a count of any size; NaN if it is 0."""
     return math.log2(count) if count > 0 else math.nan
 
 
 def size(count: int) -> str:
-    """A number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
+    """Return a number of bytes in the largest unit that keeps it at one or more: ``32 MiB``, ``1.4 GiB``."""
     value, unit = float(count), 0
     while value >= 1024 and unit < len(_UNITS) - 1:
         value, unit = value / 1024, unit + 1
@@ -41,20 +41,25 @@ def size(count: int) -> str:
 
 
 def plural(count: int, what: str) -> str:
-    """``1 crash state``, ``3 crash states``, ``2^88 crash states``."""
+    """Return ``1 crash state``, ``3 crash states``, ``2^88 crash states``."""
     return f"{compact(count)} {what}" if count == 1 else f"{compact(count)} {what}s"
 
 
 def duration(seconds: float) -> str:
-    """``2:07``, ``1:02:07``."""
+    """Return ``2:07``, ``1:02:07``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def shortened(text: str, most: int) -> str:
+    """Return ``text``, or its beginning and ``...``: at most so many characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def printable(text: str) -> str:
-    """``text`` with each letter that is not to be seen as Python writes it: a line's end as ``\\n``, an escape as
-    ``\\x1b``, a byte of a file's name that is no UTF-8 as ``\\xff``."""
+    """Return ``text`` with control characters as Python writes them, such as ``\\n`` and ``\\x1b``. A byte of a file's
+    name that is not UTF-8 becomes ``\\xff``."""
     return text if text.isprintable() else "".join(map(_letter, text))
 
 

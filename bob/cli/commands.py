@@ -1,4 +1,4 @@
-"""Commands that take nothing in silence, and groups of them that load slowly and guess well."""
+"""Commands that refuse what they would ignore, and groups of them that load when they are used."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ _SEVERAL = {
     "--fs": "ask it once for each; `bob matrix` probes several configurations",
     "--image": "ask it once for each; `bob probe` and `bob matrix` take several",
 }
-"""What to do where an option of one value was meant for several."""
+"""Hints for options that take one value."""
 
 
 class _Once(click.Command):
-    """A command that refuses two values where it takes one; click's own takes the last of them in silence."""
+    """A command that refuses a second value of an option; click's own takes the last one in silence."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's own; raises UsageError for an option of one value that is given more than once."""
         if args and not ctx.resilient_parsing:
             _values, _left, order = self.make_parser(ctx).parse_args(list(args))
             given = Counter(parameter for parameter in order if _takes_one_value(parameter))
@@ -66,20 +65,16 @@ class Commands(_Once, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that ``args`` begin with; raises UsageError if there is none of that name."""
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            raise UsageError(
-                f"there is no command {f'{ctx.command_path} {name}'!r}", hint=meant(name, self.list_commands(ctx))
-            )
+            path = f"{ctx.command_path} {name}"
+            raise UsageError(f"there is no command {path!r}", hint=meant(name, self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
 
 class LazyCommands(Commands):
-    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, loaded when they are used; a name that means
-    something to Python has a ``_`` behind it there.
-
-    ``lazy`` has a line on each, so that ``--help`` need not load them.
+    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, or ``NAME_`` for a keyword of Python. It loads
+    them when they are used; ``lazy`` has a line on each for ``--help``.
     """
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
@@ -87,11 +82,9 @@ class LazyCommands(Commands):
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in the order in which they are declared."""
         return list(self._lazy)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, loaded."""
         if cmd_name not in self._lazy:
             return None
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
@@ -99,6 +92,5 @@ class LazyCommands(Commands):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self._lazy.items()))

@@ -1,4 +1,4 @@
-"""How bob ends: one line that says what is wrong, one that says what to do, and an exit code. Never a traceback."""
+"""The end of bob: a line that says what is wrong, one that says what to do, an exit code, and never a traceback."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from bob.text import printable
 from bob.version import __version__
 
 _BESIDE = 36
-"""So many letters of a text are shown before a mistake in it, and from there on."""
+"""Letters of a text that bob shows before a mistake in it, and from there on."""
 _SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _INTEGER_RANGE = "is not a valid integer range", "is not a whole number"
-"""What click says of a text where it wants a number, and what people say."""
+"""Words of click for a text in place of a number, and better ones."""
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
 
 class Interrupted(BobError):
-    """Someone pressed Ctrl-C, or sent SIGTERM; the hint may say what is kept."""
+    """Ctrl-C, or SIGTERM; the hint may say what is kept."""
 
     exit_code = Exit.INTERRUPTED
 
@@ -41,11 +41,11 @@ class Interrupted(BobError):
 
 
 def catch_signals() -> None:
-    """Let SIGTERM and a closed terminal do what Ctrl-C does: what is finished stays, what was started ends.
+    """Have SIGTERM and a closed terminal end bob as Ctrl-C does. Call this once, in the main thread.
 
-    The first signal begins that. Those of the second after it say the same again: a terminal and `timeout` may both
-    send one, and an impatient hand several. A later one ends bob at once, and the reaper (bob/guest/root.py) ends
-    what bob started. For the main thread of the program, once. A signal that is ignored (nohup) stays so.
+    The first signal ends bob in order. Signals in the second after it say the same again: a terminal and `timeout` may
+    both send one. A later one ends bob at once; the reaper (bob/guest/root.py) then ends what bob started. An ignored
+    signal (nohup) stays ignored.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -54,14 +54,14 @@ def catch_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Let no signal change the exit code any more: as Python ends it gives signals back to the kernel, which kills."""
+    """Have no signal change the exit code: at its end, Python gives signals back to the kernel, which kills."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
 
 
 def exit_code(command: Callable[[], object]) -> int:
-    """Run ``command``; whatever comes of it, tell it on stderr, and return the exit code."""
+    """Run ``command``, print its error, if any, on stderr, and return the exit code."""
     try:
         code = command()
         try:
@@ -78,8 +78,8 @@ def exit_code(command: Callable[[], object]) -> int:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an error is what a signal became: C code that was under way may turn it into an error of its own (numpy
-    does so in a comparison)."""
+    """Return whether a signal caused ``error``. C code may turn KeyboardInterrupt into another error: numpy does, in a
+    comparison."""
     foreseen = isinstance(error, (BobError, click.ClickException))
     return isinstance(error, KeyboardInterrupt) or (_INTERRUPTS.since is not None and not foreseen)
 
@@ -125,7 +125,7 @@ def _usage(error: click.UsageError) -> Exit:
 
 
 def _internal(error: BaseException) -> Exit:
-    """An unforeseen error: its traceback goes to a file."""
+    """Write the traceback of an unforeseen error into a file."""
     message = f"internal error: {type(error).__name__}: {error}"
     try:
         with tempfile.NamedTemporaryFile("w", prefix="bob-error-", suffix=".txt", delete=False) as file:
@@ -140,7 +140,7 @@ def _internal(error: BaseException) -> Exit:
 
 
 def pointed(error: PointedError) -> tuple[str, str]:
-    """The line with the mistake, what fits of it beside the mistake, and below it a mark for each wrong letter."""
+    """Return the part of the line around the mistake, and the line below it, with a mark for each wrong letter."""
     from rich.cells import cell_len  # takes a while to load
 
     line, wrong = error.text.split("\n")[error.line - 1], error.column - 1
@@ -152,8 +152,8 @@ def pointed(error: PointedError) -> tuple[str, str]:
 
 
 def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
-    """One line each, whatever the words of others (libvirt, the kernel) look like; an ``excerpt`` is as it is. What
-    ``is_wrong`` is annotated, too, where GitHub runs bob: else its page says nothing but an exit code."""
+    """Print a line for the message and one for the hint, also if libvirt or the kernel wrote several; an ``excerpt`` as
+    it is. If it ``is_wrong``, annotate it, too: else GitHub's page shows an exit code only."""
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
@@ -165,14 +165,13 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
 
 
 def _reader_left() -> Exit:
-    """Whoever read our output (``| head``) has had enough, which is no error. Tables go on without a reader
-    (:class:`bob.cli.output.Screen`), so that the exit code says what came of it; this is of what click printed."""
+    """The reader of what click printed (``| head``) has gone, which is no error. For tables, see
+    :class:`bob.cli.output.Screen`."""
     drop(sys.stdout)
     return Exit.DONE
 
 
 def _give_up_full_output() -> None:
-    """What cannot be printed now cannot be printed at the end either."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
@@ -180,7 +179,7 @@ def _give_up_full_output() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Have what is written to ``stream`` go nowhere: else Python complains at its end, with an exit code of its own."""
+    """Drop what is written to ``stream``: else Python complains at its end, with its own exit code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -1,7 +1,6 @@
-"""What GitHub Actions is told beside the log: annotations, which it shows at the top of a run.
+"""Annotations, which GitHub Actions shows at the top of a run.
 
-Only there (`GITHUB_ACTIONS=true`, which GitHub documents as set wherever Actions runs a workflow): `CI=true` is set by
-others too, to whom such a line means nothing.
+GitHub documents `GITHUB_ACTIONS=true`; others set `CI=true`, too, and do not know annotations.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import click
 
 
 class Level(StrEnum):
-    """How bad it is. GitHub shows ten of each in a step."""
+    """The kind of an annotation. GitHub shows ten of each in a step."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 def annotate(level: Level, title: str, message: str) -> None:
-    """Write an annotation to stderr, which GitHub reads as it reads stdout; nothing elsewhere."""
+    """Write an annotation to stderr if GitHub runs bob; it reads that as it reads stdout."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         click.echo(f"::{level.value} title={_property(title)}::{_data(message)}", err=True)
 

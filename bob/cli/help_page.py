@@ -1,4 +1,4 @@
-"""Writes docs/cli.md, the ``--help`` of every command: ``python -m bob.cli.help_page > docs/cli.md``."""
+"""``python -m bob.cli.help_page > docs/cli.md`` writes the ``--help`` of every command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ write it anew: `python -m bob.cli.help_page > docs/cli.md`.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     for context in contexts():
         path = context.command_path
@@ -29,7 +29,7 @@ def page() -> str:
 
 
 def contexts() -> Iterator[click.Context]:
-    """A context for every command, each group before what is in it; it knows the command's whole name and its help."""
+    """Yield a context for every command, groups first; it has the command's whole name and its help."""
     yield from _below(click.Context(cli, info_name="bob", terminal_width=WIDTH, **cli.context_settings))
 
 

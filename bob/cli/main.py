@@ -1,4 +1,4 @@
-"""The program ``bob``: its commands, and nothing else. A command's module is loaded when the command is used."""
+"""The program ``bob``. It loads the module of a command when that is used."""
 
 from __future__ import annotations
 
@@ -98,16 +98,16 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what the command line ``arguments`` (without the program's name) say; returns the exit code."""
+    """Do what ``arguments`` (without the program's name) say. Return the exit code."""
     return exit_code(lambda: _run(list(arguments)))
 
 
 def _run(arguments: list[str]) -> object:
-    """What click's own ``main`` does, but for the errors, which it would tell in its own way."""
+    """click's ``main`` without its messages for errors."""
     forget()
     asked = os.environ.get(_COMPLETE)
     if asked:
-        with suppress(BobError):  # whoever presses Tab sees what is wrong when the command is run
+        with suppress(BobError):  # the command itself will say what is wrong
             return shell_complete(cli, {}, "bob", _COMPLETE, asked)
         return Exit.DONE
     try:
@@ -121,7 +121,7 @@ def _run(arguments: list[str]) -> object:
 
 
 def _context_of(arguments: Sequence[str]) -> click.Context:
-    """The context of the command that ``arguments`` begin with: click's parser leaves it out of some errors."""
+    """The context of the command in ``arguments``: click's parser leaves it out of some errors."""
     found = click.Context(cli, info_name="bob")
     for name in arguments:
         group = found.command
@@ -133,7 +133,6 @@ def _context_of(arguments: Sequence[str]) -> click.Context:
 
 
 def main() -> None:
-    """The entry point."""
     catch_signals()
     give_back_what_is_freed()
     code = run(sys.argv[1:])

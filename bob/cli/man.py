@@ -46,18 +46,18 @@ def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
 
 
 def name_of(context: click.Context) -> str:
-    """The name of a command's page: ``bob-probe-new``."""
+    """Return the name of a command's page: ``bob-probe-new``."""
     return context.command_path.replace(" ", "-")
 
 
 def page(context: click.Context) -> str:
-    """The page of a command, in the macros of man(7)."""
+    """Return the page of a command, in the macros of man(7)."""
     command, name = context.command, name_of(context)
     words = (command.help or "").split("\f")[0].strip()
     first = words.partition("\n\n")[0].replace("\n", " ").rstrip(".:")
     lines = [
         f'.TH "{name.upper()}" "1" "" "bob {__version__}" "bob, the Block Order Breaker"',
-        ".nh",  # a hyphen in an option would be one of the line's end
+        ".nh",  # no hyphenation: options have hyphens
         ".ad l",
         ".SH NAME",
         f"{_text(name)} \\- {_text(first)}",
@@ -77,7 +77,7 @@ def page(context: click.Context) -> str:
 
 
 def _body(words: str) -> Iterator[str]:
-    """Paragraphs; what is verbatim stays so, and a heading of it is one of the page."""
+    """Paragraphs; a verbatim one may begin with a heading of the page."""
     for paragraph in filter(None, (part.strip("\n") for part in re.split(r"\n[ \t]*\n", words))):
         lines = paragraph.split("\n")
         if lines[0].strip() != _VERBATIM:
@@ -121,7 +121,7 @@ def _see_also(context: click.Context) -> Iterator[str]:
 
 
 def _text(words: str) -> str:
-    """A line of text for roff: a backslash, a hyphen that is to be copied, a dot or quote at the beginning."""
+    """Escape a line for roff: backslashes, hyphens, quotes, and a dot at the beginning."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     escaped = escaped.replace("^", "\\(ha").replace("~", "\\(ti")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -23,18 +23,18 @@ else:
 
 R = TypeVar("R")
 _CONTEXT = "context"
-"""A command with a parameter of this name is handed click's context."""
+"""A command with a parameter of this name gets click's context."""
 _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
 def takes_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Return ``command`` as click calls it: with the options and arguments that it declares."""
+    """Return ``command`` for click, with the options and arguments that it declares."""
     declared = parameters(command)
     is_handed_context = _CONTEXT in signature(command).parameters
 
     @wraps(command)
     def called(**values: Any) -> R:
-        given = arguments(command, {one.name: _in_kind(one, values[one.name]) for one in declared})
+        given = arguments(command, {one.name: _typed(one, values[one.name]) for one in declared})
         if is_handed_context:
             given[_CONTEXT] = click.get_current_context()
         return command(**given)
@@ -45,15 +45,11 @@ def takes_options(command: Callable[..., R]) -> Callable[..., R]:
     return made
 
 
-def _in_kind(one: Parameter, value: Any) -> Any:
-    """Values as click reads them, in the declared type."""
-    if one.several:
-        return tuple(_one_in_kind(one, each) for each in value)
-    return _one_in_kind(one, value)
-
-
-def _one_in_kind(one: Parameter, value: Any) -> Any:
-    return one.kind(value) if one.choices and value is not None else value
+def _typed(one: Parameter, value: Any) -> Any:
+    """A value that click read, in the declared type: a word of a choice may be an enum."""
+    if not one.choices or value is None:
+        return tuple(value) if one.several else value
+    return tuple(map(one.kind, value)) if one.several else one.kind(value)
 
 
 def _option(one: Parameter) -> Callable[[Callable[..., R]], Callable[..., R]]:
@@ -105,7 +101,7 @@ class _ClickOption(click.Option):
         self.declared = declared
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
-        """As click's own. Raises UsageError for a wrong bob.toml; help is there whatever that says."""
+        """As click's own. Raise UsageError for a wrong bob.toml, but not for help."""
         said = self._setting(ctx)
         return super().get_default(ctx, call) if said is None else (said,) if self.multiple else said
 
@@ -142,19 +138,17 @@ def is_given(context: click.Context, parameter: click.Parameter) -> bool:
 
 
 class _WordType(ParamType):
-    """Values that are read from words; Tab offers known words, else files."""
+    """Values of words; Tab offers known words, else files."""
 
     def __init__(self, words: Words) -> None:
         self.name = words.name
         self._words = words
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What was read."""
         said_by = self.name if param is None else param.opts[0] if isinstance(param, click.Option) else param.metavar
         return self._words.read(value, said_by or self.name) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: Any, incomplete: str) -> list[CompletionItem]:
-        """As for the words by themselves."""
         return completed(self._words, ctx, incomplete)
 
 

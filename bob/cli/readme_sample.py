@@ -1,4 +1,4 @@
-"""Writes the sample of output in README.md anew, from a result that is kept: ``python -m bob.cli.readme_sample``."""
+"""``python -m bob.cli.readme_sample`` writes the sample of output in README.md, from a result in reports/."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from bob.report.saved import load_table
 from bob.report.table import print_result
 
 REFERENCE = Path("reports/reference/osdi14-linux-6.1")
-"""Where the result is, below the root of the project."""
+"""The result, below the root of the project."""
 CONFIGURATION = "ext4-ordered"
 SHOWN = ("single-block-append", "directory-op-any")
-"""The violations whose evidence is in the sample; the others are left out, and a line says so."""
+"""The violations whose evidence is in the sample."""
 LEFT_OUT = "[...]"
 _SAMPLE = re.compile(r"(?<=<!-- table -->\n```text\n).*?(?=```\n<!-- /table -->)", re.DOTALL)
 _VIOLATION = re.compile(r"^× (\S+) .*\n(?:    .*\n)+", re.MULTILINE)
 
 
 def sample(root: Path) -> str:
-    """What ``bob`` prints of one configuration of the result below ``root``, with the evidence of some rows only."""
+    """Return what bob prints of one configuration, with the evidence of some rows."""
     result = load_table(root / REFERENCE).result
     [column] = (one for one in result.subjects if one.name == CONFIGURATION)
-    alone = replace(result, run=replace(result.run, started=""), subjects=(column,))  # the time is of all of them
+    alone = replace(result, run=replace(result.run, started=""), subjects=(column,))  # its time is that of all columns
     printed = io.StringIO()
     print_result(paper(printed, 80), alone, REFERENCE)
     text = printed.getvalue()
@@ -35,7 +35,7 @@ def sample(root: Path) -> str:
 
 
 def written(readme: str, root: Path) -> str:
-    """The ``readme`` with the sample of today in the place of the one that it has."""
+    """Return ``readme`` with a new sample."""
     return _SAMPLE.sub(lambda _: sample(root), readme, count=1)
 
 

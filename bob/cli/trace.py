@@ -1,4 +1,4 @@
-"""``bob trace``: looks into dm-log-writes logs, bob's own or anybody's."""
+"""``bob trace``: looks into dm-log-writes logs of bob or of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
 
 DUMP_BYTES = 16
-"""How much of an entry's data ``--data`` shows."""
+"""Bytes of an entry's data that ``--data`` shows."""
 
 _STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
@@ -58,16 +58,16 @@ def show(
     """
     with _opened(log, past_count=past_count) as reader:
         entries = islice(reader, first, None if limit is None else first + limit)
-        unit = reader.super.sectorsize
         if json_file is not None:
             with click.open_file(str(json_file), "w") as file:
                 _write_json(file, reader, entries, data=data)
             return
         console = Console(highlight=False, soft_wrap=True)
-        _line(console, f"{reader.super.nr_entries} entries, sectors of {unit} bytes")
+        _line(console, f"{reader.super.nr_entries} entries, sectors of {reader.super.sectorsize} bytes")
         _line(console, _COLUMNS, "bold")
         for entry in entries:
-            _line(console, _row(entry, data=data), _style(entry))
+            style = next((style for flag, style in _STYLES.items() if flag in entry.flags), "")
+            _line(console, _row(entry, data=data), style)
 
 
 @trace.command()
@@ -93,7 +93,7 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
 
 
 class LogCounts(Struct, tag_field="schema", tag="bob.trace.verify/1"):
-    """Counts over a log: ``bytes`` is the data of all writes, ``fua`` and ``metadata`` are among ``writes``."""
+    """Counts over a log: ``bytes`` of all writes; ``fua`` and ``metadata`` are among ``writes``."""
 
     sectorsize: int
     entries: int
@@ -131,14 +131,10 @@ def _opened(log: Path, *, past_count: bool) -> LogReader:
 
 
 def _row(entry: LogEntry, *, data: bool) -> str:
-    what = repr(entry.mark) if entry.flags & EntryFlags.MARK else _words(entry)
+    words = " ".join(["write"] * bool(entry.data_bytes) + _flag_names(entry)) or "nothing"
+    what = repr(entry.mark) if entry.flags & EntryFlags.MARK else words
     row = f"{entry.index:>8} {entry.offset:>13} {entry.sector:>11} {entry.nr_sectors:>8}  {what}"
     return f"{row:<62} {_dump(entry)}" if data and entry.data_bytes else row
-
-
-def _words(entry: LogEntry) -> str:
-    """The entry's flags as words; ``write`` is what has data."""
-    return " ".join(["write"] * bool(entry.data_bytes) + _flag_names(entry)) or "nothing"
 
 
 def _flag_names(entry: LogEntry) -> list[str]:
@@ -150,12 +146,8 @@ def _dump(entry: LogEntry) -> str:
     return f"{start.hex(' ', 4)} |{''.join(chr(byte) if 32 <= byte < 127 else '.' for byte in start)}|"
 
 
-def _style(entry: LogEntry) -> str:
-    return next((style for flag, style in _STYLES.items() if flag in entry.flags), "")
-
-
 def _line(console: Console, text: str, style: str = "") -> None:
-    """One line: with colour on a terminal, exactly as it is elsewhere."""
+    """Print a line, on a terminal with colour."""
     if console.is_terminal:
         console.print(Text(text, style=style))
     else:
@@ -184,7 +176,7 @@ class LogDocument(Document, frozen=True, tag_field="schema", tag="bob.trace.show
 
 
 def _write_json(file: IO[str], reader: LogReader, entries: Iterator[LogEntry], *, data: bool) -> None:
-    """The document piece by piece: a log can be larger than memory."""
+    """Write the document piece by piece: a log can be larger than memory."""
     head = encode(LogDocument(reader.super.nr_entries, reader.super.sectorsize, ()))
     file.write(json.dumps(head).removesuffix("]}"))
     separator = "\n"

@@ -1,7 +1,6 @@
 """bob from Python: the second front end, beside the command line.
 
-functions      ``bob.probe`` and the others
-calls          makes such a function from its declared options: signature, help, checks
-arguments      checks the types of arguments
-stub           writes bob/__init__.pyi for editors and mypy
+functions   ``bob.probe`` and the others
+calls       makes such a function from its declared options: signature, help, checks
+stub        writes bob/__init__.pyi for editors and mypy
 """

@@ -18,18 +18,17 @@ from bob.errors import UsageError, meant
 from bob.options import Parameter, Words, arguments, parameters
 from bob.progress import Progress
 from bob.settings import forget, settings
-from bob.text import printable
+from bob.text import printable, shortened
 
 R = TypeVar("R")
 _NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
 """Names in annotations, beside those of Python itself."""
-_WIDTH = 116
 
 
 def for_python(function: Callable[..., R]) -> Callable[..., R]:
     """Return ``function`` as Python calls it, with all that it declares as arguments.
 
-    They are checked, and read as the command line reads them. bob.toml is read anew at each call.
+    It checks them, and reads them as the command line does. Each call reads bob.toml anew.
     """
     declared = parameters(function)
 
@@ -57,7 +56,7 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def annotation_of(one: Parameter) -> str:
-    """Return the type that Python gives: a word or a path where the command line has a word; one, or several."""
+    """Return the type for Python: a word or a path in place of a word of the command line; one, or several."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"
@@ -68,7 +67,7 @@ def annotation_of(one: Parameter) -> str:
 
 
 def default_of(one: Parameter) -> Any:
-    """Return the default that Python sees; None where bob.toml may say it first."""
+    """Return the default for Python; None if bob.toml may say it first."""
     return None if one.option.setting else one.default.value if isinstance(one.default, Enum) else one.default
 
 
@@ -77,7 +76,7 @@ def _may_be_path(one: Parameter) -> bool:
 
 
 def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
-    """The argument as ``function`` declares it, or its default."""
+    """An argument in its declared type, or its default."""
     value = values.get(one.name)
     if value is None and one.option.setting:
         value = getattr(settings(), one.option.setting)
@@ -89,7 +88,7 @@ def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
 
 
 def _read(one: Parameter, value: Any) -> Any:
-    """One value, in the declared type. Raises UsageError for a word that cannot be."""
+    """One value, in the declared type. Raise UsageError for a wrong word."""
     is_word = isinstance(value, str | os.PathLike)
     if is_word and isinstance(one.option.values, Words):
         return one.option.values.read(os.fspath(value), one.name)
@@ -107,12 +106,12 @@ def _type(annotation: str) -> Any:
 
 
 def words_of(one: Parameter) -> str:
-    """Return what an argument is, with its choices and its default."""
+    """Return the help of an argument, with its choices and its default."""
     return " ".join(_sentences(one))
 
 
 def _help(one: Parameter) -> str:
-    return fill(f":param {one.name}: {words_of(one)}", _WIDTH, subsequent_indent="    ")
+    return fill(f":param {one.name}: {words_of(one)}", 116, subsequent_indent="    ")
 
 
 def _sentences(one: Parameter) -> Iterator[str]:
@@ -129,10 +128,6 @@ def _sentences(one: Parameter) -> Iterator[str]:
         yield f"Default: {words}."
 
 
-_MOST_SHOWN = 40
-"""So many characters of a wrong value stand in the message."""
-
-
 def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
     """Return the arguments of ``function``. Numbers and arrays of numpy and pandas become Python's own, sets lists.
 
@@ -145,8 +140,7 @@ def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str
         try:
             arguments.arguments[name] = _check(kind).validate_python(_plain(value))
         except ValidationError:
-            shown = printable(repr(value))
-            shown = shown if len(shown) <= _MOST_SHOWN else f"{shown[: _MOST_SHOWN - 3]}..."
+            shown = shortened(printable(repr(value)), 40)
             hint = f"help(bob.{function.__name__}) says what each argument is"
             raise UsageError(f"invalid {name} {shown}; expected {formatannotation(kind)}", hint=hint) from None
     return arguments

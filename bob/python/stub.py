@@ -1,5 +1,5 @@
-"""Writes what says how the functions are called: bob/__init__.pyi, which editors and mypy read, and the table in
-docs/reports.md. ``python -m bob.python.stub`` writes both anew."""
+"""``python -m bob.python.stub`` writes bob/__init__.pyi, which editors and mypy read, and the table of arguments in
+docs/reports.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MIDDLE = "\nStrPath: TypeAlias = str | os.PathLike[str]\n\n"
 
 
 def stub() -> str:
-    """Return the whole file."""
+    """Return the content of bob/__init__.pyi."""
     found = {name: one for name, one in sorted(vars(functions).items()) if getattr(one, "__module__", "") == "bob"}
     names = ", ".join(f'"{name}"' for name in found)
     made = "\n".join(map(_function, found.values()))
@@ -37,7 +37,7 @@ def stub() -> str:
 
 
 def _imported() -> str:
-    """The imports of the types that arguments and answers have."""
+    """The imports of the types of arguments and answers."""
     body = ast.parse(Path(inspect.getfile(functions)).read_text()).body
     [answers] = [node.body for node in body if isinstance(node, ast.If)]
     return "\n".join(sorted(["from bob.progress import Progress", *map(ast.unparse, answers)]))
@@ -59,7 +59,7 @@ def _function(function: Any) -> str:
 
 
 def with_table(page: str) -> str:
-    """Return ``page`` with the table of all arguments of today in the place of the one that it has."""
+    """Return ``page`` with a new table of all arguments."""
     functions_of: dict[str, list[str]] = {}
     for name in _ASKING:
         for one in parameters(inspect.unwrap(getattr(functions, name))):

@@ -1,6 +1,6 @@
-"""The table of options: each that several commands, or the command line and Python, have in common.
+"""The table of options that several commands, or the command line and Python, have in common (:mod:`bob.options`).
 
-An option that one command has alone is declared there, in the same way (:mod:`bob.options`).
+A command declares its own ones.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from bob.trace.recording import Completion
 from bob.workload.operations import At
 
 RECOVERIES = 40
-"""So many recoveries are crashed by default: a minute or two for a configuration."""
+"""Recoveries that are crashed by default: a minute or two for a configuration."""
 MOST_WITNESSES = 5
-"""So many ways to break an expectation are kept as witnesses by default."""
+"""Witnesses of an expectation that are kept by default."""
 WHOLE = (1, 1)
-"""The shard that is all."""
+"""The only shard."""
 
 # The subject
 
@@ -170,7 +170,7 @@ class Exploration:
 
     @property
     def model(self) -> DeviceModel:
-        """The disk that is assumed. Raises UsageError if there is none such."""
+        """The assumed disk. Raise UsageError if there is no such disk."""
         if self.write_cache not in CACHES:
             raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)

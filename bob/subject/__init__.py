@@ -1,6 +1,6 @@
-"""What is crashed: file systems, on disks and layers, and named sets of these: the declarations that all else asks.
+"""Declarations of what is crashed: file systems, disks and layers, and named sets of these.
 
-A file system is one file in file-systems/, a set one in sets/ (or either anywhere, by its path).
+A file system is a file in file-systems/, a set one in sets/, or either anywhere, by its path.
 """
 
 from bob.subject.file_system import DEVICE, MIB, FileSystem, declared_by, file_system, file_systems, is_file

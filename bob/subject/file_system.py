@@ -1,4 +1,4 @@
-"""What bob has to know of a file system, as declared in file-systems/NAME.toml, or in a file of the user's own."""
+"""File systems, as declared in file-systems/NAME.toml, or in a file of the user's own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
 DEVICE = "DEVICE"
-"""Stands for the device's path in the commands of a declaration."""
-
+"""The word for the device's path in the commands of a declaration."""
 HINT = "see docs/formats.md"
 ExitCode = Annotated[int, Meta(ge=0, lt=256)]
 
 
 class Log(StrEnum):
-    """Formats of which the log can be found (:mod:`bob.blocks.xfs_geometry`)."""
+    """Formats whose log bob finds (:mod:`bob.blocks.xfs_geometry`)."""
 
     NONE = ""
     XFS = "xfs"
@@ -41,33 +40,27 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 class FileSystem:
     """How a file system is made, mounted, recovered and waited for. Sizes are in bytes, times in guest seconds.
 
-    ``driver`` is what mount(2) is told, ``module`` the kernel module that it is in. ``mkfs`` is the command with
-    everything taken out of it that would differ from run to run (UUID, hash seed), no discards (they would erase the
-    stale pattern) and nothing left to background initialisation. ``check`` is what a boot would run before it mounts
-    the file system after a crash (empty where mounting recovers), ``repair`` what is run when a crash state does not
-    mount.
+    ``driver`` is its name for mount(2), ``module`` its kernel module, ``package`` that of mkfs. The command ``mkfs``
+    makes the same in each run (UUID, hash seed), without discards (they would erase the stale pattern) and without
+    background initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount recovers).
+    bob runs ``repair`` if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the
+    least that mkfs takes.
 
-    It commits what changes its tree by itself, every ``commit`` seconds at the latest.
+    It commits changes by itself after ``commit`` seconds at the latest. It is done when the device has been silent for
+    ``quiet``, which is longer than all of its timers. One that is never silent gets ``enough`` seconds after the
+    operations (0: as long as it takes). One that ``keeps_commits`` in memory is synced when it has been silent.
 
-    The file system counts as done when its device has been silent for ``quiet``: longer than any timer of its own.
-    One that is never silent is given ``enough`` seconds after the operations (0: as long as it takes). One that is
-    silent and ``keeps_commits`` in memory until something syncs is synced when it has been silent.
+    ``names`` are those of the field under certain mount options: (options, name). ``default_options`` are those of the
+    kernel. ``note`` is for readers of the results. ``forgets`` says that recovery takes each block by itself, and makes
+    the same of old and of new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose remains
+    do not count (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the words of the
+    kernel; workloads go without them (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, a file has another
+    number at each mount.
 
-    ``package`` is where mkfs comes from, ``device`` the default size of the probed device, ``smallest`` the least
-    that mkfs takes. ``names`` are what the field calls it under certain mount options: (options, name).
-    ``default_options`` are those that the kernel takes where nothing else is said. ``note`` is for readers of the
-    results. ``forgets`` says that recovery takes each block by itself, and makes the same of old and of new ones
-    (see :mod:`bob.observe.predict`). ``log`` is then the format by which its log is found: what is left there is of
-    no account (empty: all is; see :mod:`bob.observe.leftovers`). ``refusals`` are the operations that it lacks,
-    each with what the kernel says of it; workloads go without them (:mod:`bob.workload.lacking`). Where there are
-    no ``lasting_inodes``, a file has another number at each mount.
+    ``checker`` looks at a disk without a change (empty if there is none), and ends with a code of ``clean`` if all is
+    well. ``expected_messages`` are regular expressions for messages of the kernel after any crash.
 
-    ``checker`` looks at a disk without changing it (empty if there is none), and ends with one of the codes ``clean``
-    where it finds nothing. What the kernel says of any disk after a crash matches one of the regular expressions
-    ``expected_messages``.
-
-    ``declaration`` is the text of the file that declares it where that is the user's own, so that what was measured can
-    be shown again without that file; empty of what bob ships.
+    ``declaration`` is the text of the user's own file: a result can do without that file. It is empty if bob ships it.
     """
 
     name: str
@@ -97,12 +90,12 @@ class FileSystem:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The operations that it does not have, as :data:`bob.workload.lacking.LACKABLE` calls them."""
+        """The operations that it lacks, by their names in :data:`bob.workload.lacking.LACKABLE`."""
         return tuple(word for word, _said in self.refusals)
 
 
 class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a file system: sizes are in MiB, commands are lines of a shell; what it ``lacks``, by operation."""
+    """The file of a file system: sizes in MiB, commands as lines of a shell; what it ``lacks``, by operation."""
 
     driver: str | None = None
     module: str | None = None
@@ -128,7 +121,7 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
     expected_messages: tuple[str, ...] = ()
 
     def file_system(self, name: str) -> FileSystem:
-        """Return the file system, which is called ``name``. Raises ValueError where it cannot be."""
+        """Return the file system ``name``. Raise ValueError for a mistake."""
         if unknown := [word for word in self.lacks if word not in LACKABLE]:
             raise ValueError(f"lacks: {unknown[0]!r} is none of {', '.join(LACKABLE)}")
         for one in self.expected_messages:
@@ -152,36 +145,30 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def file_system(word: str) -> FileSystem:
-    """The file system that ``word`` names: a shipped one by its name, one of the user's own by the path of its file,
-    which has a ``/`` in it or ends in ``.toml``.
+    """Return a shipped file system by its name, or one of the user's own by the path of its file (:func:`is_file`).
 
-    Raises UsageError where there is none, and for a mistake in the user's file.
+    Raise UsageError if there is none, and for a mistake in the user's file.
     """
     if is_file(word):
         path = Path(word)
         text = toml(path, "is this the file that declares it? See docs/add-a-file-system.md")
         if path.stem in file_systems():
-            raise UsageError(
-                f"{word}: bob has a file system {path.stem!r} already", hint=f"call the file my-{path.stem}.toml"
-            )
+            hint = f"call the file my-{path.stem}.toml"
+            raise UsageError(f"{word}: bob has a file system {path.stem!r} already", hint=hint)
         return declared_by(path.stem, text)
     known = file_systems().get(word)
     if known is None:
-        hint = meant(word, file_systems())
-        raise UsageError(f"unknown file system {word!r}", hint=hint)
+        raise UsageError(f"unknown file system {word!r}", hint=meant(word, file_systems()))
     return known
 
 
 def is_file(word: str) -> bool:
-    """Whether ``word`` names a file that declares a file system, and not a shipped one."""
+    """Return whether ``word`` is the path of a file, and not the name of a shipped file system."""
     return "/" in word or word.endswith(".toml")
 
 
 def declared_by(name: str, text: str) -> FileSystem:
-    """The file system of the user's own that is declared by ``text``, the contents of a file NAME.toml.
-
-    Raises UsageError for what is wrong with either.
-    """
+    """Return the user's own file system in ``text``, the content of a file NAME.toml. Raise UsageError for mistakes."""
     if not _NAME.fullmatch(name):
         hint = "letters, digits and . _ + -, 40 at most: it is what tables call the file system"
         raise UsageError(f"{name!r} is no name of a file system", hint=hint)
@@ -190,9 +177,9 @@ def declared_by(name: str, text: str) -> FileSystem:
 
 @cache
 def file_systems() -> dict[str, FileSystem]:
-    """All that bob ships, by name. Raises UsageError for a declaration with a mistake."""
-    files = {path.stem: path for path in sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)}
-    return {name: _read(name, toml(path, HINT)) for name, path in files.items()}
+    """Return all that bob ships, by name. Raise UsageError for a declaration with a mistake."""
+    files = sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)
+    return {path.stem: _read(path.stem, toml(path, HINT)) for path in files}
 
 
 def _read(name: str, text: str) -> FileSystem:

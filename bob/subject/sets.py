@@ -18,8 +18,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations that are probed together, in the order of the table's columns. ``shard`` says that they are a part
-    of a set: the Kth of N."""
+    """Configurations that are probed together, in the order of the table's columns. They are part K of N of a set if
+    ``shard`` is (K, N)."""
 
     name: str
     about: str
@@ -27,7 +27,7 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """The configurations of a shard: they take turns. Raises UsageError where there is none."""
+        """Return every Nth configuration, from the Kth on. Raise UsageError if there is none."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)
@@ -46,7 +46,7 @@ class ConfigurationDeclaration(Declaration, frozen=True):
     name: str = ""
 
     def configuration(self, folder: Path) -> Subject:
-        """Return the configuration of a set in ``folder``: beside it are the user's file systems."""
+        """Return the configuration of a set in ``folder``, which may also have files of file systems."""
         fs = str(folder / self.fs) if is_file(self.fs) else self.fs
         return configuration(fs, self.mkfs_options, self.mount_options, round(self.device_mib) * MIB, self.name)
 
@@ -59,12 +59,12 @@ class SetDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def set_names() -> tuple[str, ...]:
-    """The names of the shipped sets."""
+    """Return the names of the shipped sets."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def load_set(name: str) -> ConfigurationSet:
-    """The shipped set ``name``, or the set in the file of that path. Raises UsageError for a mistake in it."""
+    """Return the shipped set ``name``, or the set in the file of that path. Raise UsageError for a mistake in it."""
     path = _FOLDER / f"{name}.toml" if name in set_names() else Path(name)
     if not path.is_file():
         raise UsageError(f"there is no set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")

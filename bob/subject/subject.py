@@ -1,4 +1,4 @@
-"""What is crashed, as data: disks, the layers on them, and a file system with its options."""
+"""Subjects of crashes, as data: disks, the layers on them, and a file system with its options."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from bob.schema import Document, adapt
 from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
 
 LayerCommand = tuple[str, ...]
-"""A program of the guest's with its arguments. ``DISK0`` stands for the path of the first device below, and so on."""
-
+"""A program of the guest with its arguments; ``DISK0`` is the path of the first device below, and so on."""
 NAME = "bob-stack"
-"""What device-mapper makes has a name that begins so: then the agent can take it away after a failure."""
+"""The begin of the names of bob's device-mapper targets: by it the agent removes them after a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """How the devices below become one: the disks, or what the layer below makes.
+    """A layer: it makes one device of the devices below, which are the disks, or that of another layer.
 
-    The guest runs the commands ``assemble``; then there is the ``device`` (a path). It runs ``release`` to have the
-    devices below alone again. Each crash state is assembled anew: what a layer had in memory is lost in a crash.
-    ``name`` is what tables and files call it.
+    After the commands ``assemble`` of the guest there is the ``device`` (a path); ``release`` takes it away. Each crash
+    state is assembled from the disks, since a crash loses the memory of a layer. Tables and files show ``name``.
     """
 
     name: str
@@ -33,17 +31,15 @@ class Layer:
 
 
 DEFAULT_BUDGET = 100
-"""Mounts per workload: with it a column takes a few minutes on two processors without KVM."""
+"""Mounts per workload: a column then takes a few minutes on two processors without KVM."""
 DEFAULT_AUDIT = 0.01
-"""The share of what is predicted that is mounted all the same."""
+"""The share of predictions that bob checks by a mount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file system with options, on what ``layers``, from the bottom up, make of the disks. ``sizes`` are those of the
-    disks (bytes); without any, there is one of the file system's default size.
-
-    ``name`` is what tables and files call it.
+    """A file system with options, on ``layers``, from the bottom up, on disks of these ``sizes`` (bytes); without any,
+    there is one disk of the file system's default size. Tables and files show ``name``.
     """
 
     name: str
@@ -59,7 +55,7 @@ class Subject:
 
     @property
     def disks(self) -> tuple[int, ...]:
-        """The lengths of the disks (bytes)."""
+        """The sizes of the disks (bytes)."""
         return self.sizes or (self.fs.device,)
 
     @property
@@ -69,22 +65,22 @@ class Subject:
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets (:class:`FileSystem`), and the places of its log on the disk can be told."""
+        """Whether recovery forgets (:class:`FileSystem`), and bob knows where its log is on the disk."""
         return self.fs.forgets and not self.layers
 
     @property
     def mkfs(self) -> tuple[str, ...]:
-        """The whole mkfs command; the user's options come last, so that they win."""
+        """The whole mkfs command; the user's options are the last ones, and win."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
     def options(self) -> frozenset[str]:
-        """The mount options, one by one; where none are given, those that the kernel takes then."""
+        """The mount options, one by one; without any, those of the kernel."""
         return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
 
     @property
     def note(self) -> str:
-        """A sentence for who reads the results; empty if there is nothing to say."""
+        """A sentence for readers of the results, or nothing."""
         words = shlex.split(self.mkfs_options)
         sizes = [size for word, size in itertools.pairwise(words) if word == "-b"]
         if sizes and sizes[-1].removeprefix("size=").lower() not in ("4096", "4k"):
@@ -101,11 +97,12 @@ def configuration(
     disks: tuple[int, ...] = (),
     layers: tuple[Layer, ...] = (),
 ) -> Subject:
-    """The subject with file system ``fs``; without a ``name`` it has the field's, or that of what it is made of. The
-    sizes of several ``disks`` take the place of that of the ``device``; all are in bytes.
+    """Return the subject with file system ``fs``; without a ``name`` it has the field's, or that of its parts.
 
-    ``fs`` is a name or a path, as :func:`bob.subject.file_system.file_system` takes it, or the file system itself.
-    Raises UsageError when bob does not know ``fs``, or the options cannot be taken apart.
+    The sizes of several ``disks`` take the place of that of the ``device``; all are in bytes.
+
+    ``fs`` is a name or a path for :func:`file_system`, or the file system itself. Raise UsageError if bob does not know
+    it, or cannot split the options.
     """
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
@@ -122,8 +119,10 @@ def configuration(
 
 
 class ConfigurationDocument(Document, frozen=True, kw_only=True):
-    """A subject: its file system by its name; of one of the user's own, the ``declaration``. ``disks`` are those of
-    several, in place of the ``device`` (0: of the file system's default size)."""
+    """A subject: its file system by its name, with the ``declaration`` of the user's own.
+
+    The sizes of several ``disks`` stand in place of that of the ``device`` (0: the file system's default).
+    """
 
     name: str
     fs: str
@@ -142,7 +141,7 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
 
     @property
     def configuration(self) -> Subject:
-        """The subject. Raises UsageError for a file system that this bob does not know."""
+        """The subject. Raise UsageError for a file system that this bob does not know."""
         fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
         if fs is None:
             hint = "it was shipped with another version of bob, or its file was in bob's own folder"
