@@ -36,13 +36,12 @@ def probe(
 ) -> Saved:
     """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
     from bob.report.saved import Saved
-    from bob.run import prober
-    from bob.run.interrupts import no_guest_left, telling_where
+    from bob.run import interrupts, prober
     from bob.run.requests import request
 
     wanted = request(options.of(fs), exploration, image, Host(jobs=jobs), questions)
-    _check_runs(out, RUNS)
-    with telling_where(out, RUNS), no_guest_left():
+    _check_runs(out)
+    with interrupts.telling_where(out, RUNS), interrupts.no_guest_left():
         result, run = prober.probe(wanted, out, progress or Silent())
     return Saved(result, run)
 
@@ -53,10 +52,9 @@ def resume(run: Path = table.RUN, *, jobs: int | None = table.JOBS, progress: Pr
     not done again.
     """
     from bob.report.saved import Saved
-    from bob.run import prober
-    from bob.run.interrupts import no_guest_left, telling_where
+    from bob.run import interrupts, prober
 
-    with telling_where(run, RUNS), no_guest_left():
+    with interrupts.telling_where(run, RUNS), interrupts.no_guest_left():
         result, folder = prober.resume(run, Host(jobs=jobs), progress or Silent())
     return Saved(result, folder)
 
@@ -89,7 +87,7 @@ def try_(
 
     asked = QuickQuestion(operations, expect, setup, finishes, at, most_witnesses=witnesses)
     question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
-    _check_runs(out, RUNS)
+    _check_runs(out)
     with no_guest_left():
         result, run = try_out(question, out, progress or Silent())
     return Saved(result, run)
@@ -128,7 +126,7 @@ def app(
     asked = program_requests(
         found, fs or (RECORDED_ON,), options, paces, exploration, image, guests, progress=watcher.step
     )
-    _check_runs(out, RUNS)
+    _check_runs(out)
     with no_guest_left():
         result, run = try_program(found, asked, out, watcher, models, explores=bool(fs))
     return Saved(result, run)
@@ -146,7 +144,7 @@ def load(path: Path = option("", "A run directory, or a file that ``--json`` wro
     return load(path)
 
 
-def _check_runs(out: Path | None, runs: Path) -> None:
-    """Raise UsageError if no run directory can be made where none is named."""
+def _check_runs(out: Path | None) -> None:
+    """Raise UsageError if ``out`` is None and bob-runs can have no new folder."""
     if out is None:
-        check_new_folder(runs / "new", "out")
+        check_new_folder(RUNS / "new", "out")
