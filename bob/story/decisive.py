@@ -90,4 +90,4 @@ def _and(words: Sequence[str]) -> str:
 
 def at(seconds: float) -> str:
     """Return a moment of a recording, for people."""
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+    return f"{seconds:.1f} s" if abs(seconds) >= 1 else f"{seconds * 1000:.3g} ms"

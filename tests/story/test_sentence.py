@@ -26,6 +26,7 @@ from bob.crash.units import WriteUnits
 from bob.observe.observation import Observation
 from bob.observe.observations import TroubleKind
 from bob.schema import ShapeError, decode, encode
+from bob.story.decisive import at
 from bob.story.timeline import (
     MOST_EVENTS,
     CallEvent,
@@ -413,3 +414,12 @@ def test_a_sentence_says_no_more_than_what_was_found() -> None:
     assert text_with(unknown, "append /c 512", "5.0", "append /d/a 512") == snapshot(
         "«append /c 512» was committed at 5.0 s while «append /d/a 512», issued before it, was still only in memory."
     )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(14.1, "14.1 s"), (-14.0, "-14.0 s"), (0.0523, "52.3 ms"), (-0.431, "-431 ms"), (0.0, "0 ms")],
+)
+def test_a_moment_is_in_seconds_or_in_milliseconds(seconds: float, words: str) -> None:
+    """A write before the time line begins has a negative time."""
+    assert at(seconds) == words
