@@ -22,7 +22,7 @@ class Earlier:
 
     ``seconds`` is None if another machine did it: then only the shares are known. The ``parts`` are in their order. A
     workload of one may take ten times as long as that of another. bob records one part while it observes the one
-    before, so that recording has no share of its own there.
+    before, so that recording has no share there.
     """
 
     seconds: float | None
@@ -47,7 +47,7 @@ class Progress(Protocol):
     """A watcher. Several threads call it; each call is short and never raises."""
 
     def step(self, text: str) -> None:
-        """Take a line on what is being set up, such as an image or a guest."""
+        """Take a line on the setup of an image, a guest, ..."""
 
     def planned(self, workloads: int, states: int) -> None:
         """Take the number of workloads, and the most crash states that are tried one by one."""
@@ -65,7 +65,7 @@ class Progress(Protocol):
         """A workload is done, and left so many states of its budget unused."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """So much of what was planned will not be done."""
+        """So much of the plan is left out."""
 
     def judged(self, cell: Answer) -> None:
         """A cell has its verdict."""

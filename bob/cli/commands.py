@@ -20,7 +20,7 @@ _SEVERAL = {
 """Hints for options that take one value."""
 
 
-class _Once(click.Command):
+class Command(click.Command):
     """A command that refuses a second value of an option; click's own takes the last one in silence."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -39,10 +39,6 @@ def _takes_one_value(parameter: click.Parameter) -> bool:
     return isinstance(parameter, click.Option) and not (parameter.multiple or parameter.is_flag or parameter.count)
 
 
-class Command(_Once):
-    """A command of bob's."""
-
-
 def command(
     name: str | None = None, *, cls: type[click.Command] = Command
 ) -> Callable[[Callable[..., Any]], click.Command]:
@@ -50,7 +46,7 @@ def command(
     return lambda function: click.command(name, cls=cls)(takes_options(function))
 
 
-class Commands(_Once, click.Group):
+class Commands(Command, click.Group):
     """A group that says which command was meant."""
 
     command_class = Command

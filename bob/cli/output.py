@@ -52,10 +52,10 @@ _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *ran
 
 
 class Screen(Console):
-    """A console whose reader may leave (``| head``): it prints no more, and the work goes on, so that the exit code
-    says what came of it. rich's own ends the program, with exit code 1.
+    """A console whose reader may leave (``| head``): it prints no more, and the work goes on, for its exit code.
+    rich's own console ends the program, with exit code 1.
 
-    A result of somebody else may have control characters: no terminal obeys them.
+    It prints control characters of a result as text, since a terminal would obey them.
     """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
@@ -70,7 +70,7 @@ class Screen(Console):
 
 
 def console(*, stderr: bool = False) -> Screen:
-    """Return the screen of a terminal; if there is none, one of 80 columns without colours."""
+    """Return the screen of a terminal, or one of 80 columns without colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")

@@ -31,7 +31,7 @@ def check_resumed(context: click.Context) -> None:
 
 
 def check_out(out: Path | None) -> None:
-    """Raise UsageError if ``out`` is None and bob-runs can have no new folder."""
+    """Raise UsageError if ``out`` is None and no new folder can be made in bob-runs."""
     if out is None:
         check_new_folder(RUNS / "new", "--out")
 

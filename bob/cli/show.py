@@ -112,7 +112,7 @@ def _load(runs: tuple[Path, ...]) -> list[Saved]:
 
 
 def _name_left_out(run: Path, failure: BobError | None, *, are_programs: bool) -> None:
-    """Say why ``run`` is left out: it has no result, or it is not of the kind of the others."""
+    """Say why ``run`` is left out: it has no result, or another kind than the others."""
     kind = kept_run(run).kind
     is_alone = not are_programs and kind in (RunKind.TRY, RunKind.APP)
     words = str(failure.message) if failure else ""

@@ -16,7 +16,7 @@ _FEW, _ENOUGH = 0.05, 0.1
 """Shares of the work. After the first, this run's own pace counts for the estimate; after the second, nothing else does
 (bench/eta.py)."""
 _SOME = 10
-"""Tries after which their pace gives an estimate."""
+"""From so many tries on, their pace gives an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class _TallySample:
 
 
 class Tally:
-    """The sums of what a Progress hears. Not thread-safe: its owner is.
+    """The counts of a Progress. Not thread-safe: its owner is.
 
-    Workloads are the measure of what is left. Half of the guests record them, while the others observe; when all are
+    The measure is workloads. Half of the guests record them, while the others observe; when all are
     recorded, all observe. A *try* is a crash state that is looked at by itself. Most workloads need fewer tries than
-    they may have, so these are no good measure.
+    they may have, so tries are a bad measure.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

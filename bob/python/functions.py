@@ -145,6 +145,6 @@ def load(path: Path = option("", "A run directory, or a file that ``--json`` wro
 
 
 def _check_runs(out: Path | None) -> None:
-    """Raise UsageError if ``out`` is None and bob-runs can have no new folder."""
+    """Raise UsageError if ``out`` is None and no new folder can be made in bob-runs."""
     if out is None:
         check_new_folder(RUNS / "new", "out")
