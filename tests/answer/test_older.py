@@ -20,7 +20,7 @@ from bob.schema import encode
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reports" / "reference"
 TABLES = sorted(REFERENCE.glob("*/result.json*"))
-PROGRAMS = [Path(__file__).with_name("apps-1.json.xz"), REFERENCE / "models-of-apps-linux-6.1" / "results.json.xz"]
+PROGRAMS = [Path(__file__).with_name("apps-1.json.xz"), Path(__file__).with_name("models-1.json.xz")]
 
 
 def read(path: Path) -> Any:
