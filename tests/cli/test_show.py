@@ -322,7 +322,8 @@ hint: runs of before have none, and none is made where the calls of the program 
 
 
 def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> None:
-    programs = json.loads(lzma.decompress((KEPT / "apps.json.xz").read_bytes()))["results"]
+    sample = Path(__file__).resolve().parents[1] / "answer" / "apps-1.json.xz"
+    programs = json.loads(lzma.decompress(sample.read_bytes()))["programs"]
     for one in programs:
         if one["program"]["name"] in ("gdbm", "lmdb"):
             Path(f"{one['program']['name']}.json").write_text(json.dumps(one))
