@@ -1,1 +1,1 @@
-"""What is kept on the host's disk: run directories, each written by one process at a time."""
+"""Run directories on the host's disk, each written by one process at a time."""

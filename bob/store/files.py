@@ -17,7 +17,7 @@ class MissingFieldError(StoreError, KeyError):
 
 
 class StoredTable(dict[str, Any]):
-    """The JSON table in the file ``path``. A missing field raises MissingFieldError with its name and the file's."""
+    """The JSON table of a file. A missing field raises MissingFieldError with its name and the file's."""
 
     def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
         super().__init__(table)
@@ -29,23 +29,20 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return the JSON table in the file ``path``.
-
-    Raises StoreError if there is none, if its checksum does not fit, or if a ``required`` checksum is missing.
-    """
+    """Return the JSON table in ``path``. Raise StoreError if it is missing, its checksum does not fit, or a
+    ``required`` checksum is missing."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
 
 def write_document(path: Path, document: Mapping[str, Any], *, compact: bool = False) -> None:
-    """Write ``document`` to the file ``path``, with its checksum. Raises StoreError if that fails. A ``compact``
-    document is one line."""
+    """Write ``document`` with its checksum, on one line if ``compact``. Raise StoreError if that fails."""
     write_whole(path, documents.sealed(json.dumps(document) if compact else documents.text(document)))
 
 
 def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write ``document`` over the file ``path``, with a checksum only if the old file has one. A checksum in a run.json
-    promises that the other files of the run have checksums, too."""
+    """Write ``document`` over ``path``, with a checksum only if the old file has one. A checksum in a run.json promises
+    that the run's other files have checksums, too."""
     if checksum_in(path) is None:
         write_whole(path, documents.text(document).encode())
     else:
@@ -53,7 +50,7 @@ def rewrite_document(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write ``path`` whole or not at all. Raises StoreError if that fails."""
+    """Write ``path`` whole or not at all. Raise StoreError if that fails."""
     part = path.with_name(path.name + ".part")
     try:
         part.write_bytes(data)
@@ -63,10 +60,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
-    """Return the bytes of the file ``path``. ``known`` are checksums by names.
-
-    Raises OSError if it cannot be read, StoreError if its checksum does not fit.
-    """
+    """Return the bytes of ``path``. Raise OSError, or StoreError if its checksum in ``known`` (by name) differs."""
     data = path.read_bytes()
     if path.name in known and documents.checksum(data) != known[path.name]:
         raise changed(path, "its checksum does not fit")
@@ -74,7 +68,7 @@ def read_raw(path: Path, known: Mapping[str, str]) -> bytes:
 
 
 def checksum_in(path: Path) -> str | None:
-    """Return the checksum that the document ``path`` states; None if there is none."""
+    """Return the checksum that the document ``path`` states, or None."""
     with reading(path):
         return documents.checksum_in(path.read_bytes()) if path.is_file() else None
 

@@ -1,7 +1,4 @@
-"""All run directories in a folder: their subjects, states and sizes; and how one is removed.
-
-bob removes only run directories. A run directory has a run.json with an ``id`` and the version of bob.
-"""
+"""Run directories in a folder. bob removes only those whose run.json has an ``id`` and bob's version."""
 
 from __future__ import annotations
 
@@ -25,40 +22,32 @@ from bob.store.run_kind import RunKind, kind_of, subject_of
 
 
 class RunState(StrEnum):
-    """How far a run came.
-
-    DAMAGED: its run.json cannot be read, or is not bob's. NO_RUN: it has none, since bob was killed before it wrote it,
-    or since the directory is the user's own.
-    """
+    """How far a run came."""
 
     DONE = "done"
     STOPPED = "stopped"
     RUNNING = "running"
-    DAMAGED = "damaged"
-    NO_RUN = "no run"
+    DAMAGED = "damaged"  # its run.json cannot be read, or is not bob's
+    NO_RUN = "no run"  # without a run.json: bob was killed early, or the folder is the user's own
 
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """A run directory: ``started`` is ISO 8601, ``of`` its subject in words, ``used`` bytes on the disk, ``verdicts``
-    the count of each. A field that run.json lacks is empty, and ``kind`` None."""
+    """A run directory. A field that run.json lacks is empty, ``kind`` None."""
 
     path: Path
     state: RunState
     id: str = ""
     kind: RunKind | None = None
-    of: str = ""
-    started: str = ""
-    used: int = 0
-    verdicts: Mapping[str, int] | None = None
+    of: str = ""  # the subject in words
+    started: str = ""  # ISO 8601
+    used: int = 0  # bytes on the disk
+    verdicts: Mapping[str, int] | None = None  # the count of each
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder``, by name, those of several kernels included. Other folders count, too,
-    unless they are empty: they take room.
-
-    Raises StoreError if ``folder`` cannot be read.
-    """
+    """Yield the run directories in ``folder``, by name, those of several kernels included, and other non-empty folders.
+    Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:
@@ -71,7 +60,6 @@ def runs_in(folder: Path) -> Iterator[KeptRun]:
 
 
 def kept_run(path: Path) -> KeptRun:
-    """Return what is known of the run directory ``path``."""
     used = disk_use(path)
     try:
         about = read_document(path / "run.json")
@@ -86,10 +74,7 @@ def kept_run(path: Path) -> KeptRun:
 
 
 def remove(path: Path) -> int:
-    """Remove the run directory ``path``, under its lock; return how many bytes it took.
-
-    Raises StoreError if it is not a run directory, or if another bob writes it.
-    """
+    """Remove a run directory; return its bytes. Raise StoreError if it is not one, or another bob writes it."""
     check_run(path)
     used = disk_use(path)
     with writing([path, *_below(path)]):  # a column of a matrix may be written alone
@@ -110,8 +95,7 @@ def check_run(path: Path) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a bob writes the run directory ``path`` now. A shared lock is tried and released: nothing is
-    written."""
+    """Return whether a bob writes the run directory now. This tries a shared lock, and writes nothing."""
     try:
         handle = os.open(path / LOCK, os.O_RDONLY)
     except OSError:

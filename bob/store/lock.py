@@ -1,4 +1,4 @@
-"""The lock by which one process at a time writes a run directory."""
+"""A lock, so that one process at a time writes a run directory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from pathlib import Path
 
 from bob.errors import StoreError
 
-LOCK = "lock"
-"""The file that is locked in a run directory. It has the number of the process that locked it last."""
+LOCK = "lock"  # the locked file; it has the number of the process that locked it last
 
 
 @contextmanager
 def writing(paths: Sequence[Path]) -> Iterator[None]:
-    """Lock the run directories ``paths`` for the block. Raises StoreError if another bob writes one.
-
-    The kernel releases the lock (flock(2)) when the process ends, however it ends. A file system without locks locks
-    nothing.
-    """
+    """Lock the run directories ``paths`` for the block. Raise StoreError if another bob writes one. The kernel releases
+    the lock (flock(2)) when the process ends. A file system without locks locks nothing."""
     with ExitStack() as locks:
         for path in paths:
             locks.enter_context(_locked(path))
@@ -43,7 +39,7 @@ def _locked(path: Path) -> Iterator[None]:
         except OSError:  # a file system without locks
             yield
             return
-        with suppress(OSError):  # a full disk: then it has no name
+        with suppress(OSError):  # a full disk: the file then lacks the number
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield

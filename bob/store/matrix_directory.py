@@ -1,11 +1,5 @@
-"""The run directory of a matrix: run.json, result.json, and one run directory for each configuration.
-
-::
-
-    RUN/run.json            the set's name, and the folders of its columns
-    RUN/result.json         bob.result/2, all columns that are done
-    RUN/ext4-ordered/       a run directory like that of a probe (bob/store/run_directory.py)
-"""
+"""The run directory of a matrix: run.json with the set and its columns, result.json (bob.result/2) with the finished
+columns, and a run directory for each configuration, for example ext4-ordered/."""
 
 from __future__ import annotations
 
@@ -21,13 +15,11 @@ from bob.store.run_kind import RunFolder, RunKind
 
 
 class MatrixDirectory(RunFolder):
-    """The run directory of a matrix; :meth:`create` makes one, the constructor opens it again."""
-
     kind = RunKind.MATRIX
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any], names: Sequence[str]) -> MatrixDirectory:
-        """Make the directory ``path`` for columns of these names. Raises StoreError if it holds something already."""
+        """Make the directory for columns of these names. Raise StoreError if it holds something already."""
         folders = [_slug(name) for name in names]
         if len(set(folders)) < len(folders):
             folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
@@ -44,11 +36,10 @@ class MatrixDirectory(RunFolder):
         return [self.path, *self.folders]
 
     def columns(self) -> list[RunDirectory]:
-        """Return the run directories of the columns, in the order of the table."""
         return [RunDirectory(folder) for folder in self.folders]
 
     def save_columns(self, results: Sequence[tuple[Path, Result]]) -> Result:
-        """Keep and return the results of columns (by their folders) as one. It is finished when all columns are."""
+        """Keep and return the results of columns (by folder) as one, which is finished when all columns are."""
         times = [result.run.finished for _folder, result in results]
         finished = max(times) if len(times) == len(self.folders) and all(times) else ""
         about, first = self.about(), results[0][1].run

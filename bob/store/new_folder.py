@@ -1,4 +1,4 @@
-"""Whether a folder can be made and written, before bob begins the work whose result goes there."""
+"""Checks that a folder can be made and written, before work begins."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def check_new_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
-    """Restore the folder ``path`` if a UsageError ends the block that makes a run in it, so the corrected command can
-    use the same --out. Nothing is removed if a path in it matches the pattern ``keeps``, which is finished work, or if
-    it was not empty before."""
+    """Restore ``path`` if a UsageError ends the block, so the corrected command can use the same --out. It stays if it
+    was not empty before, or has finished work: a path that matches ``keeps``."""
     was_there = path.is_dir()
     is_new = not was_there or not any(path.iterdir())
     try:
@@ -37,7 +36,7 @@ def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raise UsageError unless files can be made in the folder ``path``, now or after it was made."""
+    """Raise UsageError unless files can be made in the folder ``path``, which may not exist yet."""
     if path.exists() and not path.is_dir():
         raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
@@ -46,7 +45,7 @@ def check_folder(path: Path, option: str) -> None:
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Return why no file can be made in ``folder``; None if one can. bob tries it: permissions alone do not say."""
+    """Return why no file can be made in ``folder``, or None. bob tries it: permissions alone do not say."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

@@ -1,19 +1,16 @@
-"""The run directory: each phase writes what it made before the next one starts.
+"""The run directory: each phase writes its output before the next one starts.
 
 ::
 
-    RUN/run.json                       what was asked, and on what it runs
-    RUN/bases/NAME.json                base images (docs/formats.md)
-    RUN/workloads/NNN-NAME/log         the dm-log-writes log, as ``bob trace`` and xfstests read it; log-1 ... those of
-                                       further disks
-                          /timeline    the bios, as the kernel's tracepoints told them
-                          /recorded.json, /observed.json; /refused.json, /lost.json
-    RUN/recoveries/NNN/                the same for a recovery that was crashed (bob/recovery/)
-    RUN/result.json                    bob.result/2
-    RUN/witnesses/*.json               bob.witness/1
+    RUN/run.json                    the request, and the environment
+    RUN/bases/NAME.json             base images (docs/formats.md)
+    RUN/workloads/NNN-NAME/         log (dm-log-writes; log-1 ... of further disks), timeline (bios by tracepoints),
+                                    recorded.json, observed.json, refused.json, lost.json
+    RUN/recoveries/NNN/             the same files, of a crashed recovery (bob/recovery/)
+    RUN/result.json, witnesses/     bob.result/2; bob.witness/1
 
-Each JSON file has its checksum in it, and those of the files that it speaks of: recorded.json of the logs, the timeline
-and the base, observed.json of recorded.json. So a file that was changed is told, and one of another workload or run.
+Each JSON file has its own checksum and those of its sources: recorded.json of logs, timeline and base, observed.json of
+recorded.json.
 """
 
 from __future__ import annotations
@@ -46,14 +43,12 @@ from bob.trace.recording import Recording
 from bob.workload.operations import Workload
 from bob.workload.plain import WorkloadDocument
 
-RUNS = Path("bob-runs")
-"""The default folder of runs, in the current directory."""
-FOLDERS = ("bases", "workloads", "witnesses")
-"""Every run directory has these, empty or not."""
+RUNS = Path("bob-runs")  # the default folder of runs, in the current directory
+FOLDERS = ("bases", "workloads", "witnesses")  # in every run directory, empty or not
 
 
 class RunDirectory(RunFolder):
-    """The run directory of a probe, a question or a program; :meth:`create` makes one, the constructor opens it."""
+    """The run directory of a probe, a question or a program."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -62,12 +57,12 @@ class RunDirectory(RunFolder):
 
     @cached_property
     def is_sealed(self) -> bool:
-        """Whether its files have checksums. Those of older versions have none, and may change unnoticed."""
+        """Whether the files have checksums: older versions wrote none."""
         return checksum_in(self.path / "run.json") is not None
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
-        """Make the directory ``path``. Raises StoreError if it holds something already, or nothing can be written."""
+        """Make the directory ``path``. Raise StoreError if it holds something already, or nothing can be written."""
         return cls.made(path, about, FOLDERS)
 
     @cached_property
@@ -75,22 +70,19 @@ class RunDirectory(RunFolder):
         return self.about().get("id")
 
     def planned(self) -> list[Workload]:
-        """Return the workloads that run.json asks for, in order. Raises StoreError if it names none."""
+        """Return the workloads that run.json asks for, in order. Raise StoreError if it names none."""
         about = self.about()
         with reading(self.path / "run.json"):
             return [decode(WorkloadDocument, one).workload for one in about["workloads"]]
 
     def save_base(self, base: Base) -> None:
-        """Keep a base image."""
         document = BaseDocument.of(base, zlib.compress(zlib.decompress(base.packed), 9))
         write_document(self._base(base.name), encode(document), compact=True)
 
     def has_base(self, name: str) -> bool:
-        """Return whether a base image of this name was kept."""
         return self._base(name).is_file()
 
     def base(self, name: str) -> Base:
-        """Return a kept base image."""
         path = self._base(name)
         with reading(path):
             document = decode(BaseDocument, self._document(path))
@@ -107,11 +99,9 @@ class RunDirectory(RunFolder):
         return sorted((self.path / "workloads").iterdir())
 
     def folder(self, number: int, work: Work) -> Path:
-        """Return the folder of the work with this ``number`` in the run."""
         return self.path / "workloads" / f"{number:03d}-{_slug(work.slug)}"
 
     def recovery_folder(self, place: int) -> Path:
-        """Return the folder of a crashed recovery, which is like a workload's."""
         return self.path / "recoveries" / f"{place:03d}"
 
     def save_recording(self, folder: Path, work: Work, base: Base, recording: Recording) -> None:
@@ -134,7 +124,6 @@ class RunDirectory(RunFolder):
         write_document(folder / "recorded.json", encode(document), compact=True)
 
     def save_refusal(self, folder: Path, refused: RefusedWorkload) -> None:
-        """Keep why a workload could not be recorded."""
         folder.mkdir(parents=True, exist_ok=True)
         write_document(folder / "refused.json", encode(RefusedDocument.of(refused)))
 
@@ -153,8 +142,7 @@ class RunDirectory(RunFolder):
             return decode(RefusedDocument, self._document(path)).refused
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
-        """Keep why a workload was lost. A resumed run tries it again. ``trace`` is the traceback if bob itself
-        broke."""
+        """Keep why a workload was lost. A resumed run tries it again. ``trace`` is a traceback of bob's own, if any."""
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
@@ -167,7 +155,6 @@ class RunDirectory(RunFolder):
         return path
 
     def clear_loss(self, folder: Path) -> None:
-        """Forget that a workload was lost: it is done now."""
         for name in ("lost.json", "traceback.txt"):
             (folder / name).unlink(missing_ok=True)
 
@@ -176,15 +163,15 @@ class RunDirectory(RunFolder):
         return self._refused(folder / "lost.json")
 
     def losses(self) -> int:
-        """Return how many workloads and recoveries were lost, and are to be tried again."""
+        """Count the workloads and recoveries that were lost, and are tried again."""
         return sum(1 for kind in ("workloads", "recoveries") for _lost in self.path.glob(f"{kind}/*/lost.json"))
 
     def is_finished(self) -> bool:
-        """Return whether the run came to its end, and nothing is to be tried again."""
+        """Return whether the run ended, and nothing is to be tried again."""
         return "finished" in self.about() and not self.losses()
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:
-        """Return a kept recording: its workload, the name of its base, and itself."""
+        """Return the workload of a kept recording, the name of its base, and the recording."""
         with reading(folder / "recorded.json"):
             document = decode(RecordedDocument, self._document(folder / "recorded.json"))
             if document.run not in (None, self._id):
@@ -198,20 +185,19 @@ class RunDirectory(RunFolder):
             return document.workload.workload, document.base, document.recording(logs, timeline)
 
     def case(self, folder: Path, subject: Subject, model: DeviceModel) -> Case:
-        """Return a kept recording of operations as a case. Raises RecordingError if the recording fails its check."""
+        """Return a kept recording of operations as a case. Raise RecordingError if the recording fails its check."""
         workload, base, recording = self.recording(folder)
         return Case.of(subject, workload, self.base(base), recording, model)
 
     def save_observed(self, folder: Path, observed: Observations) -> None:
-        """Keep the observations of a workload."""
         document = ObservedDocument.of(observed, checksum_in(folder / "recorded.json"))
         write_document(folder / "observed.json", encode(document), compact=True)
 
     def keep_observed(
         self, folder: Path, workload: Workload, observed: Observations, first_loss: str | None = None
     ) -> Observations:
-        """Keep observations, and return them with an earlier loss of a guest: ``first_loss``, or that of an earlier
-        session. If this session lost a guest, a resumed run tries the workload again."""
+        """Keep and return observations, with an earlier loss of a guest: ``first_loss``, or one of an earlier session.
+        If this session lost a guest, a resumed run tries the workload again, unless the observations are final."""
         before = self.loss(folder)
         observed = replace(observed, earlier_loss=first_loss or (before.reason if before else None))
         is_lost = observed.lost is not None and not observed.final
@@ -223,11 +209,9 @@ class RunDirectory(RunFolder):
         return observed
 
     def is_observed(self, folder: Path) -> bool:
-        """Return whether the observations of a workload were kept."""
         return (folder / "observed.json").is_file()
 
     def is_recorded(self, folder: Path) -> bool:
-        """Return whether the recording of a workload was kept."""
         return (folder / "recorded.json").is_file()
 
     def is_done(self, folder: Path) -> bool:
@@ -241,7 +225,6 @@ class RunDirectory(RunFolder):
         return self.is_observed(folder) or self.unobserved(folder) is not None
 
     def observed(self, folder: Path) -> Observations:
-        """Return the kept observations of a workload."""
         with reading(folder / "observed.json"):
             document = decode(ObservedDocument, self._document(folder / "observed.json"))
             if document.recorded_checksum not in (None, checksum_in(folder / "recorded.json")):
@@ -268,12 +251,11 @@ def now() -> str:
 
 
 def new_identity() -> str:
-    """Return a new unique name for a run."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request of a run, to go on with it on ``host``. Raises StoreError if run.json has none."""
+    """Return the request of a run, to go on with it on ``host``. Raise StoreError if run.json lacks it."""
     try:
         return request_from_json(run.about()["request"], host)
     except UsageError:

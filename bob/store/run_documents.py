@@ -19,13 +19,11 @@ from bob.workload.steps import place_of
 
 
 class BaseDocument(Document, frozen=True, kw_only=True):
-    """A base image. ``disks`` is empty for one disk."""
-
     name: str
     length: int
     effective_options: str
     mkfs: str
-    disks: tuple[int, ...] = ()
+    disks: tuple[int, ...] = ()  # empty for one disk
     image: bytes
 
     @classmethod
@@ -37,18 +35,15 @@ class BaseDocument(Document, frozen=True, kw_only=True):
 
 
 class RecordedDocument(Document, frozen=True, kw_only=True):
-    """A recording without its logs and its timeline, which are files beside it.
-
-    ``checksums`` are those of these files, by name. Older documents have one ``device``.
-    """
+    """A recording without its logs and timeline, which are files beside it."""
 
     run: str | None = None
     workload: WorkloadDocument
     base: str
     base_checksum: str | None = None
-    checksums: Mapping[str, str] = field(default_factory=dict)
+    checksums: Mapping[str, str] = field(default_factory=dict)  # checksums by the names of files
     devices: tuple[tuple[int, int], ...] = ()
-    device: tuple[int, int] | None = None
+    device: tuple[int, int] | None = None  # in older documents
     effective_options: str
     inodes_before: dict[str, int]
     inodes_after: dict[str, int]
@@ -100,7 +95,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
 
     @property
     def observed(self) -> Observations:
-        """The observations. Raises ValueError if the contents do not have the length of the chunks."""
+        """Raise ValueError if the contents do not have the length of the chunks."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError("its contents are not as long as they should be")
@@ -120,7 +115,7 @@ class RefusedWorkload:
 
     @classmethod
     def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
-        """Return the workload with the step at which the kernel panicked or hung, in its own words."""
+        """Return the workload with the step at the kernel's panic or hang, and the kernel's words."""
         verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
         words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
         return cls(workload, f"{words}: {fall.said}", fall)
@@ -139,5 +134,5 @@ class RefusedDocument(Document, frozen=True):
 
     @property
     def refused(self) -> RefusedWorkload:
-        """The refused workload. Raises UsageError for an unknown operation."""
+        """Raise UsageError for an unknown operation."""
         return adapt(RefusedWorkload, self, workload=self.workload.workload)

@@ -1,4 +1,4 @@
-"""A run's folder, and its kind by its run.json: which command made it, and what can be done with it."""
+"""A run's folder, and its kind by its run.json."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kind_of(about: Mapping[str, Any]) -> RunKind:
 
 
 def subject_of(about: Mapping[str, Any]) -> str:
-    """Return in words what a run is about; nothing if the run.json of another version does not say it."""
+    """Return the subject of a run in words; empty if the run.json of another version lacks it."""
     try:
         match kind_of(about):
             case RunKind.MATRIX:
@@ -83,12 +83,11 @@ class RunFolder:
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Return whether ``path`` is a run directory of this kind."""
         return (path / "run.json").is_file() and kind_of(read_document(path / "run.json")) is cls.kind
 
     @classmethod
     def made(cls, path: Path, about: Mapping[str, Any], folders: Sequence[str] = ()) -> Self:
-        """Make the directory ``path`` with empty ``folders``. Raises StoreError if it holds something already."""
+        """Make the directory with empty ``folders``. Raise StoreError if it holds something already."""
         with _empty_folder(path):
             for folder in folders:
                 (path / folder).mkdir()
@@ -96,7 +95,6 @@ class RunFolder:
         return cls(path)
 
     def about(self) -> dict[str, Any]:
-        """Return what run.json says."""
         return read_document(self.path / "run.json")
 
     def note(self, **more: Any) -> None:
@@ -110,11 +108,9 @@ class RunFolder:
             rewrite_document(self.path / "run.json", about)
 
     def save_result(self, result: Result) -> None:
-        """Write result.json."""
         write_document(self.path / "result.json", to_json(result))
 
     def result(self) -> Result:
-        """Return what result.json says."""
         return from_json(read_document(self.path / "result.json"))
 
 

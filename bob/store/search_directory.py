@@ -1,13 +1,6 @@
-"""The run directory of a search: run.json, result.json, and a run directory for each lot of workloads.
-
-::
-
-    RUN/run.json            what was asked (bob/search/spaces.py, bob/catalogue/request.py), and which lots there are
-    RUN/result.json         bob.result/2, all lots that are done as one column
-    RUN/lot-001/            a run directory like that of a probe (bob/store/run_directory.py)
-
-A search may have too many workloads for one run. It goes on lot by lot, and shows its findings after each.
-"""
+"""The run directory of a search: run.json with the request (bob/search/spaces.py) and the lots, result.json
+(bob.result/2) with finished lots as one column, and a run directory for each lot (lot-001/). A search may have too many
+workloads for one run, so it shows its findings after each lot."""
 
 from __future__ import annotations
 
@@ -23,17 +16,15 @@ from bob.store.run_kind import RunFolder, RunKind
 
 
 class SearchDirectory(RunFolder):
-    """The run directory of a search; :meth:`create` makes one, the constructor opens it again."""
-
     kind = RunKind.SEARCH
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> SearchDirectory:
-        """Make the directory ``path``, without a lot. Raises StoreError if it holds something already."""
+        """Make the directory without lots. Raise StoreError if it holds something already."""
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Make the directory as empty as it was before :meth:`create`: nothing came of the search."""
+        """Empty the directory again: nothing came of the search."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)
@@ -45,22 +36,18 @@ class SearchDirectory(RunFolder):
         return [(self.path / name, count) for name, count, *_known in self.about()["lots"]]
 
     def known(self) -> list[int]:
-        """Return how many earlier lots had results when the workloads of each lot were chosen: all of them, unless lots
-        are done side by side."""
+        """Return how many earlier lots had results when each lot was chosen: all, unless lots run side by side."""
         return [known[0] if known else place for place, (_name, _count, *known) in enumerate(self.about()["lots"])]
 
     def begin(self, workloads: int, known: int | None = None) -> Path:
-        """Note a new lot of so many ``workloads``, and return the path of its run directory. ``known`` is as in
-        :meth:`known` (None: all)."""
+        """Note a new lot, and return its path. ``known`` is as in :meth:`known` (None: all)."""
         lots = self.about()["lots"]
         name = f"lot-{len(lots) + 1:03d}"
         self.note(lots=[*lots, [name, workloads, *([] if known in (None, len(lots)) else [known])]])
         return self.path / name
 
     def runs(self) -> list[RunDirectory]:
-        """Return the run directories of the lots that were begun."""
         return [RunDirectory(folder) for folder, _count in self.lots() if (folder / "run.json").is_file()]
 
     def results(self) -> list[tuple[Path, Result]]:
-        """Return the results of the lots that are done."""
         return [(run.path, run.result()) for run in self.runs() if run.is_finished()]
