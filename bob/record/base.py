@@ -1,4 +1,4 @@
-"""Makes base images: a file system with its initial tree, made durable and unmounted, on a device of stale pattern."""
+"""Base images: a file system with its initial tree, durable and unmounted, on a device of stale pattern."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from bob.workload.operations import Operation, Workload
 from bob.workload.pattern import PATTERN, STALE_CELL, UNSHADED_PATTERN
 from bob.workload.simulation import simulate
 
-BASE_TIMEOUT = 300.0
-"""The longest time to make a base image (host seconds)."""
+BASE_TIMEOUT = 300.0  # host seconds
 
 _CELL = STALE_CELL.decode()
-_held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()
-"""The bases that each agent's guest is known to have. Only the functions below remove one, and to ask takes 3 ms."""
+_held: WeakKeyDictionary[Agent, set[str]] = WeakKeyDictionary()  # the bases of each guest: to ask takes 3 ms
 
 
 def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN) -> str:
@@ -38,21 +36,16 @@ def base_name(subject: Subject, setup: tuple[Operation, ...], pattern: int = PAT
 def make_base(
     agent: Agent, subject: Subject, setup: tuple[Operation, ...], pattern: int = PATTERN, *, narrates: bool = False
 ) -> Base:
-    """Make a base image in the agent's guest, where it stays; ``pattern`` as in :func:`base_name`, ``narrates`` as in
-    :func:`bob.record.recorder.record`.
-
-    Raises UsageError in the words of mkfs or the kernel if one of them refuses.
-    """
+    """Make a base image in the agent's guest, where it stays. ``narrates`` is as in :func:`bob.record.recorder.record`.
+    Raise UsageError in the words of mkfs or the kernel if one refuses."""
     _history, performed, _operations = simulate(Workload("base", setup, (), pattern=pattern))
     encoded, blob = encode(performed)
     return _made(agent, subject, base_name(subject, setup, pattern), encoded, blob, narrates=narrates)
 
 
 def make_program_base(agent: Agent, subject: Subject, program: Program) -> Base:
-    """Make a base image with the setup of ``program``, which the guest must have.
-
-    Raises UsageError in the words of mkfs, the kernel or the setup if one of them refuses.
-    """
+    """Make a base by the setup of ``program``, which the guest has. Raise UsageError if setup, mkfs or kernel
+    refuse."""
     name = hashlib.sha256(f"{base_name(subject, ())} {program.digest}".encode()).hexdigest()[:16]
     return _made(agent, subject, name, [], b"", setup_seconds=program.seconds)
 
@@ -67,10 +60,7 @@ def _made(agent: Agent, subject: Subject, name: str, setup: list[list[Any]], blo
 
 
 def room(agent: Agent, subject: Subject, setup: tuple[Operation, ...], path: str) -> int:
-    """Return how many bytes a new file ``path`` can take, beside the initial tree ``setup``, on a device of its own.
-
-    Raises as :func:`make_base` does.
-    """
+    """Return the bytes that a new file ``path`` can take beside the tree ``setup``. Raise as :func:`make_base` does."""
     name = f"{base_name(subject, setup)}-full"
     encoded, blob = encode(simulate(Workload("base", setup, ()))[1])
     header, _packed = _ask_for_base(agent, subject, name, encoded, blob, fill=path)
@@ -96,7 +86,7 @@ def _ask_for_base(
 
 
 def put_base(agent: Agent, base: Base) -> None:
-    """Give the agent's guest a base from another one, unless it has it."""
+    """Give the agent's guest ``base``, unless it has it."""
     held = _held.setdefault(agent, set())
     if base.name in held:
         return

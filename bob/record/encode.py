@@ -15,7 +15,6 @@ from bob.workload.simulation import simulate
 
 
 def encode_subject(subject: Subject) -> SubjectDocument:
-    """Return the agent's form of a subject."""
     fs = subject.fs
     return SubjectDocument(
         driver=fs.driver,
@@ -48,8 +47,7 @@ def encode_workload(workload: Workload) -> tuple[OperationsDocument, bytes]:
 
 
 def encode(performed: Sequence[PerformedOperation]) -> tuple[list[list[Any]], bytes]:
-    """Return the agent's form of operations (number, verb, arguments, place of the data), and their data in one
-    piece."""
+    """Return operations (number, verb, arguments, place and length of the data), and their data in one piece."""
     encoded: list[list[Any]] = []
     pieces: list[bytes] = []
     position = 0

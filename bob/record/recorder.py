@@ -19,14 +19,10 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion, InodeStatus, RecordedDisk, Recording
 from bob.workload.operations import Workload
 
-RECORD_TIMEOUT = 300.0
-"""The longest time of a recording (host seconds)."""
-REAL_RECORD_TIMEOUT = 1800.0
-"""The longest time if waiting is not free (host seconds)."""
-FRAMES_SECONDS = 120.0
-"""The longest time of a program while strace looks at the frames of its calls (seconds of the guest's clock)."""
-QUIET_DEADLINE = 600.0
-"""A file system may go on writing for so long after a workload (seconds of the guest's clock)."""
+RECORD_TIMEOUT = 300.0  # host seconds
+REAL_RECORD_TIMEOUT = 1800.0  # host seconds, if waiting is not free
+FRAMES_SECONDS = 120.0  # guest seconds: strace looks that long at the frames of calls
+QUIET_DEADLINE = 600.0  # guest seconds: a file system may write that long after a workload
 
 
 def record(
@@ -38,15 +34,8 @@ def record(
     completion: Completion = Completion.PROMPT,
     narrates: bool = False,
 ) -> Recording:
-    """Record ``workload`` on ``base`` in the agent's guest.
-
-    The recorded disk reports writes as done as ``completion`` says. If it ``narrates``, the guest prints each step on
-    its console before it takes it, so a :class:`
-
-    bob.agent.loss.Loss` names the step.
-
-    Raises UsageError in the kernel's words if it refuses to mount or to perform an operation.
-    """
+    """Record ``workload`` on ``base``. Raise UsageError in the kernel's words if it refuses a mount or an operation. If
+    it ``narrates``, the guest prints each step on its console first, so a :class:`bob.agent.loss.Loss` names it."""
     work, blob = encode_workload(workload)
     timeout = REAL_RECORD_TIMEOUT if agent.real_time else RECORD_TIMEOUT
     header, pieces = _ask(
@@ -58,23 +47,18 @@ def record(
 def record_recovery(
     agent: Agent, subject: Subject, base: Base, *, completion: Completion = Completion.PROMPT
 ) -> Recording:
-    """Record the work of a boot on ``base``, a disk after a crash: its check, and the mount.
-
-    Raises UsageError in the kernel's words if it refuses to mount.
-    """
+    """Record a boot on ``base``, a disk after a crash: check and mount. Raise UsageError if the kernel refuses it."""
     header, pieces = _ask(agent, "record_recovery", subject, base, completion, timeout=RECORD_TIMEOUT)
-    return _recording(header, pieces, completion, lasting_inodes=False)  # it has no names
+    return _recording(header, pieces, completion, lasting_inodes=False)  # names are not listed
 
 
 def put_program(agent: Agent, program: Program) -> None:
-    """Replace the program in the agent's guest."""
     agent.ask("put_program", timeout=RECORD_TIMEOUT, world=bool(program.packages), blob=program.archive)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedProgram:
-    """A recording of a program's workload: the bios, its ``output`` through the ``pipe``, and strace's text of its
-    ``calls``."""
+    """The bios of a program's workload, its ``output`` through the ``pipe``, and strace's text of its ``calls``."""
 
     recording: Recording
     output: bytes
@@ -91,23 +75,17 @@ def record_program(
     completion: Completion = Completion.PROMPT,
     stores: bool = False,
 ) -> RecordedProgram:
-    """Record the workload of ``program``, which the guest must have, at its pace, in virtual time. With ``stores`` its
-    stores through shared mappings of files are among its calls. They have no frames: :func:`trace_frames`.
-
-    Raises UsageError in the kernel's words if it refuses to mount, and in the workload's if that fails.
-    """
+    """Record the workload of ``program``, which the guest has, at its pace. Calls lack frames (:func:`trace_frames`).
+    With ``stores`` they include stores through shared mappings. Raise UsageError if the mount or the workload fails."""
     pace, commit = program.pace, subject.fs.commit
     work = ScriptsDocument(program.seconds * pace.patience(commit), stores, pace.delay(commit), pace.has_neighbour)
     return _recorded_program(agent, subject, base, work, completion, RECORD_TIMEOUT + program.seconds)
 
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
-    """Return strace's text of the workload of ``program`` with the frames of each call, and right names of functions
-    alone; as far as it comes in :data:`FRAMES_SECONDS`.
-
-    To look at the frames takes 10 to 40 ms for each call. In the recorded run the kernel would commit in between, so
-    this is another run. Raises UsageError as :func:`record_program` does, except for a workload that fails.
-    """
+    """Return strace's text of ``program`` with the frames of its calls in FRAMES_SECONDS, without wrong function names.
+    A run of its own: frames take 10 to 40 ms a call, and the kernel would commit meanwhile. Raise UsageError as
+    :func:`record_program` does, except for a workload that fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)
