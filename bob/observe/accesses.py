@@ -1,16 +1,9 @@
 """The accesses to a crash state's device during recovery and the look at it, from the events of its trace.
 
-The trace has bios as they are queued, readahead of buffers, lookups of buffers, and the beginning and end of jbd2's
-reading of a journal block (``jread``). All but the first show what was only read ahead. For a block that was not
-requested yet, jbd2 reads it, and then 32 blocks from there on, this one again included (do_readahead in
-fs/jbd2/recovery.c). It looks each buffer up (``__find_get_block``), has ``__bh_read_batch`` read eight at a time
-without waiting, and releases them. So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of
-such a buffer looks it up once more, elsewhere. So a block that was read ahead, was looked up by readahead only, and is
-in one bio only was not used, and its content made no difference.
-
-Others, such as reiserfs, read ahead in the same way; there the lookup before is the only one by readahead. Everything
-else counts as read: blocks looked up before readahead, blocks without traced lookups, and all blocks if these functions
-cannot be traced.
+A block was not used if it was read ahead, is in one bio only, and readahead alone looked it up. Other blocks count as
+read. To read a block of its journal, jbd2 reads 32 from there on, this one included (do_readahead in
+fs/jbd2/recovery.c). So within ``jread`` readahead begins at a lookup that recurs after a bio. A user of such a buffer
+looks it up once more, elsewhere. Others, such as reiserfs, look a buffer up only once for readahead.
 """
 
 from __future__ import annotations
@@ -23,15 +16,12 @@ from typing import NamedTuple
 from bob.observe.events import AccessEvent, Bio, Lookup, ReadAhead
 
 _MADE_ANEW = 3
-"""Lookups of a buffer that is not there yet: __find_get_block in __getblk_gfp, and twice in __getblk_slow, before and
-after it makes the buffer (fs/buffer.c)."""
+"""Lookups of a buffer that is not there yet: in __getblk_gfp, and twice in __getblk_slow (fs/buffer.c)."""
 
 
 class Access(NamedTuple):
-    """One bio with data: whether it ``reads`` or writes, its first sector, and its length in sectors.
-
-    ``used`` is the number of the event that first used what it read: its own, or the first lookup after readahead.
-    """
+    """One bio with data; ``sector`` and ``sectors`` are in sectors. ``used`` is the number of the event that first used
+    what it read: its own, or the first lookup after readahead."""
 
     reads: bool
     sector: int
@@ -41,10 +31,10 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The bios of one crash state in the order of queueing, without unused readahead.
+    """The bios of one crash state in the order of queueing, without unused readahead; ``sectors_read`` counts that,
+    too.
 
-    ``sectors_read`` counts all sectors read, used or not. The lookups of some blocks are worth tracing: ``ahead`` has
-    the blocks that were read ahead, with their sectors, ``wanted`` those that jbd2 looked up before its readahead.
+    ``ahead`` has the blocks that were read ahead, with their sectors; ``wanted`` those that jbd2 looked up before.
     """
 
     bios: tuple[Access, ...] = ()
@@ -54,7 +44,7 @@ class Accesses:
 
 
 def accesses(events: Iterable[AccessEvent]) -> Accesses:
-    """Return the accesses in the events of a trace, which show each bio once, before it is split."""
+    """Return the accesses in the events of a trace that shows each bio once, before it is split."""
     bios: list[Access] = []
     blocks = _Blocks()
     for number, event in enumerate(events):
@@ -81,12 +71,6 @@ def accesses(events: Iterable[AccessEvent]) -> Accesses:
 
 
 class _Blocks:
-    """The blocks that were read ahead, with their sectors; so far, ``unused`` ones were not used.
-
-    ``used`` has, for each sector that was read ahead and then used, the number of the event that used it. ``wanted``
-    are the blocks that jbd2 looked up before its readahead.
-    """
-
     def __init__(self) -> None:
         self.ahead: dict[int, range] = {}
         self.unused: set[int] = set()
@@ -111,7 +95,6 @@ class _Blocks:
             self.used.update((sector, number) for sector in self.ahead[block])
 
     def read_ahead(self, blocks: Sequence[int], size: int) -> None:
-        """Note readahead of blocks of ``size`` sectors."""
         for block in blocks:
             if block not in self.ahead and self._looked_up_by_readahead(block):
                 self.unused.add(block)
@@ -120,7 +103,6 @@ class _Blocks:
             self.wanted |= self._jread.looked_up
 
     def _looked_up_by_readahead(self, block: int) -> bool:
-        """Return whether lookups of ``block`` are traced, and only readahead has looked it up so far."""
         found = self._lookups.count(block)
         if self._jread is not None:
             return not found and block in self._jread.by_readahead
@@ -140,7 +122,7 @@ class _OpenJournalRead:
         self.by_readahead: set[int] = set()
 
     def is_by_readahead(self, block: int) -> bool:
-        """Note a lookup. Return whether readahead made it."""
+        """Note a lookup. Return whether readahead did it."""
         if self.by_readahead or block in self.before_bio:
             self.by_readahead.add(block)
             return True

@@ -1,8 +1,5 @@
-"""Controls: crash states with a known outcome that are mounted all the same, before bob believes any prediction.
-
-These are the easiest state of each outcome, since it becomes a witness, and a sample at the requested rate, at least
-three of each kind (:class:`Samples`). The sample also has states recalled from other workloads, drawn by the seed.
-"""
+"""Controls: crash states with a known outcome that bob mounts all the same, before it believes any prediction. They are
+the easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
 
 from __future__ import annotations
 
@@ -19,18 +16,13 @@ from bob.observe.effort import Effort
 
 T = TypeVar("T")
 
-LEAST = 3
-"""The fewest checks of each kind of prediction, if there are as many."""
-MOST_BARE = 16
-"""The most states without pending writes to check. Few are predicted: recovery looks for what is flushed."""
+LEAST = 3  # checks of each kind of prediction, if there are as many
+MOST_BARE = 16  # checked states without pending writes: few are predicted, since recovery looks for what is flushed
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """Knowledge of a ``leaf`` (by any number) with this ``outcome``, applied to ``item``.
-
-    ``item`` differs in ``distance`` sectors from the mounted state.
-    """
+    """An ``outcome`` applied to ``item``, which differs in ``distance`` sectors from the mounted state of ``leaf``."""
 
     item: T
     leaf: int
@@ -41,11 +33,10 @@ class Prediction(Generic[T]):
 class Samples:
     """Draws checks at the rate ``audit``, and remembers the checked leaves and outcomes.
 
-    Knowledge is applied at a *leaf*, the end of a course that was mounted once. It is wrong if recovery depends on a
-    sector that it was not seen reading. So the state that differs from the mounted one in the most sectors checks a
-    leaf: other states test fewer. Leaves with new outcomes and unchecked leaves come first: a leaf of few states is as
-    likely to be wrong as one of 2^100, but a draw from all states would never reach it. A second check of a leaf takes
-    any of its states: an error in one combination only is not in the farthest.
+    A *leaf* is the end of a course that was mounted once. Its outcome is wrong for a state if recovery depends on a
+    sector that it was not seen reading: the state that differs in the most sectors checks that. Unchecked leaves come
+    first, since a draw from all states would never reach a leaf of few. Errors in one combination need a second check,
+    of any state.
     """
 
     def __init__(self, audit: float, random: Random) -> None:
@@ -55,10 +46,8 @@ class Samples:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` to check: the requested share and the least number, less ``done`` by others.
-
-        New ``outcomes`` add one each, up to twice the least number.
-        """
+        """Return how many of ``count`` to check: the requested share, at least ``LEAST`` less ``done``. New
+        ``outcomes`` raise it to one each, up to twice ``LEAST``."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
     def unchecked(self, applied: Iterable[Prediction[T]]) -> int:
@@ -69,7 +58,7 @@ class Samples:
         return set(self._leaves)
 
     def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of these: of the least checked leaves and outcomes, the farthest."""
+        """Return up to ``most`` of these: the farthest of the least checked leaves and outcomes."""
         left = list(applied)
         self._random.shuffle(left)  # ties are resolved by chance
         if most >= len(left):
@@ -129,7 +118,6 @@ class Controls:
         self.chosen.update(one.item for one in taken)
 
     def of_bare(self, predicted: Sequence[int]) -> None:
-        """Choose some of these, or all if they are few."""
         self.chosen.update(self.random.sample(predicted, min(MOST_BARE, len(predicted))))
 
     def of_whole(
@@ -140,11 +128,8 @@ class Controls:
         farthest: Callable[[Prediction[Course]], CrashState],
         any_of: Callable[[Course], CrashState],
     ) -> Iterator[tuple[CrashState, Course]]:
-        """Yield states of some of ``count`` courses of whole writes.
-
-        ``applied`` are the courses of several states; ``done`` single states were chosen before. The state of each is
-        the ``farthest`` from the mounted one, or any state if its leaf was checked before.
-        """
+        """Yield states of some of ``count`` courses of whole writes; the farthest first, then any of a leaf.
+        ``applied`` are the courses of several states; ``done`` single states were chosen before."""
         checked = self._samples.leaves
         wanted = self._samples.wanted(count, self._samples.unchecked(applied), done)
         for one in self._samples.take(applied, wanted):
@@ -154,17 +139,12 @@ class Controls:
     def of_torn(
         self, applied: Sequence[Prediction[Course]], count: int, done: int, any_of: Callable[[Course], CrashState]
     ) -> Iterator[tuple[CrashState, Course]]:
-        """Yield any state of some torn courses: it is torn in most unread sectors, while the farthest has all of a
-        write or none."""
+        """Yield any state of some torn courses: the farthest is not torn, since it has all of a write or none."""
         for one in self._samples.take(applied, self._samples.wanted(count, done=done)):
             yield any_of(one.item), one.item
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
-        """Return some torn courses, out of so many that memory cannot hold them, and the count of those with several
-        states.
-
-        They are the share to be checked, and a few of each outcome.
-        """
+        """Return the torn courses to check, and the count of courses with several states; memory cannot hold all."""
         drawn, kept = list[Course](), Reservoir[Course](LEAST, self.random)
         count = 0
         for course in courses:

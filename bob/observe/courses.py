@@ -1,12 +1,9 @@
 """All legal states of whole writes, divided by the course that recovery takes in them.
 
-Nothing is enumerated. The states that agree in everything read so far are a cube (:mod:`bob.crash.cubes`); the next
-read divides it by content. A cube that reaches the end of the reads has its outcome. One that reaches an unknown place
-is *open*: mount one of its states, and it continues from there. So mounts number the courses of recovery, not the
-states; and since the cubes are disjoint, the count of states with a known outcome is exact.
-
-The idea is that of Jaaru (Gorjiara et al., ASPLOS 2021), which checks programs on persistent memory: branch where a
-read could return another value.
+The states that agree in everything read so far are a cube (:mod:`bob.crash.cubes`); the next read divides it by
+content. A cube at an unknown place is *open*: mount one of its states, and it continues. So mounts number the courses
+of recovery, not the states. The idea is from Jaaru (Gorjiara et al., ASPLOS 2021): branch where a read could return
+another value.
 """
 
 from __future__ import annotations
@@ -19,25 +16,18 @@ from bob.crash.cubes import Cube, Divider, LegalStates
 from bob.crash.image import Composer
 from bob.observe.predict import Gap, Indexes, ReadNode, ReadTree
 
-MOST_FORGOTTEN = 64
-"""bob checks whether all contents were forgotten if there are fewer than this."""
+MOST_FORGOTTEN = 64  # contents: bob checks whether all were forgotten if there are fewer
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """Legal states with one ``outcome``, and their number."""
-
     cube: Cube
     outcome: int
     states: int
 
 
 class Courses:
-    """The division so far. ``known`` may learn more at any time, but see :meth:`reopen`.
-
-    ``settled`` are the cubes with a known outcome. ``open`` has those that wait for a mount, by their gap: all with one
-    gap have the same contents in everything that was read.
-    """
+    """The division so far: ``settled`` cubes have a known outcome, ``open`` cubes wait for a mount, by their gap."""
 
     def __init__(self, known: ReadTree, legal: LegalStates, composer: Composer) -> None:
         self.settled: list[Course] = []
@@ -50,8 +40,7 @@ class Courses:
         self._under_way: list[Iterator[tuple[Cube, ReadNode | Gap]]] = [iter([(Cube(), known.root)])]
 
     def advance(self, most_open: int, steps: int) -> int:
-        """Divide until all is divided, ``most_open`` gaps are open or ``steps`` parts were made. Return the number of
-        parts made."""
+        """Divide up to ``most_open`` open gaps or ``steps`` new parts. Return the number of new parts."""
         made = 0
         while self._under_way and len(self.open) < most_open and made < steps:
             arrived = next(self._under_way[-1], None)
@@ -69,16 +58,14 @@ class Courses:
         return made
 
     def reopen(self, gap: Gap) -> None:
-        """Continue with the cubes that waited for ``gap``, of which more is known now."""
+        """Continue with the cubes that waited for ``gap``, after a mount."""
         # After a merge, new knowledge may be elsewhere than the gap.
         begin = self._known.root if self._known.forgets else _after(gap)
         self._under_way.append(iter([(cube, begin) for cube in self.open.pop(gap)]))
 
     def give_up(self, steps: int) -> None:
-        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes.
-
-        Nothing will be mounted for these, and ten thousand gaps have 4 KB each.
-        """
+        """Settle what is already known of the rest, in at most ``steps`` more parts, and drop the open cubes. Nothing
+        will be mounted for these, and ten thousand gaps have 4 KB each."""
         while self.open or (self._under_way and steps > 0):
             self._given_up = self._given_up or bool(self.open)
             self.open.clear()

@@ -12,10 +12,11 @@ T = TypeVar("T")
 
 
 class Easiest(Generic[T]):
-    """The number of crash states (``states``), and what the easiest of them shows (``shown``).
+    """The number of crash states (``states``), and what the easiest of them, with the least ``rank``, shows
+    (``shown``).
 
-    The easiest has the least ``rank``: the caller's ``before``, then the departure from a clean prefix
-    (:func:`bob.crash.state.departure`), then the caller's ``after``. The first of equals wins.
+    A rank is the caller's ``before``, :func:`bob.crash.state.departure`, the caller's ``after``. The first of equals
+    wins.
     """
 
     __slots__ = ("_best", "states")
@@ -25,16 +26,13 @@ class Easiest(Generic[T]):
         self._best: tuple[tuple[int, ...], T] | None = None
 
     def __bool__(self) -> bool:
-        """Return whether a state was counted."""
         return self._best is not None
 
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which speaks for ``states``, and keep what is ``shown`` if it is the easiest so far.
-
-        Return whether it is.
-        """
+        """Count ``state``, which speaks for ``states``. Return whether it is the easiest so far, and keep ``shown`` if
+        so."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:
@@ -53,7 +51,6 @@ class Easiest(Generic[T]):
         return self._known()[1]
 
     def explain(self, shown: T) -> None:
-        """Replace what the easiest state shows with its explanation."""
         self._best = self.rank, shown
 
     def _known(self) -> tuple[tuple[int, ...], T]:

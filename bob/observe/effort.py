@@ -9,11 +9,10 @@ from bob.subject import DEFAULT_AUDIT
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The limits of one exploration.
+    """The limits of one exploration: ``budget`` in mounts, the ``seed`` of all draws.
 
-    ``budget`` is in mounts; ``seed`` makes draws repeatable; ``audit`` is the share (0 to 1) of predicted or recalled
-    states that are mounted all the same. Unless ``predicting``, only mounted states become known, up to ``budget``; the
-    outcomes are the same. If ``closely``, outcomes differ in everything that a program could see.
+    ``audit`` is the share (0 to 1) of predicted or recalled states to mount all the same. Unless ``predicting``, only
+    mounted states become known. If ``closely``, outcomes differ in everything that a program could see.
     """
 
     budget: int

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 from bob.agent.shared import kind_at, places
 from bob.trace.model import SECTOR_BYTES
 
-_MOST_BLOCKS = 8
-"""The most block numbers in a trace of ``__bh_read_batch``."""
+_MOST_BLOCKS = 8  # in a trace of ``__bh_read_batch``
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Bio(NamedTuple):
-    """A queued bio with data: whether it ``reads`` or writes, its first sector, and its length in sectors."""
+    """A queued bio with data; ``sector`` and ``sectors`` are in sectors."""
 
     reads: bool
     sector: int
@@ -57,12 +56,10 @@ class Decoder:
         return [event for event in found if event is not None]
 
 
-Fields = Mapping[str, Sequence[int]]
-"""Offset and size of each field of an event, in bytes."""
+Fields = Mapping[str, Sequence[int]]  # offset and size of each field of an event, in bytes
 
 
 def _unpacker(fields: Fields, *names: str) -> Callable[[bytes, int], tuple[Any, ...]]:
-    """Return a reader of the numbers ``names``, which lie in this order, from an event's data."""
     form, end = "<", 0
     for name in names:
         offset, size = fields[name]

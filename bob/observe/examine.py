@@ -1,12 +1,8 @@
 """A closer look at some crash states that mount: the file system's checker, and the removal of all files.
 
-Each takes as long as many mounts. So bob examines a few outcomes of each workload, drawn by the seed, each in its
-easiest state. A checker looks at the structure of a tree, not at files' contents, so bob examines one outcome per
-*shape* (a tree without its files' contents). Nearly every workload has the shape before the operations, so bob examines
-it only if there is no other.
-
-A complaint of the kernel counts if it recurs on another mount of the same state. Otherwise no witness would show it: a
-warning may depend on the kernel's memory.
+Each takes as long as many mounts. So bob examines a few outcomes, drawn by the seed, one per *shape* (a tree without
+its files' contents). A complaint of the kernel counts if it recurs on another mount of the same state: it may depend on
+the kernel's memory.
 """
 
 from __future__ import annotations
@@ -23,20 +19,16 @@ from bob.observe.observations import StateTrouble, alike
 from bob.observe.rounds import Rounds
 from bob.observe.session import Complaint, Session
 
-MOST_EXAMINED = 3
-"""The most outcomes of a workload to examine."""
+MOST_EXAMINED = 3  # outcomes of a workload
 ATTEMPTS, PAUSE_SECONDS = 3, 6.0
-"""bob mounts a state this often to see a complaint again, with pauses: the kernel prints only so many messages in 5 s
+"""Mounts of a state to see a complaint again, with pauses: the kernel limits its messages in 5 s
 (DEFAULT_RATELIMIT_INTERVAL in include/linux/ratelimit_types.h)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted, by index.
-
-    ``normal`` are troubles that also occur if the recording wrote nothing. ``passing`` are complaints that the kernel
-    did not repeat on the same disk. ``outcomes`` are the numbers of the examined outcomes.
-    """
+    """The troubles of states that mounted, by index, and the numbers of the examined ``outcomes``. ``normal`` troubles
+    also occur if the recording wrote nothing. The kernel did not repeat ``passing`` complaints."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
@@ -49,7 +41,7 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
     """Examine some outcomes of the settled ``rounds``, and repeat the kernel's complaints. Raises as
-    :meth:`Session.examine` does."""
+    :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]
@@ -89,7 +81,7 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examina
 
 
 def _alike(rounds: Rounds) -> Iterator[list[int]]:
-    """Yield the states of which the kernel complained, grouped by its words."""
+    """Yield the states with a complaint of the kernel, grouped by its words."""
     found: dict[tuple[str, str], list[int]] = {}
     for number, complaint in rounds.mounts.complaints.items():
         if number in rounds.mounts.outcomes:
@@ -98,7 +90,6 @@ def _alike(rounds: Rounds) -> Iterator[list[int]]:
 
 
 def _is_said_again(session: Session, rounds: Rounds, plan: Plan, number: int) -> bool:
-    """Return whether the kernel repeats its complaint on another mount of a state."""
     said = alike(rounds.mounts.complaints[number])
     for attempt in range(ATTEMPTS):
         if attempt:

@@ -24,8 +24,7 @@ from bob.observe.rounds import Misprediction, Rounds, StateCounts
 from bob.observe.session import Session
 from bob.subject import Subject
 
-WINDOW = 200
-"""Crash states in one round: enough to choose from, and no prediction waits long for its controls."""
+WINDOW = 200  # crash states in one round: enough to choose from, and no prediction waits long for its controls
 
 
 def explore(
@@ -38,17 +37,14 @@ def explore(
 ) -> Observations:
     """Find the outcomes of as many crash states of ``plan`` as the ``effort`` allows mounts in the agent's guest.
 
-    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), with the two
+    First come single states of whole writes, up to half of the budget (a tenth where recovery forgets), and the
     controls. Then come all legal states of whole writes at once, if that is not too much; then single torn states, with
-    the other half. States of a part of a trace come back as states of the whole.
+    the other half. States come back as states of the whole trace. ``told`` is called with the number of further single
+    states done. States in ``sights`` need no mount, and mounted states are added to them, except where recovery
+    forgets.
 
-    ``told`` is called with the number of further single states done. ``sights`` are those of the subject: states in
-    them need no mount, and mounted states are added to them. (Not where recovery forgets: its leftovers are in a
-    workload's own terms.)
-
-    A loss is part of the result, and the caller may try again: after a lost guest or a broken agent, unconfirmed and
-    later states have no outcome. After a wrong prediction, no predicted state has one. A state that bob could not see
-    completely has none either, since two that look alike may differ.
+    A loss is part of the result: states lack an outcome if it is not trustworthy. States that bob could not see
+    completely lack it, too, since two that look alike may differ.
     """
     done = _ExplorationSoFar(OutcomeTable())
     loss = _ExplorationLoss()
@@ -66,8 +62,6 @@ def explore(
 
 @dataclass(slots=True)
 class _ExplorationSoFar:
-    """The progress of an exploration; ``search`` is there if states were mounted one by one."""
-
     findings: OutcomeTable
     rounds: Rounds | None = None
     counts: StateCounts | None = None
@@ -78,8 +72,6 @@ class _ExplorationSoFar:
 
 @dataclass(frozen=True, slots=True)
 class _ExplorationLoss:
-    """The reason for an incomplete exploration, as in :class:`Observations`."""
-
     lost: str | None = None
     died: bool = False
     final: bool = False
@@ -129,7 +121,6 @@ def _explore(
 def _mount_each(
     agent: Agent, subject: Subject, plan: Plan, effort: Effort, told: Callable[[int], None], done: _ExplorationSoFar
 ) -> None:
-    """Mount whole and torn states of ``plan``, in turn, one by one."""
     search = plan.search(effort.budget, effort.seed)
     floor, payload = plan.composer.floor_delta(), plan.composer.payload_since(0)
     session = Session(agent, subject, plan.base, floor, payload, closely=effort.closely)
@@ -148,7 +139,6 @@ def _observe_all(rounds: Rounds, states: Iterator[CrashState]) -> None:
 
 
 def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Observations:
-    """Return the trustworthy part of ``done``."""
     coverage = plan.nothing_explored()
     if done.rounds is None:
         return Observations((), done.findings, coverage, loss.lost, died=loss.died)

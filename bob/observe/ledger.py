@@ -12,10 +12,8 @@ from bob.observe.session import Complaint, MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in order of arrival; a state's number is its index.
-
-    ``found`` has the seen or predicted outcomes by number, trusted or not.
-    """
+    """The crash ``states`` in order of arrival, and the seen or predicted outcomes (``found``), trusted or not, by
+    index."""
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -24,7 +22,6 @@ class Ledger:
         self._easiest: dict[int, Easiest[int]] = {}
 
     def add(self, states: Iterable[CrashState]) -> range:
-        """Add more states. Return their numbers."""
         first = len(self.states)
         self.states += states
         for number in range(first, len(self.states)):
@@ -35,38 +32,32 @@ class Ledger:
         return self._numbers.get(state)
 
     def rank(self, numbers: Iterable[int]) -> None:
-        """Find the easiest states to explain among these, which have outcomes."""
+        """Note the easiest state of each outcome among these, which have outcomes."""
         for number in numbers:
             self._easiest.setdefault(self.found[number], Easiest()).add(self.states[number], number)
 
     def easiest(self) -> list[int]:
-        """Return the number of the easiest state of each outcome."""
         return [one.shown for one in self._easiest.values()]
 
     def easiest_first(self) -> list[int]:
-        """Return the same, with the least departure first."""
         return [one.shown for one in sorted(self._easiest.values(), key=lambda one: (one.rank, one.shown))]
 
     def speaker(self, outcome: int) -> int:
         return self._easiest[outcome].shown
 
     def is_easier(self, state: CrashState, outcome: int) -> bool:
-        """Return whether ``state`` explains ``outcome`` better than all others so far."""
         return departure(state) < self._easiest[outcome].rank
 
 
-AUDIT_EVERY = 100
-"""Mounts between two comparisons of the scratch image with its base, which take as long as some mounts."""
+AUDIT_EVERY = 100  # mounts: to compare the scratch image with its base takes as long as some mounts
 
 
 class LedgerMounts:
     """The mounts of the states of a ``ledger``.
 
-    ``outcomes`` has the trusted ones: of states mounted here, after the next successful comparison of the scratch image
-    (an *audit*); of others, after :meth:`believe_all`. ``mounted`` has the numbers of all mounted states. With
-    ``disks``, that includes states whose disk was mounted in another workload, since the order of workloads is chance;
-    ``here`` has only those mounted in this one. ``new_disks`` are the disks of these, for others to recall once all is
-    settled. ``complaints`` has the kernel's words about states mounted here.
+    ``outcomes`` has the trusted ones: of states mounted here, after the next successful *audit* (a comparison of the
+    scratch image with its base); of others, after :meth:`believe_all`. ``mounted`` includes states whose disk was
+    mounted in another workload, since the order of workloads is chance; ``here`` does not.
     """
 
     def __init__(self, session: Session, composer: Composer, ledger: Ledger, disks: Disks | None) -> None:
@@ -87,10 +78,8 @@ class LedgerMounts:
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount these states, and compare the scratch image with its base if ``audit`` or if it is time.
-
-        Disks seen elsewhere are recalled, except for the states to be mounted ``anew``.
-        """
+        """Mount these states, and audit if ``audit`` or if it is time. Recall disks seen elsewhere, except those of
+        ``anew``."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}
@@ -121,9 +110,7 @@ class LedgerMounts:
         return {number: answers[number] for number in batch}
 
     def believe_all(self) -> None:
-        """Trust all outcomes."""
         self.outcomes.update(self._ledger.found)
 
     def believe_own(self) -> None:
-        """Trust only the outcomes of states mounted here."""
         self.outcomes = {number: outcome for number, outcome in self.outcomes.items() if number in self.here}

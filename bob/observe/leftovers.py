@@ -1,10 +1,8 @@
 """The disk that a crash state leaves after recovery, look and unmount; see ``forgets`` in :mod:`bob.observe.predict`.
 
-*Stretches* describe it, runs of sectors with the same writes, and elsewhere the written content. Two things in an
-*exempt* area, a file system's log, do not count. One is writes to a stretch after the last read: at its unmount xfs
-writes a log record with a random number. The other is writes beside stretches. Both have an effect on nothing: recovery
-is done with the log before. Late writes elsewhere count: they are blocks that recovery made, and may be written at the
-unmount.
+*Stretches*, runs of sectors with the same writes, describe it, and elsewhere the written content. The *exempt* area, a
+file system's log, is done with after recovery. So writes beside stretches, or after the last read, do not count there:
+xfs writes a log record with a random number at its unmount.
 """
 
 from __future__ import annotations
@@ -23,8 +21,8 @@ from bob.observe.accesses import Access
 class Leftovers:
     """The changed stretches by number, each with the number of its content (``contents``).
 
-    ``late`` are exempt stretches written after the last read. ``written`` has other writes as (first sector, sectors,
-    digest of the final content; empty where exempt).
+    ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has other writes as
+    (first sector, sectors, digest of the final content; empty where exempt).
     """
 
     contents: frozenset[tuple[int, int]]
@@ -39,16 +37,14 @@ class Leftovers:
 NOTHING = range(0)
 
 LONGEST = 64
-"""Longer stretches (sectors) are ignored: they take long to check, and are data or a cleared part of the log."""
+"""Sectors; longer stretches are ignored: they take long to check, and are data or a cleared part of the log."""
 
 
 class Stretches:
     """The stretches of the sectors that differ between states of ``composer``, without the long ones.
 
-    ``runs`` are their places: (first sector, sectors), ascending. ``exempt`` are the sectors of the exempt area, which
-    may be empty. ``forgettable`` marks the ``composer.sectors`` that recovery may forget: those in a stretch outside
-    the exempt area. Recovery takes each block in the log by itself, but never a part of the log: one part decides about
-    another.
+    ``runs`` are (first sector, sectors), ascending. ``forgettable`` marks the ``composer.sectors`` in a stretch outside
+    the ``exempt`` ones: in the log, one part of a block decides about another.
     """
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
@@ -77,10 +73,7 @@ class Stretches:
         elsewhere: Iterable[tuple[int, int, str]],
         accesses: Sequence[Access],
     ) -> Leftovers:
-        """Return what was left behind.
-
-        ``contents`` are those of stretches; ``elsewhere`` has other writes as (first sector, sectors, digest).
-        """
+        """Return the leftovers; ``elsewhere`` has writes beside stretches as (first sector, sectors, digest)."""
         last = max((number for number, access in enumerate(accesses) if access.reads), default=-1)
         late, written = set[int](), set(elsewhere)
         for number, access in enumerate(accesses):

@@ -1,9 +1,5 @@
-"""The results of mounted disks, for other workloads with the same disk.
-
-Workloads of one configuration share the base, and often the first operations: on ext2, a fifth of all mounted disks
-were mounted before, to the last byte, in another workload. Outcome and reads are the same then, by the assumptions of
-:mod:`bob.observe.predict`.
-"""
+"""The results of mounted disks, for other workloads with the same disk: on ext2, a fifth of all mounted disks. Outcome
+and reads are the same then, by the assumptions of :mod:`bob.observe.predict`."""
 
 from __future__ import annotations
 
@@ -20,10 +16,8 @@ from bob.observe.observation import OutcomeTable
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """A disk that mounted at once: the JSON of its outcome, with numbers for ``chunks``, and its accesses.
-
-    Packed, since a configuration has some thousand. Those of one workload share their chunks.
-    """
+    """A disk that mounted at once: the JSON of its outcome, with numbers for ``chunks``, and its accesses, all
+    packed."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -43,15 +37,12 @@ class CachedMount:
 
 Disks = dict[bytes, CachedMount]
 """The mounted disks over one base, by :meth:`Composer.disk`. Threads share it."""
-Sights = dict[str, Disks]
-"""The disks of a configuration, by the name of the base."""
+Sights = dict[str, Disks]  # the disks of a configuration, by the name of the base
 
 
 class OutcomeCollector:
-    """Fills ``findings`` with what a guest reports in its own numbers, and with recalled outcomes.
-
-    Equal outcomes, and equal contents, have one number.
-    """
+    """Fills ``findings`` with outcomes that a guest reports in its own numbers, and with recalled ones; equal ones
+    once."""
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings
@@ -77,10 +68,8 @@ class OutcomeCollector:
         return self._outcome(sight.found, [self._content(chunk) for chunk in sight.chunks])
 
     def sight(self, outcome: int, accesses: Sequence[Access]) -> CachedMount | None:
-        """Return the data to recall of a disk with this outcome; None if it did not mount at once.
-
-        Only the first refused state is repaired, and only its kernel messages are kept.
-        """
+        """Return the data to recall of a disk with this outcome; None if it did not mount at once. Only the first
+        refused state is repaired, and only its kernel messages are kept."""
         if outcome not in self._in_itself:
             self._in_itself[outcome] = self._by_itself(outcome)
         if (in_itself := self._in_itself[outcome]) is None:
@@ -89,7 +78,6 @@ class OutcomeCollector:
         return CachedMount(*in_itself, zlib.compress(numbers.tobytes(), 1))
 
     def _by_itself(self, outcome: int) -> tuple[str, tuple[bytes, ...]] | None:
-        """Return a packed outcome with its contents, numbered on their own."""
         chunks: dict[int, int] = {}
         text, document = _renumbered(
             self.findings.found[outcome], lambda number: chunks.setdefault(number, len(chunks))

@@ -12,30 +12,24 @@ from bob.workload.history import attributes
 
 
 class Presence(Enum):
-    """How much of the change of one operation, or of one call, is there."""
-
     NONE = 0
     PARTIAL = 1
     FULL = 2
-    UNDECIDED = 3
-    """The observation cannot distinguish none from full."""
+    UNDECIDED = 3  # the observation cannot distinguish none from full
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One name in the tree that recovery left.
+    """One name in the tree after recovery.
 
-    ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``content`` is the whole readable
-    file, ``size`` is from stat (bytes). ``fault`` is the kernel's error for something unreadable below this name; if
-    ``unseen``, that is only a limit of bob.
+    ``kind`` is ``file``, ``directory``, ``symlink``, ``other`` or ``unreadable``. ``size`` is from stat (bytes).
+    ``fault`` is the kernel's error for something unreadable below this name; if ``unseen``, that is only a limit of
+    bob. A file beyond the length limit has ``pieces``, its parts without zeros by their first byte, and no ``content``.
+    Only there ``flags`` (those of chattr) and ``project`` can differ from 0.
 
-    A file beyond the length limit has no ``content``. ``pieces`` then has its parts without zeros, by their first byte,
-    where a program may see more than a property asks about. Only there ``flags`` (those of chattr) and ``project`` can
-    differ from 0.
-
-    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if they were not observed: where stat failed,
-    and in older runs, which also have 1 for the ``links`` of each directory. ``mtime`` is in ns since 1970 if it was
-    set when the base image was made, and 0 if it was set since: by an operation, by recovery, or by the look.
+    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if stat failed, and in older runs, which also
+    have 1 for the ``links`` of each directory. ``mtime`` is in ns since 1970; 0 if it was set after the base image was
+    made.
     """
 
     kind: str
@@ -69,11 +63,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """Return what operations may set, as in :attr:`bob.workload.history.Inode.attributes`, as far as it was
-        observed.
-
-        The time is included only if it was not set after the base image was made.
-        """
+        """Return the observed part of :attr:`bob.workload.history.Inode.attributes`. The time is included only if it
+        was not set after the base image was made."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)
@@ -81,12 +72,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The outcome of one crash state.
-
-    ``mounted``: the kernel mounted it at once; otherwise ``error`` is its refusal. The file system's own program
-    repairs the first refused state, and bob mounts it again (``repaired``): ``tree`` is then the result (None if that
-    failed, too).
-    """
+    """The outcome of one crash state: if not ``mounted`` at once, ``error`` is the kernel's refusal. The file system's
+    program repairs the first refused state (``repaired``). Then bob mounts it again, for its ``tree``."""
 
     mounted: bool
     error: str | None
@@ -110,10 +97,7 @@ class Observation:
 
 
 class OutcomeTable:
-    """The distinct outcomes of a workload in the agent's words, and the contents that they name by number.
-
-    ``found`` has the JSON of each outcome, ``chunks`` each content; both only grow.
-    """
+    """The distinct outcomes of a workload, ``found`` as JSON, and ``chunks``, the contents that they name by number."""
 
     def __init__(self, found: Sequence[str] = (), chunks: Sequence[bytes] = ()) -> None:
         self.found = list(found)
@@ -138,7 +122,7 @@ class OutcomeTable:
         return repaired
 
     def unseen(self, outcome: int) -> str | None:
-        """Return the same as :attr:`Observation.unseen`, of outcome number ``outcome``."""
+        """Return :attr:`Observation.unseen` of outcome number ``outcome``."""
         if '"unseen":' not in self.found[outcome]:  # most have none, and may be large
             return None
         tree = json.loads(self.found[outcome])["tree"] or {}
@@ -192,12 +176,10 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
 
 
 CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", "btime", "touched")
-"""The keys of a name that a shape omits."""
 
 
 def shape(outcome: str) -> str | None:
-    """Return the tree of an outcome of :class:`OutcomeTable` without its files' contents, as text; None if it did not
-    mount."""
+    """Return the tree of an outcome of :class:`OutcomeTable`, without ``CONTENTS``; None if it did not mount."""
     found = json.loads(outcome)
     if found["error"] is not None or found["tree"] is None:
         return None

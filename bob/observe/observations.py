@@ -14,12 +14,6 @@ from bob.observe.observation import OutcomeTable
 
 
 class TroubleKind(StrEnum):
-    """A trouble of a crash state that mounts.
-
-    The kernel warned, or made it read-only; the file system's checker found fault after recovery; or not everything
-    could be removed.
-    """
-
     KERNEL_MESSAGE = "kernel-message"
     READ_ONLY = "read-only"
     CHECKER = "checker"
@@ -40,10 +34,10 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: never known), and the number of legal ``states`` for which it speaks.
+    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it speaks for.
 
-    It speaks for itself, and for states whose course has the same outcome, unless another state does. So the numbers
-    add up to the legal states with a known outcome. ``whole`` counts those without a torn write; None if not counted.
+    These have the same outcome, and no other state speaks for them, so the numbers add up. ``whole`` counts those
+    without a torn write; None if not counted.
     """
 
     state: CrashState
@@ -53,13 +47,11 @@ class ExploredState(NamedTuple):
 
     @property
     def whole_states(self) -> int:
-        """Return for how many states without torn writes it speaks; if they were not counted, a lower bound."""
+        """Return how many states without torn writes it speaks for; if they were not counted, a lower bound."""
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
 class StateTrouble(NamedTuple):
-    """A trouble of the observed state number ``state``; ``kind`` is a :class:`TroubleKind`."""
-
     state: int
     kind: str
     words: str
@@ -81,7 +73,6 @@ def alike(trouble: Worded) -> tuple[str, str]:
 
 
 def without_numbers(words: str) -> str:
-    """Return ``words`` with each number replaced by N."""
     return re.sub(r"0x[0-9a-f]+|\d+", "N", words)
 
 
@@ -90,10 +81,8 @@ class Observations:
     """Each explored state of a workload with its outcome; ``lost`` says why an outcome was never known.
 
     ``predicted`` has the indexes of states that were not mounted. If the guest ``died``, another one may do better;
-    ``earlier_loss`` is the loss of a guest before the one that returned everything. A ``final`` loss is a
-    contradiction: do not try again. ``troubles`` are those of states that mount. ``normal`` ones also occur if the
-    recording wrote nothing; the kernel did not repeat ``passing`` ones. ``examined`` are the numbers of the examined
-    outcomes.
+    ``earlier_loss`` is the loss of such an earlier guest. A ``final`` loss is a contradiction: do not try again.
+    ``normal`` troubles also occur if the recording wrote nothing; the kernel did not repeat ``passing`` ones.
     """
 
     states: tuple[ExploredState, ...]

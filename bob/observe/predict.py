@@ -1,29 +1,18 @@
-"""Predicts the outcome of a crash state from what recovery read in others.
+"""Predicts the outcome of a crash state from the reads of recovery in others.
 
 Recovery, repair and the look at the tree are a deterministic program that knows the device only by its reads. So a
-state that has the same contents wherever another state was read takes the same course, and has the same outcome without
-a mount.
-
-What makes this sound, and what only makes fewer predictions:
+state with the same contents wherever another state was read takes the same course and has the same outcome.
 
 - *All* reads from the writing of the state to the end of its unmount count. They all reach the device as bios, since
-  the last close of a block device drops its page cache. The session compares each trace with the device's own count of
-  sectors.
+  the last close of a block device drops its page cache.
 - A sector that recovery wrote before it read it is left out: earlier reads determine its content. The order is that of
-  queueing. The kernel does not read what it is still writing: it holds the page, or has waited. A read queued before a
-  write of its sector counts, whichever completes first.
-- Readahead reads more than is used, and jbd2 eight blocks at a time during its scan: then more sectors must agree.
-- Each sector of a bio counts on its own, so unchanged sectors, written ones and the parts of a torn write stay apart.
-- Sectors that are equal in all states need no comparison; the others are compared by content, not by their write.
-- A *repaired* state predicts nothing: only the first refused state is repaired, and one like it would not be.
+  queueing: the kernel does not read what it is still writing.
+- A *repaired* state predicts nothing: only the first refused state is repaired.
 
 Some file systems *forget* what was on the disk: xfs reads each block in its log, updates it unless it is newer, and
-writes it back. Whether the block was old or new, the rest is the same. If two states differ in one access only, then
-read in the same places and left the same behind, both contents lead to the same node. So n such blocks take n + 1
-mounts, not 2^n. bob does this if the file system's declaration says that recovery takes each block by itself.
-
-That recovery is deterministic, and that it forgets, are assumptions. Mounts of predicted states check them, see
-:mod:`bob.observe.rounds`.
+writes it back. If two states differ in one access only, then read in the same places and leave the same disk, both
+contents lead to the same node. So n such blocks take n + 1 mounts, not 2^n. bob does this if the file system's
+declaration says that recovery takes each block by itself. Controls check these assumptions.
 """
 
 from __future__ import annotations
@@ -40,13 +29,10 @@ from bob.observe.leftovers import Leftovers
 
 Contents = NDArray[np.int32]
 """A number for the content of each sector that differs between states (``Composer.contents``)."""
-Indexes = NDArray[np.intp]
-"""Indexes into these sectors."""
+Indexes = NDArray[np.intp]  # into these sectors
 
 
 class Contradiction(Exception):
-    """Two states agree in all reads of one of them, and have different outcomes (``one`` and ``other``)."""
-
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"outcome {one} and outcome {other}")
         self.one, self.other = one, other
@@ -56,9 +42,8 @@ class Contradiction(Exception):
 class ReadNode:
     """The knowledge of the states that agree in everything that was read up to here and not forgotten.
 
-    ``places`` are read next, and ``by_content`` continues. At an ``outcome`` nothing more is read that could differ;
-    ``left`` is what was left behind, if known. A node with neither was never passed. If it ``forgets``, several
-    contents lead to one node. ``source`` is the number of the state that gave the outcome.
+    ``places`` are read next, and ``by_content`` continues. If it ``forgets``, several contents lead to one node.
+    ``source`` is the number of the state that gave the ``outcome`` and the leftovers (``left``).
     """
 
     places: Indexes | None = None
@@ -71,10 +56,7 @@ class ReadNode:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The end of the knowledge of a state: no state with its ``content`` at the next read of ``node`` was mounted.
-
-    If two states have equal gaps, a mount of one may predict the other; with different gaps it never does.
-    """
+    """The end of the knowledge of a state: no state with its ``content`` at the next read of ``node`` was mounted."""
 
     node: ReadNode
     content: bytes
@@ -89,11 +71,10 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The mounted states of a workload, as a tree of their reads in order.
+    """The mounted states of a workload, as a tree of their reads from ``root`` on.
 
     The order only shapes the tree: a state may have read in another order, or less than another one at the same node.
-    ``find`` costs some microseconds per read, for any number of states. All states begin at ``root``. ``forgets`` says
-    that some node does; it can only at ``forgettable`` places.
+    ``find`` costs some microseconds per read, for any number of states. ``forgets`` says that some node does.
     """
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
@@ -112,7 +93,6 @@ class ReadTree:
         return found.outcome
 
     def leaf(self, contents: Contents, gap: Gap | None = None) -> ReadNode | Gap:
-        """Return the node with the outcome of a state, or its gap."""
         node = self.root if gap is None else gap.node
         while node.outcome is None:
             content = b"" if node.places is None else contents[node.places].tobytes()
@@ -125,11 +105,8 @@ class ReadTree:
     def add(
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
-        """Add a mounted state: its reads in order, none twice, its outcome, and its leftovers if recovery forgets.
-
-        ``source`` is its number, for callers of :meth:`leaf`. Raises Contradiction if a state like it had another
-        outcome.
-        """
+        """Add mounted state number ``source``: its reads in order, none twice, its outcome, and ``left`` if recovery
+        forgets. Raises Contradiction if a state like it had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:
@@ -169,10 +146,8 @@ class ReadTree:
         return self._forgettable is None or bool(self._forgettable[places].all())
 
     def _forget(self, node: ReadNode, content: bytes, contents: Contents) -> bool:
-        """Merge ``content`` at ``node`` with another one, if it made no difference to the state with ``contents``.
-
-        Return whether it did so.
-        """
+        """Merge ``content`` at ``node`` with another one if it made no difference for ``contents``. Return whether it
+        did."""
         mine = node.by_content[content]
         for other in node.by_content.values():
             if other is not mine and _end_alike(mine, other, contents):
@@ -197,11 +172,8 @@ def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
 
 
 def places_read(sectors: NDArray[np.int64], accesses: Sequence[Access]) -> list[Indexes]:
-    """Return which of ``sectors`` (ascending) each access read, without those that were written or read before.
-
-    Accesses are in the order of use, in which recovery decides; the order only shapes the ``ReadTree``. Accesses that
-    read none are left out.
-    """
+    """Return which of ``sectors`` (ascending) each access read, without those that were written or read before. They
+    are in the order of use. Accesses that read none of them are left out."""
     if not accesses:
         return []
     starts = np.array([access.sector for access in accesses], dtype=np.int64)

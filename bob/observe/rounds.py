@@ -1,25 +1,15 @@
 """Finds the outcomes of many crash states by mounting few of them.
 
-Single states come in rounds. bob predicts those whose outcome follows from earlier reads (:mod:`bob.observe.predict`).
-It mounts one state of each other kind, all in one request. It divides all legal states of whole writes by the course of
-recovery (:mod:`bob.observe.courses`), with a mount for each unknown course. In the end it counts all legal states with
-a known course, torn ones too (:mod:`bob.observe.torn_courses`).
+bob predicts the single states whose outcome follows from earlier reads (:mod:`bob.observe.predict`), and mounts one of
+each other kind. Then it divides all legal states by the course of recovery. If a control (:mod:`bob.observe.controls`)
+has another outcome than predicted, bob believes only mounts.
 
-bob mounts a sample of the predicted states before it believes any prediction (:mod:`bob.observe.controls`). If one has
-another outcome than predicted, bob believes only mounts.
+An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3.
+Three mounts give the outcomes of all eight states: recovery never reads sector 3.
 
-An example. Recovery reads sector 1, and if that is new, sector 2; three writes are pending, to the sectors 1, 2, 3::
-
-                    all 8 states
-                    reads sector 1
-                   /              \\
-              old: 4 states     new: 4 states
-              outcome A         reads sector 2
-                               /              \\
-                          old: 2 states     new: 2 states
-                          outcome B         outcome C
-
-Three mounts, one for each course, tell the outcomes of all eight states: recovery never reads sector 3.
+    sector 1 is old: 4 states, outcome A
+    sector 1 is new: sector 2 is old: 2 states, outcome B
+                     sector 2 is new: 2 states, outcome C
 """
 
 from __future__ import annotations
@@ -45,16 +35,11 @@ from bob.observe.predict import Contents, Contradiction, Gap, ReadTree, places_r
 from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
 
-BATCH = 50
-"""Crash states per request: few round trips, but a progress display that moves."""
-FORGETFUL_BATCH = 5
-"""The batch where recovery forgets: there each state may well predict others of its batch."""
-MOST_AROUND = 400
-"""The most neighbours of other states to predict: each takes about 0.5 ms."""
-MOST_RANKED = 100
-"""The most outcomes whose neighbours are predicted, easiest first."""
-MOST_PARTS = 20_000
-"""The most divisions of a workload's legal states: each takes about 0.1 ms."""
+BATCH = 50  # crash states per request: few round trips, but a progress display that moves
+FORGETFUL_BATCH = 5  # the batch where recovery forgets: there each state may well predict others of its batch
+MOST_AROUND = 400  # predicted neighbours of other states: each takes about 0.5 ms
+MOST_RANKED = 100  # outcomes whose neighbours are predicted, easiest first
+MOST_PARTS = 20_000  # divisions of a workload's legal states: each takes about 0.1 ms
 
 
 class Misprediction(BobError):
@@ -63,10 +48,8 @@ class Misprediction(BobError):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The legal states of whole writes, as far as divided: the ``courses`` with a known outcome.
-
-    ``is_complete`` says that these are all the states.
-    """
+    """The divided legal states of whole writes: ``courses`` have a known outcome; if ``is_complete``, these are all
+    states."""
 
     courses: Sequence[Course] = ()
     is_complete: bool = False
@@ -84,8 +67,7 @@ class Rounds:
     """The outcomes of a workload's crash states, as they become known.
 
     Call :meth:`observe` and :meth:`check`, :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`,
-    and :meth:`settle` (also in between). After it, all outcomes in ``mounts`` are trusted. ``ledger`` has the states by
-    number. ``told`` is called with the number of further single states done.
+    and :meth:`settle` (also in between): then all outcomes in ``mounts`` are trusted.
     """
 
     def __init__(
@@ -102,10 +84,8 @@ class Rounds:
         self._batch = FORGETFUL_BATCH if session.forgets else BATCH
 
     def observe(self, states: Iterable[CrashState], *, counted: bool = True) -> None:
-        """Find the outcomes of more states; only ``counted`` ones count as progress.
-
-        Raises Misprediction, and whatever the session raises; the trusted part of ``mounts`` stays.
-        """
+        """Find the outcomes of more states; only ``counted`` ones count as progress. Raises Misprediction, and whatever
+        the session raises; the trusted part of ``mounts`` stays."""
         window = self.ledger.add(states)
         contents = {number: self._plan.composer.contents(self.ledger.states[number]) for number in window}
         waiting = dict(contents)
@@ -129,10 +109,8 @@ class Rounds:
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states of whole writes, if that takes few more mounts than the budget.
-
-        Raises as :meth:`observe` does.
-        """
+        """Find the outcomes of all legal states of whole writes, if that takes few mounts. Raises as :meth:`observe`
+        does."""
         first = len(self.ledger.states)
         courses = Courses(self.known, self._plan.legal, self._plan.composer)
         parts, mounts, spent = MOST_PARTS, 0, 0
@@ -157,11 +135,8 @@ class Rounds:
         return Division(courses.settled, courses.is_complete)
 
     def count(self, division: Division) -> StateCounts:
-        """Count for how many legal states each state speaks.
-
-        The easiest state of each outcome speaks for all states of its known courses that do not speak for themselves.
-        Raises Misprediction.
-        """
+        """Count for how many legal states each state speaks. Raises Misprediction. The easiest state of each outcome
+        speaks for all states of its known courses that do not speak for themselves."""
         for course in division.courses:
             state = self._plan.legal.some(course.cube)
             if self.ledger.is_easier(state, course.outcome):
@@ -201,10 +176,8 @@ class Rounds:
         return counts
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict known neighbours of the easiest states, without a mount: they show which write makes the difference.
-
-        They speak for no states, as ``counts`` then says.
-        """
+        """Predict neighbours of the easiest states: they show which write makes the difference, and speak for no
+        states."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [
@@ -233,11 +206,8 @@ class Rounds:
         self.mounts.believe_all()
 
     def _worth(self, courses: Courses) -> int:
-        """Return how many mounts a full division may take, judged at its beginning.
-
-        It is 0 if the rest, with as many courses per state, would take more than two budgets, else three budgets, since
-        that is a guess. If recovery forgets, it is two budgets.
-        """
+        """Return how many mounts a full division may take: three budgets; 0 if it would probably take more than two. If
+        recovery forgets, it is two budgets."""
         budget = self._effort.budget
         if self._session.forgets:
             return 2 * budget
@@ -247,7 +217,6 @@ class Rounds:
         return 3 * budget if expected <= 2 * budget else 0
 
     def _applied(self, number: int, contents: Contents) -> Prediction[int] | None:
-        """Return the prediction of a state; None if its leaf was merged since, so that only a mount tells."""
         leaf = self.known.leaf(contents)
         if isinstance(leaf, Gap):
             return None
@@ -283,8 +252,7 @@ class Rounds:
             self.controls.chosen.add(self._predicted(state, course))
 
     def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Prediction[Course]]:
-        """Return the predictions for courses of several states. If a leaf was merged since, have any of its states
-        mounted."""
+        """Return the predictions for courses of several states; if a leaf was merged since, choose a state to mount."""
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
         applied: list[Prediction[Course]] = []
         for course in courses:
@@ -301,7 +269,6 @@ class Rounds:
         return sum(bool(self.ledger.states[number].torn) == torn for number in self.controls.chosen)
 
     def _predicted(self, state: CrashState, course: Course) -> int:
-        """Add a state of ``course`` unless it is known. Return its number."""
         if (known := self.ledger.number_of(state)) is not None:
             return known
         [number] = self.ledger.add([state])
@@ -310,7 +277,7 @@ class Rounds:
         return number
 
     def _predict(self, waiting: dict[int, Contents], gaps: dict[int, Gap]) -> list[int]:
-        """Predict what can be, and take it out of ``waiting``. Return one state of each kind that is left."""
+        """Predict what can be, and take it out of ``waiting``. Return one state of each other kind."""
         if not self._effort.predicting:
             return list(waiting)
         kinds: dict[Gap, int] = {}

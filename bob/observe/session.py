@@ -23,12 +23,10 @@ from bob.trace.base import Base
 NO_BLOCKS = [1, 0]
 """Without readahead, lookups show nothing, and a thousand of them are more text than some reads."""
 PREPARE_TIMEOUT = 120.0
-STATE_TIMEOUT = 60.0
-"""Host seconds before a guest counts as hung on one crash state; PREPARE_TIMEOUT is for preparing."""
+STATE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on one crash state
 
 
-EXAMINE_TIMEOUT = 120.0
-"""Host seconds for a state that is examined."""
+EXAMINE_TIMEOUT = 120.0  # host seconds for a state that is examined
 
 
 class Complaint(NamedTuple):
@@ -40,11 +38,11 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state: the number of its outcome, and all accesses to its device, in order.
+    """A mounted crash state: the number of its outcome, and all accesses from check to unmount (none if reads are not
+    traced).
 
-    These reach from the first check, mount or repair to the end of the unmount (none if reads are not traced). ``left``
-    is what was left behind, in a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is
-    the kernel's, in the words of the first state with it.
+    ``left`` needs a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is the
+    kernel's, in the words of the first state with it.
     """
 
     outcome: int
@@ -67,10 +65,9 @@ class CheckerRun:
 class Session:
     """The scratch device of one workload in one guest.
 
-    An *outcome* is the number of an observation in ``findings``; equal observations have one number. ``watched`` are
-    the sectors whose reads the caller wants to know; None means that the guest traces no reads. With ``stretches``,
-    where recovery ``forgets``, it reports what states leave behind; ``forgettable`` marks the sectors for which it
-    does. If ``closely``, everything that a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
+    An *outcome* is the number of an observation in ``findings``. ``watched`` are the sectors whose reads the caller
+    wants to know; None: the guest traces no reads. With ``stretches`` recovery ``forgets``, and states have leftovers.
+    If ``closely``, everything that a program could see makes an outcome (:class:`bob.agent.inside.look.Look`).
     """
 
     def __init__(
@@ -112,18 +109,15 @@ class Session:
         self._decoder = Decoder(prepared["events"])
 
     def observe(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[int]:
-        """Return the outcome of each state. ``payload`` is all of it; the guest gets only the new part.
-
-        Raises GuestLost if the guest does not return all of them.
-        """
+        """Return the outcome of each state. ``payload`` is all of it; the guest gets only the new part. Raises
+        GuestLost if the guest does not return all of them."""
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
         """Mount as :meth:`observe` does, and return what each state's device was read and written.
 
-        Without ``audit``, the scratch image is not compared with its base at the end, which costs as much as some
-        mounts. Then trust the answer only after a later request with ``audit``. Raises AgentBroken if the trace lacks
-        reads that the device counted.
+        Without ``audit``, trust the answer only after a later request with it: it compares the scratch image with its
+        base, which costs as much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted.
         """
         timeout = STATE_TIMEOUT + len(deltas)
         header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
@@ -158,19 +152,15 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles that the file system's checker, and the removal of all files, find in each state.
-
-        Raises as :meth:`mount` does.
-        """
+        """Return the troubles that the checker, and the removal of all files, find in each state. Raises as
+        :meth:`mount` does."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
 
     def check_program(self, asked: Sequence[CheckerRun], payload: bytes, seconds: float) -> list[CheckerAnswer]:
-        """Return what the program's checker says of each state, in at most ``seconds``.
-
-        Raises as :meth:`mount` does; UsageError if a state does not mount, or cannot be spoilt.
-        """
+        """Return what the program's checker says of each state, in at most ``seconds``. Raises as :meth:`mount` does;
+        UsageError if a state does not mount, or cannot be spoilt."""
         header, _ = self._ask(
             "check_program",
             [one.delta for one in asked],
@@ -184,30 +174,23 @@ class Session:
         return [CheckerAnswer(code, printed) for code, printed in header["answers"]]
 
     def sight(self, mounted: MountedState) -> CachedMount | None:
-        """Return what others may recall of a mounted state; None if nothing.
-
-        Use after readahead is known only for the sectors that are watched here, so elsewhere less could be predicted.
-        """
+        """Return what others may recall of a mounted state; None if nothing. After readahead, use is known only for the
+        sectors that are watched here, so other sessions cannot predict from it."""
         return None if mounted.ahead else self._gathering.sight(mounted.outcome, mounted.accesses)
 
     def recall(self, sight: CachedMount) -> MountedState:
-        """Return a state as if it were mounted, from a sight of its disk in another session."""
         return MountedState(self._gathering.recalled(sight), sight.accesses)
 
     def _ask(
         self, request: str, deltas: Sequence[Sequence[ByteRun]], payload: bytes, timeout: float, **more: Any
     ) -> tuple[dict[str, Any], bytes]:
-        """Ask the agent about states, with the part of ``payload`` that the guest does not have."""
         new = payload[self._sent :]
         self._sent = len(payload)
         return self._agent.ask(request, timeout=timeout, states=[_flat(delta) for delta in deltas], blob=new, **more)
 
     def _choose_lookups(self, traced: Sequence[Accesses], watched: frozenset[int]) -> None:
-        """Choose the blocks whose lookups the guest traces from now on, by what was ``traced`` last.
-
-        That is from the first to the last block that was read ahead and is watched, or that jbd2 wanted then. Before,
-        it is all blocks if something was read ahead, else none.
-        """
+        """Trace lookups from now on only from the first to the last watched block that was read ahead, or that jbd2
+        wanted then. Without such a block, trace all if something was ``traced`` as read ahead, else none."""
         if not traced:
             return
         if self._lookups != NO_BLOCKS:  # or else what was wanted is not known

@@ -1,9 +1,5 @@
-"""The legal crash states, torn ones included, whose course of recovery is known from the mounted states.
-
-A course is known by what it read. The states with the same contents in these sectors take the same course; the rest of
-their contents does not matter. They are a cube of the parts of writes (:mod:`bob.crash.units`), or a few cubes, counted
-without a list or a mount: all tears of an unread write count at once.
-"""
+"""The legal crash states, torn ones included, whose course of recovery is known from the mounted states. They are cubes
+of the parts of writes (:mod:`bob.crash.units`): all tears of an unread write count at once, unlisted."""
 
 from __future__ import annotations
 
@@ -20,13 +16,11 @@ from bob.observe.courses import Course
 from bob.observe.predict import Indexes, ReadNode, ReadTree
 
 MOST_CUBES = 64
-"""The most ways to one content of several sectors: writes of equal contents may lie over each other, and recovery may
-forget contents. Further ways are left out: fewer states count as known, none wrongly."""
+"""The most ways to one content of several sectors. Further ways are left out: fewer states count as known, none
+wrongly."""
 
 
 class TornCourses:
-    """Finds the known courses among all states of ``parts``."""
-
     def __init__(self, parts: WriteUnits, composer: Composer) -> None:
         self._parts = parts
         layers_by_place = composer.layers
@@ -42,10 +36,8 @@ class TornCourses:
         }
 
     def known(self, known: ReadTree) -> Iterator[Course]:
-        """Yield each known course, with some of its states; no state is in two of them.
-
-        They come one by one: a cube of 14,000 parts is 4 KB, and there may be 60,000.
-        """
+        """Yield each known course, with some of its states; no state is in two of them. They come one by one: a cube of
+        14,000 parts is 4 KB, and there may be 60,000."""
         left: list[tuple[ReadNode, list[Cube], ReadNode | None, list[bytes]]] = [(known.root, [Cube()], None, [])]
         while left:
             node, cubes, before, contents = left.pop()
@@ -84,17 +76,14 @@ class TornCourses:
         return self._parts.number(layer.write, layer.sector)
 
     def _mask(self, parts: NDArray[np.int64]) -> int:
-        """The bit mask with the bits ``parts``."""
         bits = np.zeros(self._parts.total, dtype=np.bool_)
         bits[parts] = True
         return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
 
 
 def _by_last(cube: Cube, layers: Sequence[tuple[int, int]], content: int) -> Iterator[Cube]:
-    """Yield the parts of ``cube`` by the last landed layer, if that shows ``content``.
-
-    Each of ``layers`` is a part and the number of its content, the last one first.
-    """
+    """Yield the parts of ``cube`` by the last landed layer, if that shows ``content``. Each of ``layers`` is a part and
+    the number of its content, the last one first."""
     kept, lost = cube.kept, cube.lost
     for number, shown in layers:
         part = 1 << number

@@ -12,10 +12,8 @@ from bob.observe.observation import Node
 from bob.program.answer import CheckerAnswer
 
 CHUNK = 4096
-MOST_CHUNKS = 50_000
-"""The most different chunks that the guest keeps (200 MiB); beyond that, bob sends all again."""
-TREE_TIMEOUT = 60.0
-"""Host seconds before a guest counts as hung on building one tree."""
+MOST_CHUNKS = 50_000  # different chunks that the guest keeps (200 MiB); beyond that, bob sends all again
+TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building one tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +26,7 @@ class BuiltTree:
 
 
 class TreeBuilder:
-    """Builds trees in the guest of an agent, which has the program; ``root`` describes the root directory.
-
-    ``without`` are the extended attributes that the guest could not set.
-    """
+    """Builds trees in the guest of an agent; the guest could not set the extended attributes ``without``."""
 
     def __init__(self, agent: Agent, root: Node) -> None:
         self._agent = agent
@@ -41,10 +36,8 @@ class TreeBuilder:
         self._forget()
 
     def check(self, asked: Sequence[BuiltTree], seconds: float) -> list[CheckerAnswer]:
-        """Return what the checker says of each tree, in at most ``seconds``.
-
-        Raises UsageError if a tree cannot be built or spoilt, and GuestLost if the guest does not return.
-        """
+        """Return what the checker says of each tree, in at most ``seconds``. Raises UsageError if a tree cannot be
+        built or spoilt, and GuestLost if the guest does not return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []
