@@ -1,1 +1,1 @@
-"""Answers about file systems and models: verdicts, and the crash states that they rest on."""
+"""Answers about file systems and models: verdicts, and the crash states behind them."""

@@ -1,8 +1,5 @@
-"""An answer: a claim, its verdict, the crash states that the verdict rests on, and the ways in which they break it.
-
-A property of a probe, an expectation of ``bob try`` and the checker of a program are claims alike; so are that a crash
-state mounts, and that it is well.
-"""
+"""An answer: a claim, its verdict, the crash states behind it, and the ways to break it. A claim is a property of a
+probe, an expectation of ``bob try``, a program's checker, or that a crash state mounts and shows no trouble."""
 
 from __future__ import annotations
 
@@ -20,10 +17,7 @@ from bob.protocol.contrast import Explanation
 
 @dataclass(frozen=True, slots=True)
 class ClaimWords:
-    """A claim in words: its ``kind`` (:mod:`bob.claim.kinds`), its ``name``, and its ``meaning`` in a sentence.
-
-    A property has a ``family`` of rows. The name of an expectation is its text.
-    """
+    """A claim in words. ``kind`` is of :mod:`bob.claim.kinds`; the ``name`` of an expectation is its text."""
 
     kind: str
     name: str
@@ -33,7 +27,7 @@ class ClaimWords:
 
 @dataclass(frozen=True, slots=True)
 class CallWords:
-    """A system call in words, and its frames, the innermost first."""
+    """A system call in words; the innermost frame of ``stack`` comes first."""
 
     number: int
     words: str
@@ -42,10 +36,8 @@ class CallWords:
 
 @dataclass(frozen=True, slots=True)
 class ReliedOn:
-    """Something that a program relies on, and that so many of the refused ``trees`` lack.
-
-    ``calls`` are those in the ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`; empty: not known).
-    """
+    """Something that a program relies on, and how many refused ``trees`` lack it. ``calls`` are those in the
+    ``explanation``; ``kind`` is ALICE's name (:mod:`bob.protocol.kinds`), empty if unknown."""
 
     explanation: Explanation
     sentence: str
@@ -55,10 +47,8 @@ class ReliedOn:
 
 
 class Cross(StrEnum):
-    """The verdict of a real file system on a way that a model predicts.
-
-    ``MISSED`` is a way that the model does not predict: the model, or bob, is wrong.
-    """
+    """The verdict of a real file system on a way that a model predicts. ``MISSED``: the model does not predict the way,
+    so the model or bob is wrong."""
 
     CONFIRMED = "confirmed"
     NOT_REACHABLE = "not reachable"
@@ -68,14 +58,12 @@ class Cross(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to break a claim: the ``evidence`` in a line, and in how many explored crash ``states``.
+    """A way to break a claim: its ``evidence`` in a line, and how many explored crash ``states`` show it.
 
-    ``witness`` is that of the easiest state, a path in the run directory. If the answer has several recordings,
-    ``place`` is the number of the one with the witness (from 0), and ``by_recording`` counts the states of each.
-
-    Programs have a ``consequence``, the output ``told`` before the easiest crash (a character a byte), the number of
-    different ``trees``, and what they ``relied_on``, that of most trees first. A state of a model is a tree; ``step``
-    is the step of the work that came to it first, and ``crossed`` the verdict of each file system, by name.
+    ``witness`` (a path in the run directory) is of the easiest state; ``place`` numbers its recording (from 0), and
+    ``by_recording`` counts states. Programs: ``told`` is the output before the easiest crash (a character a byte),
+    ``trees`` counts different trees, and ``relied_on`` starts with the thing that most trees lack. Models: a state is a
+    tree, ``step`` of the work came to it first, and ``crossed`` has the verdict of each file system by name.
     """
 
     evidence: str
@@ -92,18 +80,17 @@ class Way:
 
     @property
     def output(self) -> bytes:
-        """The program's output before the easiest crash."""
         return self.told.encode("latin-1")
 
     @property
     def last_output(self) -> str:
-        """The last line of the output that is not blank; empty if there is none."""
+        """The last line of the output that is not blank; empty if all are."""
         lines = self.output.decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     @property
     def cross(self) -> Cross | None:
-        """The verdict of all real file systems together: one that confirms it is enough; None if none was asked."""
+        """The joint verdict of real file systems: one confirmation is enough; None if none was asked."""
         said = frozenset(self.crossed.values())
         if len(said) < 2:
             return next(iter(said), None)
@@ -112,11 +99,9 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class ByRecording:
-    """The verdict on a claim by one recording, that of the workload ``name`` with this ``finish``.
-
-    ``violations`` counts the explored states that break the claim. ``needs_no_crash`` says that the state with every
-    write breaks it, too. If nothing could be recorded, ``fall`` is how the kernel panicked or hung, if it did.
-    """
+    """The verdict on a claim by one recording, of workload ``name`` with this ``finish``. ``violations`` counts
+    explored states. ``needs_no_crash``: the state with every write breaks the claim, too. ``fall`` is the panic or hang
+    that prevented a recording."""
 
     name: str
     finish: str
@@ -131,8 +116,8 @@ class ByRecording:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a ``claim``: FAILS with the ``ways`` in which it breaks, the easiest to explain first; HOLDS; or
-    UNKNOWN or SKIPPED, with a ``reason``. ``recordings`` have the verdict of each recording."""
+    """The answer to a ``claim``: FAILS, with ``ways`` to break it, the easiest to explain first; HOLDS; or UNKNOWN or
+    SKIPPED, with a ``reason``."""
 
     claim: ClaimWords
     verdict: Verdict
@@ -143,17 +128,14 @@ class Answer:
 
     @property
     def name(self) -> str:
-        """The claim's name."""
         return self.claim.name
 
     @property
     def family(self) -> str:
-        """The family of rows that the claim is of."""
         return self.claim.family
 
     @property
     def meaning(self) -> str:
-        """The claim in a sentence."""
         return self.claim.meaning
 
     @property
@@ -163,15 +145,14 @@ class Answer:
 
     @property
     def evidence(self) -> str | None:
-        """The evidence of the first way; None if there is none."""
+        """The evidence of the first way."""
         return self.ways[0].evidence if self.ways else None
 
     @property
     def witness(self) -> str | None:
-        """The witness of the first way; None if there is none."""
+        """The witness of the first way."""
         return self.ways[0].witness if self.ways else None
 
     @property
     def needs_no_crash(self) -> bool:
-        """Whether the state with every write breaks the claim, too."""
         return any(one.needs_no_crash for one in self.recordings)

@@ -1,8 +1,5 @@
-"""The document of a result, written and read: ``bob.result/2``, and what older versions wrote.
-
-In a document a subject's ``recordings`` stand once, each with its states; what an answer says of one names it by its
-number (``recording``).
-"""
+"""Read and write result documents: ``bob.result/2``, and read older ones. A subject's ``recordings`` stand once, each
+with its states; answers name them by number."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ from bob.errors import MalformedError, UsageError
 from bob.fields import MISSHAPEN, said
 from bob.schema import adapt, decode, encode
 
-SEVERAL = "bob.results/2"
-"""The schema of a list of results: those of several programs."""
+SEVERAL = "bob.results/2"  # a list of results, as of several programs
 _SEVERAL_PROGRAMS = "bob.apps/1"
 _OLDER: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "bob.result/1": older.of_table,
@@ -33,7 +29,7 @@ _OLDER: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordingDocument:
-    """A recording of a subject; the fields are those of :class:`ByRecording`."""
+    """A recording of a subject, with fields of :class:`ByRecording`."""
 
     name: str
     finish: str
@@ -44,7 +40,7 @@ class RecordingDocument:
 
 @dataclass(frozen=True, slots=True)
 class ByRecordingDocument:
-    """What the ``recording`` of this number says of a claim; the fields are those of :class:`ByRecording`."""
+    """The verdict of the ``recording`` of this number on a claim, with fields of :class:`ByRecording`."""
 
     recording: int
     verdict: Verdict
@@ -54,14 +50,12 @@ class ByRecordingDocument:
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Return ``result`` as a plain document."""
     document = _lean(replace(result, subjects=()))
     return {"schema": SCHEMA, **document, "subjects": [_to_json(subject) for subject in result.subjects]}
 
 
 def from_json(document: Any) -> Result:
-    """Return the result in a plain document, which an older version may have written. Raise MalformedError if it is
-    none."""
+    """Return the result in a document of this or an older schema; raise MalformedError for anything else."""
     schema = document.get("schema") if isinstance(document, Mapping) else None
     reader = _OLDER.get(schema) if isinstance(schema, str) else None
     if schema != SCHEMA and reader is None:
@@ -79,12 +73,11 @@ def from_json(document: Any) -> Result:
 
 
 def is_several(document: Mapping[str, Any]) -> bool:
-    """Return whether ``document`` is a list of results."""
     return document.get("schema") in (SEVERAL, _SEVERAL_PROGRAMS)
 
 
 def results_in(document: Mapping[str, Any]) -> list[Result]:
-    """Return the results in a plain document: one result, or a list of them. Raise MalformedError if it is none."""
+    """Return the results in a document of one or several; raise MalformedError for anything else."""
     if not is_several(document):
         return [from_json(document)]
     several = document.get("results" if document["schema"] == SEVERAL else "programs")
@@ -122,7 +115,7 @@ def _from_json(document: Mapping[str, Any]) -> SubjectResult:
 
 
 def _lean(value: Any) -> dict[str, Any]:
-    """Return ``value`` as plain JSON, without the fields that have their default."""
+    """Return ``value`` as plain JSON without fields that have their default."""
     document: dict[str, Any] = _without_defaults(value, encode(value))
     return document
 

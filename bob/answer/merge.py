@@ -1,7 +1,5 @@
-"""Several results as one: columns of a matrix, lots of a search, configurations of a program.
-
-Subjects of one name become one subject, whose answers rest on the recordings of all; others stand side by side.
-"""
+"""Merge several results into one: columns of a matrix, lots of a search, configurations of a program. Subjects of one
+name become one, which rests on the recordings of all."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from bob.observe.observations import without_numbers
 
 
 def within(result: Result, folder: str) -> Result:
-    """Return ``result`` with the paths of its witnesses from the directory above the run in ``folder``."""
+    """Return ``result`` with ``folder`` before the paths of its witnesses."""
     return replace(result, subjects=tuple(_within(subject, folder) for subject in result.subjects))
 
 
@@ -35,11 +33,8 @@ def _within(subject: SubjectResult, folder: str) -> SubjectResult:
 
 
 def merged(parts: Sequence[Result], run: Run) -> Result:
-    """Return ``parts``, at least one, as one result of ``run``.
-
-    If several subjects of one name break a claim, the first one's witness and evidence stand: a search tries short
-    workloads in its first lots.
-    """
+    """Merge ``parts``, at least one, into one result of ``run``. If several subjects of one name break a claim, the
+    first one's witness stands: a search tries short workloads first."""
     subjects: dict[str, list[SubjectResult]] = {}
     for subject in (subject for part in parts for subject in part.subjects):
         subjects.setdefault(subject.name, []).append(subject)
@@ -89,7 +84,7 @@ def _answer(several: Sequence[Answer]) -> Answer:
 
 
 def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
-    """Return the ways of ``several``: one of what was asked; else those in the same words, but for numbers, are one."""
+    """Return the ways of ``shown`` if it has recordings, else one way for each evidence, numbers aside."""
     if shown.recordings:
         return tuple(replace(way, states=sum(answer.violations for answer in several)) for way in shown.ways)
     found: dict[str, Way] = {}
@@ -101,8 +96,7 @@ def _ways(shown: Answer, several: Sequence[Answer]) -> tuple[Way, ...]:
 
 
 def _by_cause(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return each cause once, with the rows and the workloads of all, and the smallest workload as its witness; those
-    with small workloads come first."""
+    """Return each cause once, with the rows and workloads of all and the smallest workload; small ones first."""
     found: dict[Cause, list[Finding]] = {}
     for finding in findings:
         found.setdefault(finding.cause, []).append(finding)

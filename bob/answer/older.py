@@ -1,9 +1,5 @@
-"""Results of older versions, as documents of today (``bob.result/2``): ``bob.result/1`` of tables, ``bob.app/1`` of a
-program, ``bob.try/1`` of a question.
-
-Nothing is checked here: what is damaged raises LookupError, TypeError, ValueError or AttributeError, or makes a
-document that has not got the shape of one.
-"""
+"""Convert results of older versions (``bob.result/1`` of tables, ``bob.app/1``, ``bob.try/1``) to ``bob.result/2``.
+Damaged ones raise LookupError, TypeError, ValueError or AttributeError, or give a malformed document."""
 
 from __future__ import annotations
 
@@ -29,7 +25,7 @@ def of_table(document: Plain) -> dict[str, Any]:
 
 
 def _configuration(document: Plain) -> dict[str, Any]:
-    """A column. It may be *condensed*: the different states of its workloads stand once, in a list."""
+    """Return a column. A *condensed* one lists the different states of its workloads once."""
     recordings = _Recordings(document.get("states"))
     options = ("name", "fs", "mkfs_options", "mount_options", "effective_mount_options", "mkfs_version")
     more = ("examined", "examinable", "findings", "notes")
@@ -45,8 +41,7 @@ def _configuration(document: Plain) -> dict[str, Any]:
 
 
 def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
-    """A cell. What searches tried beside its workloads (``searched``) is not read: where only a search broke it, it
-    fails all the same, with the search's witness, and none of its workloads does."""
+    """Return a cell. ``searched`` is not read: a cell that only a search broke fails without a failing workload."""
     verdict, evidence = document["verdict"], document["evidence"]
     states = sum(counts.read(one.get("violations", 0)) for one in document["workloads"])
     way = {"evidence": "" if evidence is None else evidence, "states": states, "witness": document["witness"]}
@@ -65,7 +60,6 @@ def _property(document: Plain, recordings: _Recordings) -> dict[str, Any]:
 
 
 def _unmountable(found: list[tuple[Plain, int]]) -> list[dict[str, Any]]:
-    """What could not be mounted, of each recording with its number."""
     ways = [
         {
             "evidence": "" if one["error"] is None else one["error"],
@@ -96,8 +90,7 @@ def _beside(kind: str, name: str, ways: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_question(document: Plain) -> dict[str, Any]:
-    """Return the result of a question of ``bob try``. Those of a bob that asked after one finish only have no
-    ``finishes``: it is that of the workload."""
+    """Return the result of ``bob try``. Old ones lack ``finishes``: they have that of the workload alone."""
     made, workload = document["configuration"], document["workload"]
     alone = {"name": workload["finish"]["name"], **_only(document, "states", "unmountable"), "refused": None}
     finishes = document.get("finishes") or [alone]
@@ -152,7 +145,7 @@ def _expectation(document: Plain, states: Any) -> dict[str, Any]:
 
 
 def of_program(document: Plain) -> dict[str, Any]:
-    """Return the result of a program. One that --json wrote may lack all about the run."""
+    """Return the result of a program; a document that --json wrote may lack the run and its environment."""
     on = document.get("environment", {})
     disk = {"write_cache": "volatile", "atomic_write_bytes": 512}
     return {
@@ -218,7 +211,7 @@ def _relied_on(document: Plain) -> dict[str, Any]:
 
 
 class _Recordings:
-    """The recordings of a column, ``every`` one once; ``shared`` are the states of a condensed column."""
+    """The recordings of a column, each once in ``every``; ``shared`` are the states of a condensed column."""
 
     def __init__(self, shared: Any) -> None:
         self._shared = shared
@@ -226,7 +219,6 @@ class _Recordings:
         self.every: list[dict[str, Any]] = []
 
     def number(self, document: Plain) -> int:
-        """Return the number of the recording that ``document`` is about."""
         states = document["states"]
         if type(states) is int:
             if states < 0:

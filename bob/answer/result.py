@@ -1,7 +1,5 @@
-"""The result of an experiment (``bob.result/2``): every verb that yields results writes one, every report reads one.
-
-docs/formats.md describes each field. Field names are stable once released; new ones may be added.
-"""
+"""The result of an experiment (``bob.result/2``): every verb writes one, every report reads one. docs/formats.md
+describes its fields; released names are stable."""
 
 from __future__ import annotations
 
@@ -20,19 +18,17 @@ from bob.subject import Subject
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.result/2"
-UNMOUNTABLE, TROUBLE = "unmountable", "trouble"
-"""The kinds of claims that are asked of every crash state, beside what was asked."""
+UNMOUNTABLE, TROUBLE = "unmountable", "trouble"  # kinds of claims about every crash state
 
 
 def beside(kind: str, name: str, ways: Iterable[Way]) -> Answer:
-    """Return the answer that a claim of every crash state fails in these ``ways``."""
+    """Return the answer that a claim about every crash state fails in these ``ways``."""
     return Answer(ClaimWords(kind, name), Verdict.FAILS, NOTHING, tuple(ways))
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run. Times are ISO 8601 in UTC; ``finished`` is empty if it was stopped. ``search`` says which workloads a
-    search tried; other runs have None."""
+    """A run. Times are ISO 8601 in UTC (``finished`` is empty if stopped); ``search`` says what a search tried."""
 
     id: str
     started: str
@@ -45,7 +41,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What it was measured on. ``clock`` is "virtual" or "real"."""
+    """The machine and the tools of a measurement. ``clock`` is "virtual" or "real"."""
 
     kernel: str
     image: str
@@ -58,12 +54,9 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The common cause of violations that are one finding (docs/search.md).
-
-    The ``rule`` of the broken claims; the sort of ``block`` whose loss breaks them, its ``fate`` (lost or torn), and
-    the place of the ``flush`` that should have saved it. These three are empty if nothing was lost. If they do not tell
-    causes apart, the ``call`` and the missing ``kinds`` of change do; else these two are empty.
-    """
+    """The common cause of violations that are one finding (docs/search.md). ``block`` is a sort whose loss breaks the
+    ``rule``, ``fate`` is lost or torn, and ``flush`` is the place of the flush that should have saved it. These are
+    empty if nothing was lost. If they do not separate causes, ``call`` and the missing ``kinds`` of change do."""
 
     rule: str
     block: str = ""
@@ -75,12 +68,8 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Violations that have one ``cause``, which is said in ``words``.
-
-    ``rows`` are the properties that they break, ``missing`` the kinds of change that are not there, ``shown_by`` is how
-    many workloads show it. The smallest of these is ``workload``, of so many ``operations``; ``evidence`` is what is
-    found after it, in one line, ``witness`` its witness.
-    """
+    """Violations of one ``cause``, in ``words``: they break ``rows``, and the ``missing`` kinds of change are not
+    there. ``shown_by`` counts workloads; ``workload`` is the smallest, with its ``evidence`` in one line."""
 
     cause: Cause
     words: str
@@ -95,14 +84,13 @@ class Finding:
 
     @property
     def size(self) -> tuple[int, int, str, str]:
-        """The sort key of findings: those with small workloads come first."""
+        """The sort key of findings: small workloads come first."""
         return self.operations, len(self.workload), self.workload, self.words
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """How a program's checker looked: at crashes in so many ``windows`` between its outputs, which left so many
-    different ``trees``, each with what was told before; it was run so often (``runs``)."""
+    """How often a program's checker ran: on ``trees``, after crashes in ``windows`` between the outputs."""
 
     windows: int
     trees: int
@@ -111,9 +99,8 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A way of a real file system, the ``configuration``, with a tree that a model does not allow, by these ``clauses``
-    (none: it is not known by which). Where ``is_wrong``, the model was derived of that file system: it is wrong, or
-    bob."""
+    """A tree that the file system ``configuration`` leaves and ``clauses`` of a model forbid (empty: unknown which).
+    ``is_wrong``: the model was derived of that file system, so it is wrong, or bob."""
 
     configuration: str
     evidence: str
@@ -122,7 +109,6 @@ class Missed:
 
     @property
     def words(self) -> str:
-        """A sentence for people."""
         by = f", by {' and '.join(map(repr, self.clauses))}" if self.clauses else ""
         said = f"{self.configuration} leaves a tree that the model does not allow{by}"
         said = f"{Cross.MISSED.value}: {self.evidence} ({said})"
@@ -131,13 +117,9 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How much was tried of what a model allows; ``about`` says what the model is.
-
-    ``tried`` crash states (a closed set of micro-operations, with what had been told) were made, of ``operations``
-    operations and ``micro_operations``; ``is_all`` says that the model allows no other one. It allows so many
-    (``allowed``; None: not counted), or, unless ``is_counted``, at least so many. ``missed`` is what the real file
-    systems have, and it does not allow.
-    """
+    """The tried part of a model. ``tried`` crash states are closed sets of micro-operations with the output before;
+    ``is_all``: the model allows no others. ``allowed`` counts all (None: not counted), or a lower bound unless
+    ``is_counted``. ``missed`` has what real file systems leave against the model."""
 
     about: str
     operations: int
@@ -151,13 +133,11 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class SubjectResult:
-    """What was crashed, with its answers: a configuration of a file system, or what a model allows.
+    """A configuration of a file system, or a model, with the ``answers`` about it.
 
-    ``answers`` are to what was asked. ``beside`` has what was not: crash states that do not mount, and what is wrong
-    with some that do. ``findings`` are the violations by cause; only a search asks for these. ``examined`` outcomes of
-    workloads, of ``examinable`` that mount, had a closer look: by the file system's checker, and by the removal of all
-    that is there. ``checks`` are those of a program. Where the subject is a model, ``model`` says how much of it was
-    tried.
+    ``beside`` has crash states that do not mount or have other trouble. Only searches have ``findings``. ``examined``
+    of ``examinable`` outcomes had a closer look, by the file system's checker and by removing everything. ``checks``
+    are those of a program; ``model`` is set if the subject is one.
     """
 
     name: str
@@ -177,39 +157,37 @@ class SubjectResult:
 
     @classmethod
     def of(cls, made: Subject, effective_mount_options: str = "", mkfs_version: str = "") -> Self:
-        """Return the subject ``made`` without an answer yet."""
+        """Return a result of ``made`` without answers."""
         options = made.mkfs_options, made.mount_options, effective_mount_options
         return cls(made.name, made.fs.name, *options, mkfs_version=mkfs_version)
 
     @property
     def answer(self) -> Answer:
-        """The answer to the only question, as of a program."""
+        """The only answer, as of a program."""
         [answer] = self.answers
         return answer
 
     @property
     def unmountable(self) -> Way | None:
-        """All crash states that the kernel does not mount, with the evidence and the witness of the first recording
-        that has some; None if all mount."""
+        """All crash states that do not mount, with the evidence of the first recording; None if all mount."""
         found = next((answer for answer in self.beside if answer.claim.kind == UNMOUNTABLE), None)
         return None if found is None else replace(found.ways[0], states=found.violations)
 
     def troubles(self) -> Iterator[tuple[TroubleKind, Way]]:
-        """Yield each thing that is wrong with crash states that mount."""
+        """Yield each trouble of crash states that mount."""
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
 
     @property
     def falls(self) -> tuple[ByRecording, ...]:
-        """The recordings at which the kernel panicked or hung: findings about that kernel."""
+        """The recordings that ended in a panic or hang of the kernel."""
         recordings = self.answers[0].recordings if self.answers else ()
         return tuple(one for one in recordings if one.fall is not None)
 
     @property
     def states(self) -> States:
-        """What was explored. A recording that several answers rest on counts once; if they rest on different parts of
-        it, the largest counts."""
+        """The explored states. A recording counts once, with the largest part that an answer rests on."""
         recordings: dict[tuple[str, str], States] = {}
         for one in (one for answer in self.answers for one in answer.recordings):
             before = recordings.setdefault((one.name, one.finish), one.states)
@@ -220,8 +198,7 @@ class SubjectResult:
 
 @dataclass(frozen=True, slots=True)
 class AskedProgram:
-    """The program that was crashed, in words; its ``digest`` is of all its files. Its checker was seen to refuse what
-    ``refuses`` names."""
+    """The program that was crashed; ``digest`` is of all its files. Its checker refused each of ``refuses``."""
 
     name: str
     about: str
@@ -231,11 +208,8 @@ class AskedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A whole experiment. The recordings of each answer name the workloads; ``program`` is the program that was run.
-
-    ``workload`` has the operations of ``bob try``, with the first of its finishes. ``protocols`` say what the program
-    did, for each subject on which that is known.
-    """
+    """A whole experiment. ``workload`` has the operations of ``bob try``, with its first finish; ``protocols`` show
+    what the program did, for each subject where that is known."""
 
     run: Run
     environment: Environment
@@ -247,42 +221,35 @@ class Result:
 
     @property
     def model(self) -> DeviceModel:
-        """The model of the recorded device."""
         return self.device_model.model
 
     @property
     def file_systems(self) -> tuple[SubjectResult, ...]:
-        """The subjects that are real file systems."""
         return tuple(subject for subject in self.subjects if subject.model is None)
 
     @property
     def models(self) -> tuple[SubjectResult, ...]:
-        """The subjects that are models."""
         return tuple(subject for subject in self.subjects if subject.model is not None)
 
     @property
     def program_name(self) -> str:
-        """The name of the program; empty if none was run."""
         return "" if self.program is None else self.program.name
 
     @property
     def is_table(self) -> bool:
-        """Whether it is of properties: no program was run, and no question was asked."""
+        """Whether it is about properties: neither of a program nor of a question."""
         return self.program is None and self.workload is None
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """The answers of all subjects."""
         return tuple(answer for subject in self.subjects for answer in subject.answers)
 
     @property
     def verdicts(self) -> frozenset[Verdict]:
-        """The verdicts of the answers."""
         return frozenset(answer.verdict for answer in self.answers)
 
     @property
     def has_unknown(self) -> bool:
-        """Whether some answer is unknown."""
         return Verdict.UNKNOWN in self.verdicts
 
     @property
