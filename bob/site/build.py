@@ -1,5 +1,4 @@
-"""Builds the site: the project's pages and those about the results, by MkDocs with the theme Material, and beside them
-the pages of each result, which stand alone."""
+"""Build the site: MkDocs' pages of the project and the results, and beside them stand-alone pages of each result."""
 
 from __future__ import annotations
 
@@ -35,38 +34,31 @@ from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
 from bob.site.results_table import is_finer, results_table
 
-MODELS = "osdi14-linux-6.1"
-"""The folder of reports/models that answers."""
-MARKER = ".bob-site"
-"""The file by which a site is known, so that a newer one may take its place."""
+MODELS = "osdi14-linux-6.1"  # folder of reports/models that answers
+MARKER = ".bob-site"  # marks a site of bob's, which a newer one may replace
 _ASSETS = ("site.css", "site.js")
-_SHIM = "iframe-worker.js"
-"""A name that makes MkDocs' plugin `offline` leave its own script out, which comes from another host."""
+_SHIM = "iframe-worker.js"  # under this name, MkDocs' plugin `offline` loads no script of another host
 _DOWNLOADS = "downloads"
 _HOME = "../../index.html"
 _WHERE = (
     "[The table](table.md) has each configuration that was asked for the rows of Table 1. [Can I rely on …?](rely.md) "
     "says what programs can rely on, from all that was measured."
 )
-_OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")
-"""What MkDocs makes for a server whose address it was told: it was not."""
+_OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")  # MkDocs makes them for servers
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltSite:
-    """What was built: how many pages, and what is wrong with them."""
+    """The number of pages, and what is wrong with them."""
 
     pages: int
     faults: tuple[PageFault, ...]
 
 
 def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
-    """Build the site of the project in ``root``, and of ``runs``, into the folder ``target``.
-
-    What is in the folder is replaced, if that is a site; the folder is left alone where something is wrong. Raises
-    StoreError where the folder cannot be written, or is none of ours, MalformedError where a page cannot be built, and
-    MissingProgramError where MkDocs is not installed.
-    """
+    """Build the site of the project in ``root`` and of ``runs``, and replace ``target`` unless something is wrong.
+    Raise StoreError if ``target`` cannot be written or is not a site of bob's, MalformedError if a page cannot be
+    built, MissingProgramError without MkDocs."""
     check(root, target)
     runs = [run.resolve() for run in runs]
     with tempfile.TemporaryDirectory(prefix="bob-site.") as name:
@@ -88,7 +80,7 @@ def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
 
 
 def check(root: Path, target: Path) -> None:
-    """Raise an error if no site of ``root`` can be built into the folder ``target``."""
+    """Raise StoreError or MissingProgramError if no site of ``root`` can be built into ``target``."""
     if not (root / "docs").is_dir() or not (root / "reports" / "reference").is_dir():
         raise StoreError(
             f"{root} has no docs and no reports", hint="the site is made from a checkout of the project, not a wheel"
@@ -117,7 +109,6 @@ def _replace(site: Path, target: Path) -> None:
 
 
 def _write_results(results: Results, docs: Path) -> None:
-    """The pages that stand alone, and what can be downloaded."""
     for reference in results.references:
         _write(docs / RESULTS / reference.name, reference.pages(_HOME))
         downloads = docs / _DOWNLOADS
@@ -145,7 +136,6 @@ def _write(folder: Path, pages: Iterable[tuple[PurePosixPath, str]]) -> None:
 
 
 def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
-    """The pages about all of the results, for MkDocs."""
     one_of_each = [
         (reference.name, [(kind, f"{_DOWNLOADS}/{reference.name}.{end}") for kind, end in _KINDS])
         for reference in results.references
@@ -199,8 +189,6 @@ def _templates() -> Environment:
 
 
 class _Warnings(logging.Handler):
-    """What MkDocs warns of."""
-
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.said: list[str] = []
@@ -210,7 +198,7 @@ class _Warnings(logging.Handler):
 
 
 def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
-    """Run MkDocs on ``folder``. Raises MalformedError where it warns of anything."""
+    """Run MkDocs on ``folder``; raise MalformedError if it fails or warns."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"  # the theme's, of a version that bob does not use
     from mkdocs.commands.build import build as build_with_mkdocs
     from mkdocs.config import load_config
@@ -275,7 +263,7 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """What the pages are called in the navigation; those of docs/ in the order of the first page's table of them."""
+    """Yield the navigation; pages of docs/ come in the order of the first page's table."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
     named = list(map(Path, re.findall(r"^\| \[[^]]+\]\((docs/[\w-]+\.md)", first, re.MULTILINE)))
     docs = [page for page in (*named, *found) if page.parent == Path("docs") and page in found]
@@ -289,7 +277,6 @@ def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _name(page: Path) -> str:
-    """What a page of the reports is called: its folder."""
     if page.parent == Path("reports"):
         return {"README.md": "Overview", "kernels.md": "Kernels side by side"}.get(page.name, page.stem)
     return f"{'Models: ' if page.parts[1] == 'models' else ''}{page.parent.name}"

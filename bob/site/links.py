@@ -1,5 +1,4 @@
-"""Whether a site holds together: each link leads to a file and an anchor that are there, and nothing is loaded from
-another host."""
+"""Check a site: each link leads to a file and an anchor in it, and nothing loads from another host."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ _STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 _ELSEWHERE = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]*:|//)")
 _HOST = re.compile(r"(?i)(?:(?:https?|wss?|ftp):)?//")
 _LOADED = {"src", "srcset", "poster", "data", "background", "action", "formaction", "ping", "xlink:href"}
-"""Attributes from which a browser loads, or to which it sends, without a click on a link."""
+"""Attributes that make a browser load or send without a click on a link."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFault:
-    """What is wrong on a page: it is named from the site's folder on."""
+    """A fault on ``page``, a path in the site."""
 
     page: str
     what: str
@@ -36,15 +35,13 @@ class PageFault:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What a page has: its anchors, where its links lead, and what it loads."""
-
     anchors: frozenset[str]
     links: frozenset[str]
     loads: frozenset[str]
 
 
 def faults(site: Path) -> Iterator[PageFault]:
-    """All that is wrong with the pages and style sheets in the folder ``site``."""
+    """Yield the faults of all pages and style sheets in the folder ``site``."""
     read = cache(_read)
     for path in sorted(site.rglob("*")):
         name = path.relative_to(site).as_posix()

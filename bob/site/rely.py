@@ -1,8 +1,4 @@
-"""\"Can I rely on ...?\": the wishes of programs, and for each file system what was measured.
-
-A row of a table answers on every configuration that has it, a clause of a model where models were derived, and a tested
-program for those that do as it does. Else the answer is that it was not measured.
-"""
+"""Answers to "Can I rely on ...?" for each file system: from a table's row, a model's clauses, or a tested program."""
 
 from __future__ import annotations
 
@@ -27,7 +23,7 @@ from bob.trace.recording import Completion
 
 
 class Grade(Enum):
-    """An answer in a word, what stands before it, the tone of its colour, and what it means."""
+    """An answer in a word, with its mark, the tone of its colour, and its meaning."""
 
     YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
     WEAKER = (
@@ -49,7 +45,7 @@ class Grade(Enum):
 
 @dataclass(frozen=True, slots=True)
 class IdiomAnswer:
-    """The answer of one configuration. ``evidence`` says how it is known, ``link`` where more is, if anywhere."""
+    """The answer of one configuration: ``evidence`` says how it is known, ``link`` where more is, if anywhere."""
 
     fs: str
     configuration: str
@@ -60,39 +56,38 @@ class IdiomAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredIdiom:
-    """An idiom with its answers, file system by file system; and the file systems of the table that have none."""
+    """An idiom with its answers by file system; ``unmeasured`` are the table's other file systems."""
 
     idiom: Idiom
     answers: tuple[tuple[str, tuple[IdiomAnswer, ...]], ...]
     unmeasured: tuple[str, ...] = ()
 
     def word(self, answers: Sequence[IdiomAnswer]) -> Grade:
-        """Return what they say together: if none says yes, the one that says most against it."""
+        """Return the joint answer: SOME if only some say yes, else the one that says most against it."""
         words = {answer.word for answer in answers}
         if words & _SAYS_YES and words - _SAYS_YES:
             return Grade.SOME
         return max(words, key=_AGAINST.index)
 
     def says(self, answers: Sequence[IdiomAnswer]) -> str:
-        """Return the same in words: ``yes``, ``yes in 1 of 4``."""
+        """Return the joint answer in words: ``yes``, ``yes in 1 of 4``."""
         word = self.word(answers)
         yes = sum(answer.word in _SAYS_YES for answer in answers)
         return f"yes in {yes} of {len(answers)}" if word is Grade.SOME else word.word
 
     def anchor(self, fs: str) -> str:
-        """Return the id of the evidence for a file system."""
         return f"{self.idiom.id}--{fs}"
 
     @property
     def sentence(self) -> str:
-        """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no``."""
+        """The answer in a sentence: ``ext4 yes, xfs yes, btrfs no.``"""
         if not self.answers:
             return f"{Grade.UNMEASURED.word.capitalize()} on any of them."
         return ", ".join(f"{fs} {self.says(answers)}" for fs, answers in self.answers) + "."
 
 
 def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
-    """Return an idiom with what ``results`` answer."""
+    """Return an idiom with the answers of ``results``."""
     if idiom.row:
         found = _of_row(idiom.row, results)
     else:
@@ -106,7 +101,6 @@ def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
 
 
 def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the answer of a row of the table on each configuration of each reference."""
     for reference in results.references:
         for shown in reference.shown:
             if name in shown.cells:
@@ -121,7 +115,6 @@ def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
 
 
 def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
-    """Return whether another reference has a configuration of this label."""
     return any(
         f"{shown.column.configuration.name}, Linux {short(other.kernel)}" == label
         for other in references
@@ -131,7 +124,7 @@ def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bo
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the answers of finer tables and of models to these clauses together, but of models that tried none."""
+    """Yield the joint answers of finer tables to these clauses, and of models that tried some of them."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
     for reference in results.references:
@@ -149,7 +142,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
 
 
 def _rows(clause: Clause) -> list[str]:
-    """The rows of finer tables that ask what a clause says; none where no row does."""
+    """Return the rows of finer tables that ask a clause."""
     match clause:
         case Durable(call, What.ENTRIES):
             return [f"{call}.{what}" for what in (What.NEW_ENTRIES, What.MOVED_ENTRIES)]
@@ -163,7 +156,7 @@ def _rows(clause: Clause) -> list[str]:
 
 
 def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> IdiomAnswer | None:
-    """Return the answer of these rows on a configuration together: yes only if all of them were asked."""
+    """Return the joint answer of these rows on a configuration; None if some were not asked, unless one says no."""
     cells = [shown.cells[name] for name in names if name in shown.cells]
     if not cells:
         return None
@@ -179,7 +172,6 @@ def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> I
 
 
 def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
-    """Yield the answer of a tested program on each configuration."""
     for tested in results.programs:
         if tested.result.program_name == name:
             for number, subject in enumerate(tested.result.file_systems, start=1):
@@ -196,13 +188,12 @@ def _of_answer(tested: TestedProgram, number: int, subject: SubjectResult) -> Id
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:
-    """Whether a model speaks of what a sync call makes durable, and was derived on a disk that is done with each write
-    at once. What the call has not waited for is done there all the same, when the flush is sent."""
+    """Return whether a sync call was asked on a prompt disk, which hides that the call does not wait for its writes."""
     return is_of_a_prompt_disk(model) and any(isinstance(one, Durable) for one in needed)
 
 
 def is_of_a_prompt_disk(model: Model) -> bool:
-    """Whether the disk that a model was derived on was done with each write at once; that of older models was."""
+    """Return whether the model's disk was done with each write at once, as in older models."""
     told = model.source.get("device_model", {}).get("completion", Completion.PROMPT.value)
     return bool(told == Completion.PROMPT.value)
 
@@ -216,7 +207,6 @@ def _label(model: Model) -> str:
 
 
 def _found(finding: ClauseFinding) -> str:
-    """How a clause is known, in a sentence."""
     said = f"“{finding.clause.words}”: "
     if (refutation := finding.refutation) is not None:
         alone = "" if refutation.alone else " (a crash state that several clauses forbid together)"

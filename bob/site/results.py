@@ -1,4 +1,4 @@
-"""What the site is about: the references in reports/, other runs, the answers for programs, and the models."""
+"""Read what the site shows: references in reports/, other runs, answers for programs, and models."""
 
 from __future__ import annotations
 
@@ -21,59 +21,54 @@ from bob.report.published import OSDI14, osdi14, osdi14_reasons
 from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.shown_way import INDEX
 
-RESULTS = "results"
-"""The folder of the site that has the pages of each result."""
-COMPARED = "compared"
-"""The folder among these that has the comparisons."""
+RESULTS = "results"  # the site's folder for pages of results
+COMPARED = "compared"  # the folder in there for comparisons
 _APPS = "apps.json.xz"
 _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A table that was measured: its ``name`` is that of its folder on the site."""
+    """A measured table; ``name`` is its folder on the site."""
 
     name: str
     saved: Saved
 
     @property
     def kernel(self) -> str:
-        """The kernel that was asked, as it calls itself."""
         return self.saved.result.environment.kernel
 
     @cached_property
     def columns(self) -> list[ShownColumn]:
-        """Its configurations."""
         return columns_of([(self.saved.result, self.saved.folder)])
 
     @cached_property
     def shown(self) -> list[PageColumn]:
-        """The same, with the places of what is said of them."""
+        """The configurations with the places of their pages."""
         return shown_apart(self.columns)
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
-        """Its pages, which link to ``home``."""
         return pages(self.columns, self.shown, home)
 
     def place(self, cell: PageCell) -> str:
-        """Where the site has the evidence of ``cell``."""
+        """Return the address of the evidence of ``cell`` on the site."""
         link = cell.link
         return f"{RESULTS}/{self.name}/{INDEX if link.startswith('#') else ''}{link}"
 
     @property
     def measured_for(self) -> str:
-        """What it is a table of: its name without the kernel."""
+        """The name without the kernel."""
         return self.name.partition("-linux-")[0]
 
     @property
     def side(self) -> Side:
-        """The same, to be compared."""
+        """The table as a side of a comparison."""
         return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedTables:
-    """Two tables of the same, cell by cell; what the two are called, and where the page about them is."""
+    """The comparison of two tables, by name."""
 
     before: str
     after: str
@@ -81,26 +76,24 @@ class ComparedTables:
 
     @property
     def place(self) -> str:
-        """Where the site has its page."""
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
 
 
 @dataclass(frozen=True, slots=True)
 class TestedProgram:
-    """The answers for one program, and the folder that its witnesses are in; ``name`` is its folder on the site."""
+    """The answers for one program; ``name`` is its folder on the site, ``folder`` has the witnesses."""
 
     name: str
     result: Result
     folder: Path
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
-        """Its pages, which link to ``home``."""
         return answer_pages.pages(self.result, self.folder, home)
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that was measured. ``models`` are those of one folder of reports/models, which ``models_page`` tells of."""
+    """All results; ``models`` are those of one folder of reports/models."""
 
     references: tuple[Reference, ...]
     programs: tuple[TestedProgram, ...]
@@ -114,7 +107,7 @@ class Results:
 
 
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
-    """What to compare: tables of the same on one kernel after the other; those of Table 1 with the published one."""
+    """Yield tables of one name on successive kernels, and those of Table 1 with the published one."""
     same: dict[str, list[Reference]] = {}
     for reference in references:
         same.setdefault(reference.measured_for, []).append(reference)
@@ -128,10 +121,8 @@ def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
 
 
 def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
-    """What the folder ``reports`` has, with the models of the folder ``models``, and ``runs``.
-
-    Raises StoreError or MalformedError where a result cannot be read.
-    """
+    """Read the folder ``reports``, the models of its folder ``models``, and ``runs``. Raise StoreError or
+    MalformedError if a result cannot be read."""
     folders = sorted(reports.glob("reference/*"), key=_by_version)
     references = [Reference(folder.name, load_table(folder)) for folder in folders if result_file(folder).is_file()]
     references += [Reference(name, load_table(run)) for name, run in _named(runs, {one.name for one in references})]
@@ -141,13 +132,13 @@ def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
 
 
 def short(kernel: str) -> str:
-    """The version of a kernel as people say it: "6.1" of "6.1.0-56-amd64"."""
+    """Return a kernel's short version: "6.1" of "6.1.0-56-amd64"."""
     found = re.match(r"\d+\.\d+", kernel)
     return found[0] if found else kernel
 
 
 def version(kernel: str) -> tuple[int, ...]:
-    """What kernels are sorted by."""
+    """Return the sort key of a kernel."""
     return tuple(map(int, re.findall(r"\d+", kernel)))
 
 
@@ -157,7 +148,7 @@ def _by_version(folder: Path) -> tuple[str, tuple[int, ...]]:
 
 
 def _named(runs: Iterable[Path], taken: set[str]) -> Iterator[tuple[str, Path]]:
-    """Names that are good in an address, each once."""
+    """Yield each run with a unique name that suits an address."""
     for run in runs:
         wanted = _ADDRESS.sub("-", (run if run.is_dir() else run.with_suffix("")).resolve().name).strip(".-") or "run"
         name, number = wanted, 2

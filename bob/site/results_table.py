@@ -1,5 +1,4 @@
-"""The table of all that was measured: a row for each configuration of each reference; and what changed between
-kernels."""
+"""The table of all results: a row for each configuration of each reference, and what changed between kernels."""
 
 from __future__ import annotations
 
@@ -15,13 +14,12 @@ from bob.report.rows import by_family, meanings
 from bob.report.shown_way import INDEX
 from bob.site.results import RESULTS, Reference, short, version
 
-FIRST = ("ext4", "xfs", "btrfs")
-"""The file systems that most people have."""
+FIRST = ("ext4", "xfs", "btrfs")  # the most common file systems
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCell:
-    """A cell of the table: where its evidence is, and in words what it says."""
+    """A cell: its verdict, and the address of its evidence."""
 
     name: str
     mark: str
@@ -32,7 +30,7 @@ class ResultCell:
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A configuration of a reference, with its cells: None where a property was not probed."""
+    """A configuration of a reference; a cell is None if the property was not probed."""
 
     fs: str
     variant: str
@@ -44,17 +42,15 @@ class ResultRow:
 
     @property
     def version(self) -> str:
-        """The kernel's version as people say it."""
         return short(self.kernel)
 
     @property
     def label(self) -> str:
-        """The row in a few words."""
         return f"{self.fs} {self.variant}".strip()
 
     @property
     def remarks(self) -> str:
-        """What its label and its kernel do not say: options of mkfs, and what it was measured for."""
+        """Options of mkfs, and the purpose of the measurement."""
         measured = self.reference.partition("-linux-")[0]
         return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
 
@@ -74,9 +70,8 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class ResultsTable:
-    """The table. ``families`` has the properties in the order of the cells; ``steps`` are the pairs of kernels on which
-    the same configurations were measured, each with how many cells were compared and those that changed; ``doubts`` are
-    cells that differ between measurements of one configuration on one kernel."""
+    """All results. ``families`` has the properties in the order of the cells; ``steps`` are pairs of kernels with the
+    number of cells compared and those that changed; ``doubts`` differ between measurements on one kernel."""
 
     rows: tuple[ResultRow, ...]
     families: dict[str, list[str]]
@@ -86,31 +81,27 @@ class ResultsTable:
 
     @property
     def kernels(self) -> list[str]:
-        """The kernels' versions, the oldest first."""
+        """The kernels' versions, oldest first."""
         return list(dict.fromkeys(short(kernel) for kernel in sorted({row.kernel for row in self.rows}, key=version)))
 
     @property
     def file_systems(self) -> list[str]:
-        """The file systems in the order of the rows."""
         return list(dict.fromkeys(row.fs for row in self.rows))
 
     @property
     def references(self) -> list[str]:
-        """The references, by name."""
         return sorted({row.reference for row in self.rows})
 
     @property
     def properties(self) -> list[str]:
-        """All properties in the order of the cells."""
         return [name for names in self.families.values() for name in names]
 
     def count(self, verdict: Verdict) -> int:
-        """How many cells have this verdict."""
         return sum(cell is not None and cell.verdict is verdict for row in self.rows for cell in row.cells)
 
 
 def results_table(references: Sequence[Reference]) -> ResultsTable:
-    """The table of ``references``; those of finer tables are left out, whose rows are hundreds."""
+    """Return the table of ``references`` without finer tables, whose rows are hundreds."""
     every = [(reference, shown) for reference in references for shown in reference.shown if not is_finer(shown)]
     families = by_family(shown.configuration for _reference, shown in every)
     names = [name for family in families.values() for name in family]
@@ -121,25 +112,24 @@ def results_table(references: Sequence[Reference]) -> ResultsTable:
 
 
 def order_of(fs: str) -> tuple[int, str]:
-    """Where a file system stands among others."""
+    """Return the sort key of a file system: common ones first."""
     return (FIRST.index(fs) if fs in FIRST else len(FIRST), fs)
 
 
 def options_of(shown: PageColumn) -> str:
-    """What mkfs and mount were told, for people."""
+    """Return the options of mkfs and mount for people."""
     found = shown.configuration
     told = [f"mkfs {found.mkfs_options}" if found.mkfs_options else "", found.mount_options]
     return ", ".join(filter(None, told)) or "default options"
 
 
 def cell_of(reference: Reference, shown: PageCell) -> ResultCell:
-    """``shown``, with the place of its evidence on the site."""
     found = shown.cell
     return ResultCell(found.name, shown.mark, found.verdict, reference.place(shown), shown.summary)
 
 
 def is_finer(shown: PageColumn) -> bool:
-    """Whether it is a column of a finer table, with hundreds of rows."""
+    """Return whether it is a column of a finer table, with hundreds of rows."""
     return any(cell.is_in_grid for cell in shown.cells.values())
 
 
@@ -163,10 +153,8 @@ def _row(reference: Reference, shown: PageColumn, names: Sequence[str]) -> Resul
 def _compared(
     every: Sequence[tuple[Reference, PageColumn]],
 ) -> tuple[tuple[tuple[str, str, int, tuple[CellChange, ...]], ...], tuple[CellChange, ...]]:
-    """What changed between kernels, and between measurements on one kernel, of configurations with the same options.
-
-    Of several measurements on one kernel the first speaks for it.
-    """
+    """Return changes between kernels (by their first measurements), and between measurements on one, at the same
+    options."""
     same: dict[tuple[str, str, str], dict[str, list[tuple[Reference, PageColumn]]]] = {}
     for reference, shown in every:
         found = shown.configuration
@@ -188,7 +176,6 @@ def _compared(
 
 
 def _changes(a: tuple[Reference, PageColumn], b: tuple[Reference, PageColumn]) -> Iterator[CellChange]:
-    """The cells of two configurations that do not say the same."""
     (older, before), (newer, after) = a, b
     for name in before.cells:
         if name not in after.cells:

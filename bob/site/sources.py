@@ -1,7 +1,4 @@
-"""The project's own pages, as MkDocs wants them.
-
-They are written for a forge. MkDocs differs in how far a list's content is indented, and it shows no folders.
-"""
+"""Stage the project's pages for MkDocs: forges indent the content of lists less, and show folders."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", flags=re.S | re.M)
 
 
 def pages(root: Path) -> list[Path]:
-    """The pages of the project in ``root``, from there on."""
+    """Return the project's pages, as paths in ``root``."""
     return sorted({path.relative_to(root) for form in _PAGES for path in root.glob(form)})
 
 
 def stage(root: Path, folder: Path) -> list[Path]:
-    """Copy the pages of ``root``, and the files that they link to, into ``folder``; the pages, from there on."""
+    """Copy the pages of ``root``, and files that they link to, into ``folder``; return the pages as paths in there."""
     found = pages(root)
     linked: set[Path] = set()
     for page in found:
@@ -45,7 +42,7 @@ def stage(root: Path, folder: Path) -> list[Path]:
 
 
 def for_mkdocs(text: str) -> str:
-    """``text`` with the content of each list item four columns further in than the item, which MkDocs asks for."""
+    """Return ``text`` with the content of list items indented by four columns, as MkDocs needs it."""
     lines: list[str] = []
     items: list[int] = []
     fence, blank = "", False
@@ -67,12 +64,11 @@ def for_mkdocs(text: str) -> str:
 
 
 def slug(text: str, separator: str) -> str:
-    """The anchor of a heading, as forges make it."""
+    """Return the anchor of a heading, as forges do."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
 
 
 def _linked(text: str, page: Path) -> Iterator[Path]:
-    """What ``page`` links to within the project."""
     for found in _LINK.finditer(_CODE.sub("", text)):
         target = found[2] or found[5]
         if not _ELSEWHERE.match(target):
@@ -80,7 +76,7 @@ def _linked(text: str, page: Path) -> Iterator[Path]:
 
 
 def _to_folders(text: str, page: Path) -> str:
-    """``text`` with links to a folder made links to what is said of it."""
+    """Return ``text`` with links to a folder replaced by links to its README.md."""
 
     def changed(found: re.Match[str]) -> str:
         before, target, after = found[1] or found[4], found[2] or found[5], found[3] or ""
@@ -92,7 +88,7 @@ def _to_folders(text: str, page: Path) -> str:
 
 
 def _listing(root: Path, path: Path, folder: Path) -> Path:
-    """A page with the files below ``path``, which are copied."""
+    """Write a page with the files below ``path``, which are copied; return its path."""
     page = path.relative_to(root) / "README.md"
     lines = [f"# {page.parent.as_posix()}", ""]
     for file in sorted(file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts):
