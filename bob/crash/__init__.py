@@ -1,4 +1,1 @@
-"""Legal crash states, the order of search, and the content of the medium in each.
-
-Pure: a :class:`~bob.trace.model.Trace` in, recipes and sector contents out (docs/design.md, section 3).
-"""
+"""Legal crash states, the order of search, and the content of the medium in each (docs/design.md, section 3)."""

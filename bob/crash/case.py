@@ -1,4 +1,4 @@
-"""A case: a recording that is ready for the exploration of its crash states."""
+"""A recording that is ready for the exploration of its crash states."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The ``work`` done to a ``subject`` whose disks held ``base``, its ``recording``, and the ``plan`` of all legal
-    states."""
+    """The ``work`` done to a ``subject`` on ``base``, its ``recording``, and the ``plan`` of all legal states."""
 
     subject: Subject
     work: Work
@@ -32,10 +31,8 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """Return the case of a recording; ``more`` are the fields of a subclass.
-
-        Raises RecordingError or MalformedError if :func:`bob.trace.check.checked` refuses the recording.
-        """
+        """Return the case of a recording; ``more`` are the fields of a subclass. Raises RecordingError or
+        MalformedError if :func:`bob.trace.check.checked` refuses the recording."""
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
     @property

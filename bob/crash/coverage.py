@@ -13,17 +13,12 @@ _ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The extent of an exploration.
+    """The extent of an exploration, in numbers of legal states.
 
-    ``legal_writes`` and ``legal_sectors`` are exact numbers of legal states: with whole writes, and with torn ones,
-    too. ``explored`` counts those with a known outcome that mount; a verdict rests on these. ``explored_writes`` counts
-    the whole ones of them (None in older documents). ``unmountable`` and ``unmountable_writes`` count known states that
-    do not mount. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of this kind was explored
-    (docs/design.md, section 5). ``mounted`` states were really mounted; the other outcomes were predicted. In documents
-    without it, all were mounted.
-
-    Before judgement, ``explored`` and ``exhaustive`` count all states with a known outcome, and the unmountable counts
-    are 0 (:func:`bob.claim.verdict.judged_states` separates them).
+    ``legal_writes`` have whole writes only; ``legal_sectors`` includes torn ones. ``explored`` ones mount, and have a
+    known outcome: a verdict rests on these. ``exhaustive`` is ``"writes"``, ``"sectors"`` or None: every legal state of
+    this kind was explored (docs/design.md, section 5). ``mounted`` ones were really mounted, the others predicted.
+    Before :func:`bob.claim.verdict.judged_states`, ``explored`` and ``exhaustive`` include unmountable states.
     """
 
     explored: Count
@@ -41,7 +36,6 @@ class States:
 
     @property
     def legal_torn(self) -> int:
-        """Return how many legal states have a torn write."""
         return self.legal_sectors - self.legal_writes
 
     @property
@@ -51,7 +45,6 @@ class States:
 
 
 NOTHING = States(0, 0, 0, None)
-"""Nothing to explore."""
 
 
 def total(parts: Sequence[States]) -> States:

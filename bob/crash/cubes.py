@@ -1,9 +1,7 @@
 """Sets of legal crash states of whole writes, counted and divided without a list.
 
-A *cube* fixes some writes, on the medium or lost, and leaves the others open. Every read of a device divides the legal
-states into cubes: the content of a sector shows which of its writes landed last, so one write is there and the later
-ones are not. So the reads of a course of recovery make a cube, and the cube's exact count is the number of states that
-take that course.
+A *cube* fixes some writes, on the medium or lost, and leaves the others open. Every read divides the legal states into
+cubes: the content of a sector shows which of its writes landed last, so this write is there and later ones are not.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ class Cube:
     lost: int = 0
 
     def __contains__(self, medium: int) -> bool:
-        """Return whether a legal state with the writes ``medium`` is in the cube."""
         return not self.kept & ~medium and not self.lost & medium
 
 
@@ -41,7 +38,7 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at ``points``; ``state`` makes one from a point's number and the writes on the
+    """The legal states of whole writes at ``points``; ``state`` returns one for a point's number and the writes on the
     medium."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
@@ -49,12 +46,12 @@ class LegalStates:
         self._state = state
 
     def count(self, cube: Cube) -> int:
-        """Return the number of states in ``cube``; of ``Cube()``, the same as ``count_writes``."""
+        """Return the number of states in ``cube``; for ``Cube()``, the same as ``count_writes``."""
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return an easily explained state of the nonempty ``cube``: no write after the last one it must have, all
-        before it."""
+        """Return an easily explained state of the nonempty ``cube``: all allowed writes up to the last required one,
+        none after."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
@@ -114,10 +111,8 @@ class Divider:
         self._groups: dict[bytes, tuple[tuple[int, ...], ...]] = {}
 
     def divide(self, cube: Cube, places: NDArray[np.intp]) -> Iterator[Cube]:
-        """Yield the nonempty parts of ``cube`` that have one content in each of the sectors ``places``.
-
-        There may be very many; two may have equal contents. ``places`` are indexes into ``composer.sectors``.
-        """
+        """Yield the nonempty parts of ``cube`` with one content in each of the sectors ``composer.sectors[places]``.
+        There may be very many; two may have equal contents."""
         yield from self._divide(cube, self._writes_at(places))
 
     def _divide(self, cube: Cube, lists: tuple[tuple[int, ...], ...]) -> Iterator[Cube]:

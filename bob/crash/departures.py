@@ -1,7 +1,7 @@
 """Clean crash states, and how far a state departs from one.
 
-A *clean prefix* has the first k pending writes in submission order and no others: what a disk without a cache would
-leave. A state departs from it by each write that is extra, missing, or torn.
+A *clean prefix* has the first k pending writes in submission order and no others, as on a disk without a cache. A state
+departs from it by each write that is extra, missing, or torn.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from bob.crash.drafts import settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-FARTHEST = 2
-"""The largest departure (writes) whose states bob lists."""
+FARTHEST = 2  # writes: the largest departure whose states bob lists
 
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
-    """Return by how many of the writes ``pending`` (in submission order) ``state`` departs from the nearest clean
+    """Return by how many writes of ``pending`` (in submission order) ``state`` departs from the nearest clean
     prefix."""
     kept, torn = set(state.kept), dict(state.torn)
     # With k = 0 each write that is there is one too many.
@@ -34,9 +33,7 @@ def distance(pending: Sequence[int], state: CrashState) -> int:
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
     """Yield the states of whole writes at point ``number`` that depart by ``departure`` writes from a clean prefix.
-
-    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first, and some states come more than once.
-    """
+    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first, and some states come more than once."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

@@ -1,4 +1,4 @@
-"""The device model: what the recorded device promises about an unflushed write (docs/design.md, section 3)."""
+"""The promises of the recorded device about an unflushed write (docs/design.md, section 3)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from bob.schema import Document, adapt, field, older
 from bob.trace.model import SECTOR_BYTES, DeviceWrite
 from bob.trace.recording import Completion
 
-SMALLEST_ATOMIC_BYTES = 8
-"""The smallest atomic unit, in bytes: an aligned store on byte-addressable memory."""
+SMALLEST_ATOMIC_BYTES = 8  # an aligned store on byte-addressable memory
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
     """A device with a ``write_cache`` (:mod:`bob.crash.caches`) that writes ``atomic_write_bytes`` all or nothing.
 
-    ``completion`` is when it reports a write as done. It changes the recorded times, not the rules.
-
-    Atomic units are aligned on the device, so a write may have a shorter first or last unit. Units count per write,
-    from 0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more.
+    ``completion`` changes the recorded times, not the rules. Atomic units are aligned on the device, so a write may
+    have a shorter first or last unit; they count per write, from 0. Raises :class:`UsageError` unless
+    ``atomic_write_bytes`` is a power of two, 8 or more.
     """
 
     write_cache: WriteCache = VOLATILE
@@ -67,7 +65,6 @@ class DeviceModelDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, model: DeviceModel) -> DeviceModelDocument:
-        """Return the document of ``model``."""
         return adapt(cls, model, write_cache=model.write_cache.name)
 
     @property

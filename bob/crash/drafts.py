@@ -1,8 +1,5 @@
-"""The systematic crash states: drafts of each kind at one growth point.
-
-A *draft* is a state in the search, with the kept writes as a bit mask; the search drops most drafts as known at once.
-Every leading part of a generator's order is spread evenly, so a budget that ends early has seen a bit of everything.
-"""
+"""The systematic crash states: *drafts* of each kind at one growth point. The search drops most drafts as known. Every
+leading part of a generator's order is spread evenly, so a small budget sees a bit of everything."""
 
 from __future__ import annotations
 
@@ -22,14 +19,11 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 T = TypeVar("T")
 
-EVERY_BOUNDARY = 64
-"""bob tears a write of up to this many units at each boundary, a longer one at a sample of them."""
+EVERY_BOUNDARY = 64  # units: a longer write is torn at a sample of its boundaries only
 
-SAMPLED_BLOCKS = 64
-"""The most 4 KiB boundaries in a long write's sample."""
+SAMPLED_BLOCKS = 64  # 4 KiB boundaries in a long write's sample
 
-EVERY_SUBSET_ITEMS = 4
-"""Up to this many writes of one operation, every subset is lost; of more, only some."""
+EVERY_SUBSET_ITEMS = 4  # writes of one operation: every subset is lost; of more, only some
 
 BLOCK_BYTES = 4096
 
@@ -44,11 +38,7 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """A growth point in the search.
-
-    ``durable`` and ``pending`` are bit masks over write indexes. ``writes`` are the pending ones in submission order,
-    ``becoming`` those that become durable here.
-    """
+    """A growth point: ``durable`` and ``pending`` as bit masks, ``writes`` the pending ones in submission order."""
 
     point: int
     durable: int
@@ -62,7 +52,6 @@ def view(number: int, point: GrowthPoint) -> SearchPoint:
 
 
 def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
-    """Return the legal states of whole writes at the growth points ``views``."""
     points = [GrowthMasks(point.durable, point.pending, mask(point.becoming)) for point in views]
     return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
 
@@ -91,7 +80,6 @@ def prefixes(point: SearchPoint) -> Iterator[Draft]:
 
 
 def single_lost(point: SearchPoint) -> Iterator[Draft]:
-    """Yield each state with one pending write lost."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, point.pending & ~(1 << point.writes[k]))
 
@@ -118,9 +106,8 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
     """Return where to tear write ``index``: numbers of units in its head, ascending.
 
-    A write of up to 64 units has all its boundaries. A longer one has the first and last eight, the powers of two, and
-    the sector boundaries. A write of more than 64 sectors has up to 64 of the device's 4 KiB boundaries in place of
-    these.
+    A write of up to 64 units has all its boundaries, a longer one the first and last eight, the powers of two, and the
+    sector boundaries. More than 64 sectors have up to 64 of the device's 4 KiB boundaries instead.
     """
     write = trace.writes[index]
     units = model.units(write)

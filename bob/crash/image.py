@@ -1,8 +1,7 @@
 """The content of the medium in a crash state, in time proportional to the sectors that may change.
 
-The *ground* of a workload is its base with the *floor* on top: the writes that are durable at the first growth point
-and so in every state. A state is a vector with one number per sector that the other writes touch: 0 for "as in the
-ground", n + 1 for payload sector n. Its hash is the state's key, its runs are the delta.
+The *ground* of a workload is its base with the *floor* on top: the writes that are durable in every state. A state is a
+vector with one number per sector that the other writes touch: 0 for "as in the ground", n + 1 for payload sector n.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState, effective, replay
 from bob.trace.model import SECTOR_BYTES, Trace
 
-DIGEST_BYTES = 16
-"""The length of a sector's digest and of a state's key, in bytes."""
+DIGEST_BYTES = 16  # length of a sector's digest and of a state's key
 
 ByteRun = tuple[int, int, int]
 """``(sector, payload sector, count)``: ``count`` sectors from the payload belong at ``sector`` of the image."""
@@ -37,8 +35,8 @@ class Payload:
     """Append-only sectors. A write's data lie together, so a whole write is one run.
 
     ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros, is "as in the base", row n + 1 sector n.
-    ``contents`` has shape (at least sectors + 1): row n + 1 has m + 1 for the first sector m with the content of sector
-    n, so numbers are equal exactly if contents are.
+    ``contents`` has shape (at least sectors + 1,): row n + 1 has m + 1 for the first sector m with the content of
+    sector n.
     """
 
     def __init__(self) -> None:
@@ -74,7 +72,7 @@ class Payload:
         return bytes(self._data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES])
 
     def since(self, sector: int) -> bytes:
-        """Return the contents of ``sector`` and all after it. All of it is cached for the next request."""
+        """Return the contents of ``sector`` and all after it."""
         if len(self._all) != len(self._data):
             self._all = bytes(self._data)
         return self._all[sector * SECTOR_BYTES :]
@@ -90,11 +88,8 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """A growth point prepared for composing.
-
-    ``vector`` is the state without pending writes. ``entries`` bounds the entries of the pending writes; ``visible``
-    marks those that are not under a later durable write (None: all).
-    """
+    """A growth point prepared for composing: ``vector`` is the state without pending writes, ``entries`` are theirs.
+    ``visible`` marks those that are not under a later durable write (None: all)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -102,11 +97,10 @@ class _DurableImage:
 
 
 class Composer:
-    """The contents of the crash states of one trace.
+    """The contents of the crash states of one trace; states must be legal (``bob.crash.state.check_state``).
 
     ``base_sector(n)`` returns the 512 bytes of sector ``n`` of the base image, with several devices end to end.
-    ``sectors`` are those that differ between states, ascending: all that the writes above the floor touch. States must
-    be legal (``bob.crash.state.check_state``): the composer does not check.
+    ``sectors`` are those that differ between states, ascending: all that the writes above the floor touch.
     """
 
     def __init__(
@@ -150,11 +144,8 @@ class Composer:
     def _floor_and_base(
         self,
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64]]:
-        """Return four arrays about the floor.
-
-        For each of ``sectors``: the floor's content (0 for none, n + 1 for payload sector n), and the digest of the
-        base below it (else zeros). Then the other floor sectors that differ from the base, and their digests.
-        """
+        """Return, for each of ``sectors``, the floor's content (0: none, n + 1: payload sector n) and the base's digest
+        below it. Then return the other floor sectors that differ from the base, and their digests."""
         below = np.array([self._floor.get(sector, -1) + 1 for sector in self.sectors.tolist()], dtype=np.int64)
         base = np.zeros((len(below), 2), dtype=np.uint64)
         for place in np.flatnonzero(below).tolist():
@@ -171,10 +162,8 @@ class Composer:
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """Return for each of ``sectors`` what can show there, in submission order.
-
-        The last of them that landed gives the content; if none did, the ground (0) does.
-        """
+        """Return for each of ``sectors`` what can show there, in submission order; the last that landed does, else the
+        ground (0)."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
@@ -197,7 +186,6 @@ class Composer:
         return _runs(np.array(sectors, dtype=np.int64), np.array([self._floor[s] for s in sectors], dtype=np.int64))
 
     def payload_since(self, sector: int) -> bytes:
-        """Return the payload from sector number ``sector`` on."""
         return self._payload.since(sector)
 
     def apply(self, state: CrashState, image: bytearray | memoryview) -> None:
@@ -211,7 +199,7 @@ class Composer:
             self._floor.update(zip(range(at, at + write.sectors), count(placed)))
 
     def _lay_entries(self) -> None:
-        """Make one entry for each sector of each write above the floor, in submission order: place and content."""
+        """Add one entry for each sector of each write above the floor, in submission order: place and content."""
         floor = self._points[0].durable
         floor_writer = {
             sector: index

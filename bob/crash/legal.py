@@ -1,9 +1,9 @@
 """The legal crash states: docs/design.md, section 3, reduced to a few moments.
 
-At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. All
-follows from one number per write: when it becomes durable, by the device's write cache (:mod:`bob.crash.caches`). The
-durable set changes only at those times, and in between the pending set only grows. So a state is legal in the window if
-it is legal just before one of those times, or at the end: the *growth points*.
+At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. The
+durable set changes only when a write becomes durable by the device's write cache (:mod:`bob.crash.caches`). In between
+the pending set only grows. So a state is legal in the window if it is legal at a *growth point*: just before such a
+change, or at the end.
 """
 
 from __future__ import annotations
@@ -36,14 +36,9 @@ class GrowthPoint:
 def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
 
-    There is one before each moment in the window that makes a write durable, and one at the end. A flush that makes
-    nothing durable adds none. Earlier writes count as durable or pending at the start like any other.
-
-    A cache that keeps an order may lose writes that completed before the window, the last one first. Then one point per
-    such write, with only this write pending, precedes the others at the start of the window.
-
-    Raises UsageError if the cache's rule is for one disk and there are several; :class:`MalformedError` for writes that
-    are out of submission order, outside their device, or without duration.
+    A cache that keeps an order may lose writes that completed before the window: first comes one point for each, with
+    only this write pending. Raises UsageError if the cache's rule is for one disk and there are several;
+    :class:`MalformedError` for writes that are out of submission order, outside their device, or without duration.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
@@ -74,10 +69,7 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:
-    """Return the exact number of legal states of whole writes: distinct sets of writes on the medium.
-
-    A state that keeps all of ``becomes_durable`` recurs at the next point and counts there.
-    """
+    """Return the exact number of legal states of whole writes: distinct sets of writes on the medium."""
     return sum(_new_states(len(point.pending), len(point.becomes_durable)) for point in points)
 
 
@@ -114,6 +106,7 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def _new_states(pending: int, becoming: int) -> int:
-    """Return the states of one point that do not recur: all subsets without those that keep every ``becoming`` one."""
+    """Return the states of one point that do not recur at the next: all subsets without those that keep all
+    ``becoming``."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

@@ -1,8 +1,5 @@
-"""The crash states next to one: equal but for one pending write, which is taken back.
-
-They show which write a violation depends on: if one write less, or one more, does no harm, that write is a cause.
-Departures from a clean prefix (:mod:`bob.crash.departures`) come first.
-"""
+"""The crash states next to one: equal but for one pending write, which is taken back. If one write less, or one more,
+does no harm, a violation depends on that write."""
 
 from __future__ import annotations
 
@@ -12,13 +9,10 @@ from bob.crash.drafts import mask, settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
 
-MOST = 40
-"""The most writes of a group with neighbours: beyond it, no sentence would be shorter."""
+MOST = 40  # writes of a group with neighbours: beyond it, no sentence would be shorter
 
 
 class Neighbours:
-    """The neighbours of legal states at the growth points ``points``."""
-
     def __init__(self, points: Sequence[GrowthPoint]) -> None:
         self._points = points
         self._views = [view(number, point) for number, point in enumerate(points)]

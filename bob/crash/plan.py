@@ -21,10 +21,8 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones.
-
-    ``earlier`` counts the growth points of the whole trace before those of the plan (see :meth:`asked`).
-    """
+    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. ``earlier``
+    counts the growth points of the whole trace before those of the plan (see :meth:`asked`)."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -43,11 +41,12 @@ class Plan:
 
     @property
     def bare(self) -> tuple[CrashState, ...]:
-        """Return the state of each growth point with nothing but its durable writes."""
+        """Return the state of each growth point with only its durable writes."""
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of those states that a crash can leave ``at`` that time, for so many operations."""
+        """Return the plan of the states that a crash can leave ``at`` that time of ``operations``. Raises as
+        :func:`after_return`."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -81,7 +80,6 @@ class Plan:
         ]
 
     def nothing_explored(self) -> States:
-        """Return the coverage of a trace without known outcomes."""
         return States(0, count_writes(self.points), count_sectors(self.points))
 
 
@@ -98,12 +96,9 @@ def writes_of_operations(trace: Trace) -> tuple[frozenset[int], ...]:
 def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
-    The rules ask which writes are durable or pending at a time, so a later window changes nothing else. Its growth
-    points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order may look back
-    from the later time; each state of such a point is also one of the whole trace's.
-
-    The agent marks the return after the call, so the call is never under way in the window. Raises RecordingError where
-    the mark is missing.
+    Its growth points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order
+    may look back from the later time; each such state is also one of the whole trace's. The agent marks the return
+    after the call, so the call is never under way in the window. Raises RecordingError where the mark is missing.
     """
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:

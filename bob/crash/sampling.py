@@ -1,7 +1,5 @@
-"""Crash states beyond the systematic ones: all in a random order where possible, else at random.
-
-The results depend only on the views and the random number generator, so a seed repeats them.
-"""
+"""Crash states beyond the systematic ones: all in a random order where possible, else at random; a seed repeats
+them."""
 
 from __future__ import annotations
 
@@ -13,16 +11,12 @@ from random import Random
 from bob.crash.drafts import Draft, SearchPoint
 from bob.crash.state import Ranges
 
-MOST_TORN_AT_ONCE = 3
-"""The most writes that a random state tears: more would explain no more."""
+MOST_TORN_AT_ONCE = 3  # writes in a random state: more would explain no more
 
 
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
     """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all).
-
-    Their number is ``count_writes`` if all units are 1, ``count_sectors`` with those of the device model. Keeps a list
-    of that length, so only for small numbers.
-    """
+    Keeps a list of all: only for small numbers."""
     ends = list(accumulate(_new_states(point, units) for point in points))
     order = list(range(ends[-1]))
     rng.shuffle(order)
@@ -32,10 +26,8 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often.
-
-    Growth points take turns in proportion to their pending writes: those with few run out of new states soon.
-    """
+    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often. Growth points
+    take turns in proportion to their pending writes: those with few run out of new states soon."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
         [point] = rng.choices(points, cum_weights=weights)

@@ -1,13 +1,8 @@
 """The order of search: which legal crash states to try if not all fit the budget (docs/design.md, section 3).
 
-Each kind of state is a stage. A stage goes round the growth points, and stages take turns of a few new states each. So
-a small budget sees every kind, at moments from the whole window; a larger one (almost, see below) continues.
-
-If all legal states of whole writes fit into three quarters of the budget, the search reserves that much for them, and
-torn states wait.
-
-The search drops a draft that is a known set of writes (and units), so a state that keeps everything that becomes
-durable does not recur at the next point. A new set with the contents of an explored one counts as explored.
+Each kind of state is a stage that goes round the growth points, and stages take turns. So a small budget sees every
+kind, at moments from the whole window. If all legal states of whole writes fit into three quarters of the budget, the
+search reserves that much for them. A new set of writes with the contents of an explored one counts as explored.
 """
 
 from __future__ import annotations
@@ -36,19 +31,14 @@ from bob.crash.sampling import every_state, random_subsets, random_tears
 from bob.crash.state import CrashState, TornWrites
 from bob.trace.model import Trace
 
-ENUMERABLE_STATES = 1 << 16
-"""Up to this many legal states are tried one by one in a random order: their contents may recur."""
+ENUMERABLE_STATES = 1 << 16  # legal states are tried one by one in a random order: their contents may recur
 
-FRUITLESS_DRAFTS = 2000
-"""An endless stage stops after this many drafts in a row without a new state."""
+FRUITLESS_DRAFTS = 2000  # drafts in a row without a new state stop an endless stage
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A crash state to look at; no earlier candidate of the search has its ``key``, that is, its contents.
-
-    ``stage`` is the kind of state; ``state`` names the last growth point that allows it.
-    """
+    """A crash state of kind ``stage`` to look at; no earlier candidate has its ``key``, that is, its contents."""
 
     state: CrashState
     key: bytes
@@ -60,8 +50,8 @@ class Coverage:
     """The part of the legal states that a search has covered.
 
     ``explored`` counts candidates (distinct contents). ``write_states`` and ``sector_states`` count the legal states,
-    of whole writes and of atomic units, with the contents of a candidate; ``legal_writes`` and ``legal_sectors`` are
-    the totals. A candidate counts once it is handed out, so a caller without its outcome has explored less.
+    of whole writes and of atomic units, with the contents of a candidate. A candidate counts once it is handed out, so
+    a caller without its outcome has explored less.
     """
 
     explored: int
@@ -100,11 +90,11 @@ class _StateKind:
 
 
 class StateSearch(Iterator[Candidate]):
-    """A search of ``trace``: an iterator of up to ``budget`` candidates that also knows its coverage.
+    """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same.
 
     ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation of
-    interest, the indexes of the writes that carry its data. ``torn`` restricts the search to states with torn writes
-    (True) or without (False). The same arguments give the same candidates.
+    interest, the indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or
+    without (False).
     """
 
     def __init__(
@@ -136,7 +126,6 @@ class StateSearch(Iterator[Candidate]):
 
     @property
     def coverage(self) -> Coverage:
-        """Return the coverage by the candidates handed out so far."""
         return Coverage(
             explored=len(self._keys),
             write_states=len(self._known_whole),

@@ -1,8 +1,5 @@
-"""One crash state as a recipe: the writes on the medium, whole or in part.
-
-A recipe is small, hashable and plain JSON. ``effective`` reads it straight by the rules; ``bob.crash.image`` computes
-the same fast, and tests compare the two.
-"""
+"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. ``effective`` reads
+it straight by the rules; ``bob.crash.image`` computes the same fast, and tests compare the two."""
 
 from __future__ import annotations
 
@@ -17,17 +14,13 @@ from bob.trace.model import SECTOR_BYTES, DeviceWrite, Trace
 Ranges = tuple[tuple[int, int], ...]
 """Units ``(first, stop)`` of one write, ``stop`` exclusive: ascending and apart, so each set has one form."""
 
-TornWrites = tuple[tuple[int, Ranges], ...]
-"""``(write index, its units on the medium)``, by index: some of the write's units, but not all."""
+TornWrites = tuple[tuple[int, Ranges], ...]  # by index: some of a write's units, but not all
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """The content of the medium at growth point ``point`` beside its durable writes.
-
-    ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those in part; the others are
-    lost. Units are those of the state's device model.
-    """
+    """The content of the medium at growth point ``point`` beside its durable writes, in units of the state's device
+    model. ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those in part."""
 
     point: int
     kept: tuple[int, ...] = ()

@@ -1,8 +1,7 @@
 """Legal crash states with torn writes, as sets of the parts of writes on the medium.
 
-A *part* is on the medium or not, independent of all others, as a write is in states of whole writes. So the same rules
-count, divide and sample them (:mod:`bob.crash.cubes`). A part is an atomic unit of the device, or a sector if units are
-smaller: then only states torn between sectors are included.
+A *part* is an atomic unit of the device, or a sector if units are smaller: then only states torn between sectors are
+included. Parts land independently, as whole writes do, so the same rules count them (:mod:`bob.crash.cubes`).
 """
 
 from __future__ import annotations
@@ -22,10 +21,8 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 
 class WriteUnits:
-    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n.
-
-    ``legal`` are the legal states torn between parts, with those of whole writes.
-    """
+    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n. ``legal`` includes whole
+    writes."""
 
     def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
         self._points = points

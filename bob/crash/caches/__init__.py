@@ -1,7 +1,5 @@
-"""The kinds of write cache of a disk: one module each, with the one rule that makes it different.
-
-:data:`CACHES` has them by the names in documents and on the command line, the default first. ``rule`` declares a kind.
-"""
+"""The kinds of write cache of a disk: :data:`CACHES` by the names in documents and on the command line, the default
+first."""
 
 from __future__ import annotations
 

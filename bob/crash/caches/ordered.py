@@ -1,12 +1,9 @@
 """A write cache that keeps the order: of the writes completed since the last flush, a crash loses a suffix.
 
-The cache writes to the medium in order of completion. So after a crash at time T, the medium has all writes that
-completed by some T' <= T, and perhaps a part of the next one. A flush that completed by T was submitted by T': it
-promises what had completed then. A FUA write that completed by T had completed by T', with all before it. Writes still
-under way can be on the medium, each whole, in part, or not at all, only if nothing that completed is lost.
-
-Within the window such states are those of a disk without a cache, since a crash may come at T' as well as at T. Before
-the window they are one state, and the tears of one write, for each write back to the earliest T' of the window's start.
+After a crash at time T, the medium has all writes that completed by some T' <= T, and perhaps a part of the next one. A
+flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. Writes under way can
+be on the medium only if nothing that completed is lost. Within the window such states are those of a disk without a
+cache. Before it they are, for each write back to the earliest T', one state and the tears of this write.
 """
 
 from __future__ import annotations
@@ -17,9 +14,7 @@ from bob.trace.model import Trace
 
 def looks_back(trace: Trace) -> int:
     """Return the latest submission of a flush, or completion of a FUA write, that completed by the start of the window.
-
-    Without any, return a time before all writes.
-    """
+    Without any, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]
     forced = [write.completed.time for write in trace.writes if write.fua and write.completed.time <= start]

@@ -9,7 +9,6 @@ from bob.trace.model import Trace
 
 
 def at_its_start(trace: Trace) -> int:
-    """Return the time of the window's start."""
     return trace.start.time
 
 
@@ -20,15 +19,12 @@ def at_completion(trace: Trace) -> tuple[int | None, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WriteCache:
-    """A kind of write cache.
+    """A kind of write cache: documents use ``name``, reports ``words``, help texts the clause ``promise``.
 
-    Documents and the command line use ``name``, reports ``words``, help texts the clause ``promise``. ``why_durable``
-    and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
-
+    ``why_durable`` and ``where_pending`` explain a write in a crash state, ``why_legal`` a whole state.
     ``durable_since`` returns when each write of a trace becomes durable; None if never. ``looks_back`` returns a time
-    at or before the start of the window. A cache that keeps an order returns an earlier one: a crash may undo, from the
-    last one back, the writes that became durable since then. Each disk would have such a time of its own, so
-    ``one_disk_only`` refuses several disks.
+    at or before the start of the window: a crash may undo, from the last one back, the writes that became durable
+    since. Each disk would have such a time of its own, so ``one_disk_only`` refuses several disks.
     """
 
     name: str

@@ -14,11 +14,8 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """Return for each write the earliest completion of a flush of its device submitted at or after the write's
-    completion.
-
-    A FUA write has its own completion.
-    """
+    """Return for each write the earliest completion of a flush of its device submitted at or after its completion. A
+    FUA write has its own completion."""
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
