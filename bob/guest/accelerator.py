@@ -1,4 +1,4 @@
-"""The accelerator that boots a guest here: found by booting one, and remembered."""
+"""Choose the accelerator that boots a guest here, by booting one, and remember it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,22 @@ from bob.errors import UsageError
 from bob.guest.spec import Accelerator
 from bob.settings import cache_folder
 
-#: Set to "kvm" or "tcg", it decides for every guest that may be either.
-VARIABLE = "BOB_ACCELERATOR"
+VARIABLE = "BOB_ACCELERATOR"  # "kvm" or "tcg" in it decides for every guest that may be either
 
-#: Seconds until a guest under KVM is ready; one that works takes two or three.
-KVM_DEADLINE = 20.0
+KVM_DEADLINE = 20.0  # seconds until a guest under KVM is ready; one that works takes two or three
 
 _DEVICE = Path("/dev/kvm")
 
 
 @dataclass(frozen=True, slots=True)
 class Acceleration:
-    """The accelerator that is used, and why, in words for the report."""
-
     accelerator: Accelerator
     reason: str
 
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
-    """Return the accelerator that boots here. ``kvm_boots`` tries; bob remembers its answer for this kernel, processor
-    and ``versions``. A ``/dev/kvm`` that opens is not enough: its KVM may not boot (facts.md, "Guests")."""
+    """Return the accelerator that boots here. bob remembers ``kvm_boots()`` for this kernel, processor and
+    ``versions``. The KVM of a ``/dev/kvm`` that opens may not boot (facts.md, "Guests"). Raises UsageError."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:

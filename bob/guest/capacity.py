@@ -1,4 +1,4 @@
-"""The number of guests that this machine can run side by side, and the size of a device in one of them."""
+"""The number of guests that this machine can run, and the size of a device in one of them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,23 @@ from bob.errors import UsageError
 from bob.subject import Subject
 from bob.subject.file_system import MIB
 
-MIB_OF_A_GUEST = 1024
-"""A guest that looks at crash states of 300 MiB takes so much, QEMU's own share included; most take a third of it."""
+MIB_OF_A_GUEST = 1024  # with crash states of 300 MiB, QEMU's own share included; most take a third of it
 
-LEAST_MIB_OF_A_GUEST = 340  # a guest that looks at crash states takes so much at least
+LEAST_MIB_OF_A_GUEST = 340  # for a guest that looks at crash states
 
-JOBS_PER_PROCESSOR = 2
-"""A guest takes a whole processor. With some more, all are slower; with many more, deadlines pass."""
+JOBS_PER_PROCESSOR = 2  # a guest takes a whole processor: with some more all are slower, with many more deadlines pass
 
-LARGEST_DEVICE_MIB = 800
-"""A guest has 2 GiB of memory, where a recorded device lies twice: 850 MiB work, 1,000 MiB do not."""
+LARGEST_DEVICE_MIB = 800  # a guest of 2 GiB holds a recorded device twice: 850 MiB work, 1,000 MiB do not
 
 _MEMINFO = Path("/proc/meminfo")
 
 
 def recorders(jobs: int) -> int:
-    """Return how many of ``jobs`` guests may be recording, each beside another one, which waits."""
+    """Return how many of ``jobs`` guests may record at once, each with one more guest that waits."""
     return max(1, jobs // 2)
 
 
 def check_jobs(jobs: int | None) -> None:
-    """Raise UsageError for less than one guest, and for more than this machine has processors or memory for."""
     if jobs is None or jobs == 1:
         return
     if jobs < 1:
@@ -73,6 +69,5 @@ def guests_that_fit() -> int:
 
 
 def _available_mib() -> int:
-    """Return the free memory for guests; 0 where the kernel does not say."""
     available = re.search(r"^MemAvailable: +(\d+) kB", _MEMINFO.read_text(), re.M)
     return int(available[1]) // 1024 if available else 0

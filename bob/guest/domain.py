@@ -1,5 +1,4 @@
-"""A domain of some libvirt as a machine that bob did not boot: the address of its SSH server, and its return after a
-loss."""
+"""A libvirt domain as a machine that bob did not boot: its SSH server's address, and its return after a loss."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ from bob.errors import GuestError
 from bob.guest.driver import ADDRESS_SOURCES, RUNNING, LibvirtError, disconnect, monitor, open_any
 from bob.guest.network import Network
 
-ALONE_SECONDS = 60.0  # a lost domain may take so long to come back by itself, before it is reset
+ALONE_SECONDS = 60.0  # for a lost domain to come back by itself; then bob resets it
 _SSH = 22
 _NONE_YET_SECONDS = 1.0
 _QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://libvirt.org/schemas/domain/qemu/1.0}arg"
 
 
 class Domain:
-    """The domain ``name`` (or with this UUID) of the libvirt at ``uri``; None is the one that ``virsh`` takes. bob
-    brings a domain that stops answering back, as by ``virsh reset`` or ``virsh start``: crash states make kernels panic
-    and hang."""
+    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob resets or starts it when it
+    stops answering: crash states make kernels panic and hang."""
 
     def __init__(self, name: str, uri: str | None) -> None:
         self.name, self._uri = name, uri
@@ -32,8 +30,8 @@ class Domain:
         self._reset_at = 0.0
 
     def addresses(self) -> list[tuple[str, int | None]]:
-        """Return at least one address of its SSH server: host, and port unless it is SSH's own. Raises GuestError where
-        libvirt does not have the domain, or it is off; OSError without any address, as while it boots."""
+        """Return its SSH server's addresses: host, and port unless it is SSH's own. Raises GuestError if libvirt lacks
+        the domain or it is off; OSError while it lacks an address."""
         try:
             domain = self._found()
             if self._lost_at is not None:
@@ -50,16 +48,14 @@ class Domain:
         return found
 
     def lost(self, *, hangs: bool) -> None:
-        """Take note that it was lost. If it ``hangs``, it does not come back by itself."""
+        """Note that it was lost. If it ``hangs``, it does not come back by itself."""
         self._lost_at = time.monotonic()
         self._reset_at = self._lost_at + (0.0 if hangs else ALONE_SECONDS)
 
     def found_again(self) -> None:
-        """Take note that it answers."""
         self._lost_at = None
 
     def close(self) -> None:
-        """Leave libvirt; the domain stays as it is."""
         if self._connection is not None:
             disconnect(self._connection, self._connection.getURI())
             self._connection = None
@@ -87,12 +83,11 @@ class Domain:
         )
 
     def _bring_back(self, domain: Any) -> None:
-        """Start it where it is off. Reset it where its time has come, once."""
         if not domain.isActive():
             domain.create()
         elif time.monotonic() >= self._reset_at:
             domain.reset(0)
-            if domain.state()[0] != RUNNING:  # paused, by the panic that a pvpanic device told
+            if domain.state()[0] != RUNNING:  # paused by a panic that a pvpanic device reported
                 domain.resume()
         else:
             return
@@ -100,8 +95,7 @@ class Domain:
 
 
 def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """Yield the addresses that libvirt knows, IPv4 first. An agent also reports networks within the domain, such as
-    those of containers: these are left out."""
+    """Yield the addresses that libvirt knows, IPv4 first, but not those of networks inside the domain (containers)."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     cards = {card.attrib["address"].lower() for card in root.iterfind("devices/interface/mac")}
     found = []
@@ -116,7 +110,7 @@ def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
 
 
 def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """Yield the ports of the host that lead to its SSH server, where it is in QEMU's user network."""
+    """Yield the host's ports that lead to its SSH server, in QEMU's user network."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     for forward in root.iterfind("devices/interface/portForward[@proto='tcp']"):
         for each in forward.iterfind("range"):

@@ -1,4 +1,4 @@
-"""The guest as libvirt and QEMU see it: one document, every line of it with its reason."""
+"""The guest's XML for libvirt and QEMU, with a reason for each line."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from bob.agent.shared import PORT_NAME, WORLD_SERIAL
 from bob.guest.network import TAP
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
-#: Added to the image's own command line. A kernel that oopsed is lost: it may hold locks, and what it says about a file
-#: system is worth nothing. With the image's panic=-1 it ends at once, and so do the connections to it. The rest is what
-#: bob does not use: accounts of pressure and of memory by group (2 % of what a crash state executes), a look at the
-#: clock twice a second, which on an idle virtual clock costs more than all that the file system does, and addresses
-#: that are others in each process: QEMU keeps what it translates by address, and would do all of e2fsck anew each time.
+#: Added to the image's command line. A kernel that oopsed is lost: it may hold locks, and its words on a file system
+#: are worthless. With the image's panic=-1 it ends at once. The rest saves instructions: accounts of pressure and
+#: memory by group (2 % of a crash state's), and a look at the clock twice a second. Addresses that differ by process
+#: also cost: QEMU would translate all of e2fsck each time.
 CMDLINE = "oops=panic psi=0 cgroup_disable=memory tsc=nowatchdog norandmaps"
 
-#: MiB beside its memory that a guest has crash states on (bob/agent/inside/ram_disk.py): enough for what any file
-#: system has by default. Larger devices are files in a guest's memory, under loop devices, as all recorded ones are.
+#: MiB beside its memory for crash states (bob/agent/inside/ram_disk.py), enough for any file system's default size.
+#: Larger devices, and all recorded ones, are files in a guest's memory under loop devices.
 _SCRATCH_MIB = 304
-#: MiB at the end that are left to the firmware's tables.
-_FIRMWARE_MIB = 16
-#: Up to there (MiB) QEMU's "pc" has memory without a hole.
-_HOLE_MIB = 3 * 1024
+_FIRMWARE_MIB = 16  # at the end, for the firmware's tables
+_HOLE_MIB = 3 * 1024  # QEMU's "pc" has memory without a hole up to there
 
 _DOMAIN = """\
 <domain type='{type}' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
@@ -90,7 +87,7 @@ _PORT = """
 
 _REAL_CLOCK = "<clock offset='utc'/>"
 
-# The real-time clock starts on the same day in every recording (2026-01-01) and goes by the guest's time.
+# The real-time clock starts on 2026-01-01 in every recording and follows the guest's time.
 _VIRTUAL_CLOCK = "<clock offset='absolute' start='1767225600'><timer name='rtc' track='guest'/></clock>"
 
 _VIRTUAL_TIME = """
@@ -117,15 +114,14 @@ _EMULATED_CPU = """
 
 _NETDEV = {
     NetworkKind.PRIVATE: f"tap,id=bob,ifname={TAP},script=no,downscript=no",
-    # restrict: no way out. Port 0: QEMU takes a free one, so that two guests restored from one saved state do not fight
-    # over it; its monitor tells which.
+    # restrict: no way out. Port 0: QEMU takes a free one, and its monitor says which. Two restored guests do not clash.
     NetworkKind.USER: "user,id=bob,restrict=on,ipv6=off,hostfwd=tcp:127.0.0.1:0-:22",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A guest's identity on its host; two guests of one saved state differ in nothing else."""
+    """A guest's identity on its host: all that two guests of one saved state differ in."""
 
     uuid: UUID
 
@@ -143,8 +139,7 @@ def domain_xml(
     console: Path,
     port: Path | None = None,
 ) -> str:
-    """Return the libvirt domain of ``spec`` run by ``accelerator``. It appends the guest's console to ``console``;
-    ``port`` is the socket of its port, if it has one."""
+    """Return the libvirt domain of ``spec``. QEMU appends to ``console``; ``port`` is the socket of its port."""
     virtual = spec.clock is Clock.VIRTUAL
     more_mib, set_aside = (0, "") if virtual else _scratch(spec.memory_mib)
     texts = {
@@ -181,8 +176,7 @@ def _disk(path: Path, device: str, serial: str = "") -> str:
 
 
 def _scratch(memory_mib: int) -> tuple[int, str]:
-    """Return the additional MiB of a guest that looks at crash states, and the words by which its kernel leaves them to
-    a driver and, relaxed, to processes that map them."""
+    """Return the MiB to add for crash states, and kernel words that leave them to a driver and to mappings."""
     more_mib = _SCRATCH_MIB + _FIRMWARE_MIB
     if memory_mib + more_mib > _HOLE_MIB:
         return 0, ""

@@ -1,4 +1,4 @@
-"""libvirt itself: quiet, with its event loop running, and with errors that name the missing package."""
+"""libvirt: quiet, with a running event loop, and with errors that name the missing package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-# libvirt inside this process would write its log to our standard error; it reads this when it is imported.
+# libvirt reads this on import; inside this process it would log to our standard error.
 os.environ.setdefault("LIBVIRT_LOG_OUTPUTS", "4:file:/dev/null")
 
 import libvirt  # type: ignore[import-untyped, unused-ignore]
@@ -30,13 +30,10 @@ ADDRESS_SOURCES: tuple[int, ...] = (
     libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_AGENT,
     libvirt.VIR_DOMAIN_INTERFACE_ADDRESSES_SRC_ARP,
 )
-"""libvirt's sources of a domain's addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The software that runs the guests: a part of the environment of a result."""
-
     qemu: str
     libvirt: str
 
@@ -45,21 +42,21 @@ def connect(uri: str) -> tuple[Any, Versions]:
     """Return a ``virConnect`` to ``uri``, and its versions. Raises UsageError, MissingProgramError or GuestError."""
     host = urlsplit(uri).hostname
     if host not in (None, "localhost"):
-        # Images, saved states and consoles are files that bob and QEMU both open.
+        # QEMU opens images, saved states and consoles too.
         raise UsageError(f"guests can only run on this machine, and {uri} is another", hint=f"run bob on {host}")
     _start_event_loop()
     with _on_one_cpu():
         try:
             connection = _inside(uri) if _is_inside(uri) else libvirt.open(uri)
-            # Asking for QEMU's version makes libvirt look for QEMU, which it has not done before.
+            # Asking for QEMU's version makes libvirt look for QEMU.
             return connection, Versions(_version(connection.getVersion()), _version(connection.getLibVersion()))
         except LibvirtError as error:
             raise _explain(uri, str(error)) from error
 
 
 def open_any(uri: str | None) -> Any:
-    """Return a ``virConnect`` to the libvirt at ``uri``, on any machine. Raises GuestError. None is the one that
-    ``virsh`` takes: LIBVIRT_DEFAULT_URI, or the system's for root and the session's for others."""
+    """Return a ``virConnect`` to the libvirt at ``uri``, on any machine. None is virsh's default: LIBVIRT_DEFAULT_URI,
+    or the system's for root and the session's for others. Raises GuestError."""
     _start_event_loop()
     try:
         return _inside(uri) if uri is not None and _is_inside(uri) else libvirt.open(uri)
@@ -69,7 +66,7 @@ def open_any(uri: str | None) -> Any:
 
 
 def disconnect(connection: Any, uri: str) -> None:
-    """Close a connection that :func:`connect` made; the one to the driver inside this process stays."""
+    """Close a connection of :func:`connect`, except to the driver inside this process."""
     if not _is_inside(uri):
         with suppress(LibvirtError):
             connection.close()
@@ -81,16 +78,15 @@ def _is_inside(uri: str) -> bool:
 
 @cache
 def _inside(uri: str) -> Any:
-    """Return the one connection to the driver inside this process. Each open registers that driver anew, and after a
-    dozen libvirt says "Too many drivers" (VIR_MAX_DRIVERS in src/libvirt.c; nothing removes one)."""
+    """Return the one connection to the driver inside this process. Each open registers that driver again, and libvirt
+    allows a dozen (VIR_MAX_DRIVERS in src/libvirt.c)."""
     return libvirt.open(uri)
 
 
 @contextmanager
 def _on_one_cpu() -> Iterator[None]:
-    """Keep this thread on the same processor each time, while libvirt looks around. libvirt keeps its findings about
-    QEMU (8 s where KVM is broken) with a hash of CPUID. On some virtual machines CPUID differs by processor: there
-    libvirt 9.0 says "host cpuid changed" and starts again."""
+    """Keep this thread on one processor while libvirt probes QEMU (8 s where KVM is broken). The cache of libvirt 9.0
+    depends on CPUID, which differs by processor on some virtual machines."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -100,13 +96,12 @@ def _on_one_cpu() -> Iterator[None]:
 
 
 def monitor(domain: Any, command: str) -> str:
-    """Return QEMU's answer to a command of its human monitor."""
     return str(libvirt_qemu.qemuMonitorCommand(domain, command, libvirt_qemu.VIR_DOMAIN_QEMU_MONITOR_COMMAND_HMP))
 
 
 @cache
 def _start_event_loop() -> None:
-    """Start it once per process, before the first connection (facts.md, "Guests")."""
+    """Start libvirt's event loop once, before the first connection (facts.md, "Guests")."""
     libvirt.registerErrorHandler(lambda *_: None, None)  # errors are raised; libvirt prints them as well
     libvirt.virEventRegisterDefaultImpl()
     threading.Thread(target=_run_event_loop, name="libvirt events", daemon=True).start()

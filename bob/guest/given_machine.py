@@ -1,5 +1,5 @@
-"""A machine that bob did not boot, reached by SSH: any Linux that lets bob be root. It is one guest, with a real clock,
-and one agent serves all requests there. Its name is its address, or a domain of a libvirt (:mod:`bob.guest.domain`)."""
+"""A machine that bob did not boot, by SSH address or as a libvirt domain: any Linux that lets bob be root. It is one
+guest with a real clock and one agent."""
 
 from __future__ import annotations
 
@@ -31,29 +31,25 @@ from bob.subject import FileSystem, file_systems
 
 SCHEME = "ssh"
 DOMAIN = "libvirt"
-NO_ACCELERATOR = "ssh"
-"""Stands for the accelerator in a result: how bob got there. It is unknown what runs the machine."""
+NO_ACCELERATOR = "ssh"  # stands for the accelerator in a result: it is unknown what runs the machine
 MACHINE = "ssh://[USER@]HOST[:PORT]"
 OF_LIBVIRT = "libvirt:[USER@]DOMAIN"
-NEEDED = ("loop", "dm_mod", "dm_log_writes")  # recording needs these kernel modules
+NEEDED = ("loop", "dm_mod", "dm_log_writes")  # kernel modules that recording needs
 LATE = "nbd"
-MEMORY_MIB = 512  # so much memory must be free; the disks are in it
+MEMORY_MIB = 512  # must be free: the disks are in memory
 _CONNECT_SECONDS = 20.0
-_COME_BACK_SECONDS = 180.0  # a lost machine may take so long to boot anew
-_LEAVE_SECONDS = 120.0  # an agent may take so long to remove everything: its work cannot always be broken off
+_COME_BACK_SECONDS = 180.0  # for a lost machine to boot
+_LEAVE_SECONDS = 120.0  # for an agent to remove everything: its work cannot always be broken off
 _ASK_SECONDS = 60.0
-_ALIVE_SECONDS, _SILENT_SECONDS = 15, 60
-"""The machine is sent something so often, and may leave it without an answer (of TCP's) so long."""
-_ATTEMPT_SECONDS = 20.0
-"""One address of a domain is tried so long: the domain may get another one, or need to be brought back."""
+_ALIVE_SECONDS, _SILENT_SECONDS = 15, 60  # between keepalives; without an answer of TCP's
+_ATTEMPT_SECONDS = 20.0  # for one address of a domain: it may get another one, or need a reset
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._-]*")
 _DOMAIN = re.compile(rf"{DOMAIN}:(?://)?(?:({_USER.pattern})@)?([^/\s@]+(?: [^/\s@]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
 class MachineAddress:
-    """The address of a machine as the user gave it; ``port`` is None where SSH's own configuration may say it. With
-    ``is_domain`` the host is the name of a libvirt domain."""
+    """A machine's address as given. Without ``port`` SSH decides; ``is_domain``: ``host`` is a libvirt domain."""
 
     host: str
     user: str | None
@@ -62,7 +58,6 @@ class MachineAddress:
 
     @property
     def name(self) -> str:
-        """The address, as results name it."""
         user = f"{self.user}@" if self.user else ""
         if self.is_domain:
             return f"{DOMAIN}:{user}{self.host}"
@@ -77,14 +72,12 @@ class MachineAddress:
 
 @dataclass(frozen=True, slots=True)
 class GivenImage(Image):
-    """A given machine in the words of an image: its kernel, its tools. ``there`` are the modules that its kernel can
-    have, of :data:`NEEDED` and those of file systems."""
+    """A given machine as an image. ``there``: the kernel modules that bob asks for and it can have."""
 
     there: frozenset[str] = field(default=frozenset(), repr=False)
 
     @property
     def modules(self) -> frozenset[str]:
-        """The modules that its kernel can have, of those that bob asked for."""
         return self.there
 
     needed: ClassVar[tuple[str, ...]] = NEEDED
@@ -94,12 +87,11 @@ class GivenImage(Image):
 
 
 def is_machine(name: str) -> bool:
-    """Return whether ``name``, of an image, is the address of a machine."""
     return name.startswith((f"{SCHEME}://", f"{DOMAIN}:"))
 
 
 def place(address: str) -> MachineAddress:
-    """Return the machine at ``address``. Raises UsageError for a malformed address."""
+    """Return the parsed address of a machine. Raises UsageError if it is malformed."""
     if named := _DOMAIN.fullmatch(address):
         return MachineAddress(named[2], named[1], None, is_domain=True)
     try:
@@ -115,8 +107,8 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return the image of the machine at ``address``, or of a domain of the libvirt at ``connect``. Raises UsageError
-    for a machine that bob cannot work on, GuestError for one that cannot be reached."""
+    """Return the image of the machine at ``address``; ``connect`` is a domain's libvirt URI. Raises UsageError for an
+    unfit machine, GuestError for an unreachable one."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -145,7 +137,7 @@ def machine_image(address: str, progress: Callable[[str], None], connect: str | 
 
 
 def _tools(known: Sequence[FileSystem], programs: Sequence[str], packages: dict[str, str]) -> dict[str, str]:
-    """Return the packages whose mkfs is there, with all that a boot runs, and their versions."""
+    """Return the versions of file systems' packages whose programs are all there."""
     fit = [fs for fs in known if _programs(fs) <= set(programs)]
     return {fs.package: packages.get(fs.package, "(unknown version)") for fs in fit}
 
@@ -155,7 +147,6 @@ def _programs(fs: FileSystem) -> set[str]:
 
 
 def _check(where: MachineAddress, about: dict[str, Any]) -> None:
-    """Raise UsageError for the first thing that the machine lacks."""
     online, memory, busy = about["processors"], about["memory_mib"], about["busy"]
     if about["processor"] != "x86_64":
         raise UsageError(f"{where.name} is {about['processor']}, and bob knows x86_64", hint="take another machine")
@@ -177,15 +168,13 @@ def _check(where: MachineAddress, about: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Lent:
-    """The agent that is there, and the number of its users."""
-
     agent: Agent
     stream: CommandStream
     users: int = 0
 
 
 class GivenMachine:
-    """A machine, for as long as it is open. All users of an agent share one; after a loss they get a new one."""
+    """A machine while it is open. All users share one agent; after a loss they get a new one."""
 
     def __init__(self, where: MachineAddress, connect: str | None = None) -> None:
         self.where = where
@@ -199,8 +188,7 @@ class GivenMachine:
     @classmethod
     @contextmanager
     def open(cls, where: MachineAddress, connect: str | None = None) -> Iterator[GivenMachine]:
-        """Log in when an agent is first wanted, and out in the end. ``connect`` is a domain's libvirt URI (None:
-        virsh's default)."""
+        """Yield the machine, without logging in yet. ``connect`` is a domain's libvirt URI (None: virsh's default)."""
         machine = cls(where, connect)
         try:
             yield machine
@@ -211,8 +199,7 @@ class GivenMachine:
 
     @contextmanager
     def agent(self) -> Iterator[Agent]:
-        """Yield the agent on the machine. Raises UsageError where bob cannot be root there, or without Python;
-        GuestError where it cannot be reached; GuestLost where the connection is lost on the way."""
+        """Yield its agent. Raises UsageError without root's rights or Python, GuestError, or GuestLost on a loss."""
         with self._lock:
             if self._lent is None:
                 self._lent = self._started()
@@ -241,7 +228,6 @@ class GivenMachine:
             raise
 
     def _as_root(self, shell: Shell) -> str:
-        """Return the words before a command that make it root's."""
         said = shell.run("id -u; command -v python3; sudo -n true 2>/dev/null && echo sudo", _ASK_SECONDS)
         user, *words = said.stdout.decode(errors="replace").split()
         if "python3" not in said.stdout.decode(errors="replace"):
@@ -263,7 +249,6 @@ class GivenMachine:
         return self._shell
 
     def _attempt(self, end: float) -> paramiko.Transport:
-        """Try to log in once; raises as :func:`_log_in` does."""
         if self._domain is None:
             return _log_in(self.where, end)
         failure: Exception = OSError()
@@ -284,7 +269,7 @@ class GivenMachine:
             self._shell = None
 
     def _lost(self, connection: object, disconnected: bool, message: str) -> GuestError:
-        """Return the error for a ``connection`` that broke, or did not answer; the next agent is on another one."""
+        """Return the error for a ``connection`` that broke or did not answer; the next agent uses another one."""
         with self._lock:
             if not self._was_lost and self._shell is None:
                 command = self.where.command if self._domain is None else self._domain.by_hand
@@ -300,7 +285,6 @@ class GivenMachine:
 
 
 def _end(stream: CommandStream) -> None:
-    """Have an agent leave, and wait until it has."""
     with suppress(GuestError):
         stream.end_input()
         stream.code(time.monotonic() + _LEAVE_SECONDS)
@@ -309,7 +293,7 @@ def _end(stream: CommandStream) -> None:
 
 def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
     """Try once, as ssh(1) would: by ~/.ssh/config, the keys in ~/.ssh, the agent of keys; to a known machine only.
-    Raises GuestError where the machine refuses, or is unknown; OSError, EOFError or SSHException if that may pass."""
+    Raises GuestError if the machine refuses or is unknown; OSError, EOFError or SSHException if that may pass."""
     config = paramiko.SSHConfig()
     with suppress(OSError):
         config = paramiko.SSHConfig.from_path(str(Path("~/.ssh/config").expanduser()))

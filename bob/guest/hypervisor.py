@@ -1,4 +1,4 @@
-"""The hypervisor: a libvirt connection that hands out guests, restored from a saved state or booted."""
+"""A libvirt connection that hands out guests, restored from a saved state or booted."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from bob.guest.root import Reaper, Root
 from bob.guest.saved_guest import BadState, SavedState
 from bob.guest.spec import Accelerator, Clock, GuestSpec, NetworkKind
 
-#: Seconds until a booted guest says that it is ready: 5 s alone under TCG, many times that on a busy host.
-BOOT_DEADLINE = 300.0
+BOOT_DEADLINE = 300.0  # seconds until a booted guest is ready: 5 s alone under TCG, many times that on a busy host
 
 _READY = "bob: ready"
 
-# Run before a guest is saved: what SSH and the agent need is in the page cache then, and comes back with it.
+# Run before a guest is saved: its page cache then holds what SSH and the agent need.
 _WARM_UP = "python3 -S -c 'import ctypes, hashlib, json, mmap, struct, zipimport, zlib'"
 
 
 @dataclass(eq=False)
 class Hypervisor:
     """Guests by libvirt: ``with Hypervisor.open() as hv, hv.guest(GuestSpec(image)) as guest: ...`` A guest ends with
-    its block. Should the process end first, however it ends, the reaper sees to it."""
+    its block; if the process ends first, the reaper ends it."""
 
     _connection: Any
     versions: Versions
@@ -49,9 +48,9 @@ class Hypervisor:
         *,
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
-        """Connect to a libvirt of bob's own inside this process, or to ``uri`` on this machine (qemu:///session, ...).
-        ``progress`` gets the steps that take longer than a second. ``network`` is by default the best that can be had:
-        a private one, except where a daemon starts QEMU. Raises MissingProgramError or GuestError."""
+        """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` gets slow steps.
+        ``network`` is private by default if possible, but not if a daemon starts QEMU. Raises UsageError,
+        MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
@@ -62,7 +61,7 @@ class Hypervisor:
             disconnect(connection, there)
 
     def choice(self, spec: GuestSpec) -> Acceleration:
-        """Return the accelerator that ``spec`` gets, and why. May boot a guest to find out, once on each host."""
+        """Return the accelerator for ``spec``, and why. May boot a guest to find out, once on each host."""
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:
@@ -75,13 +74,11 @@ class Hypervisor:
 
     @contextmanager
     def guest(self, spec: GuestSpec, *, restore: bool = True) -> Iterator[Guest]:
-        """Yield a guest that answers by SSH, for as long as the block lasts; booted anew if not ``restore``. Raises
-        GuestLost if it is lost on the way there, GuestError if it cannot be started."""
+        """Yield a guest that answers by SSH, booted if not ``restore``. Raises GuestLost or GuestError."""
         with ExitStack() as stack:
             yield self._restored(spec, stack) if restore else self._booted(spec, _someone(), stack)
 
     def _restored(self, spec: GuestSpec, stack: ExitStack) -> Guest:
-        """Restore the saved state of ``spec``, saving it first if need be; boot where that does not work."""
         state = self._state(spec)
         for _attempt in range(2):
             if not self._save(spec, state):
@@ -98,7 +95,7 @@ class Hypervisor:
         return self._booted(spec, _someone(), stack)
 
     def _save(self, spec: GuestSpec, state: SavedState) -> bool:
-        """Make sure that ``state`` exists: boot, warm up, save. Return False if that is not possible."""
+        """Boot, warm up and save if ``state`` does not exist. Return whether it exists then."""
         if state.exists():
             return True
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
@@ -155,7 +152,6 @@ class Hypervisor:
         stack: ExitStack,
         start: Callable[[str], object],
     ) -> Guest:
-        """Have ``start`` start the domain of an XML; ``stack`` ends it."""
         console = Console(Root.shared().path / f"{identity.name}.console")
         if self._uri is not None:
             stack.enter_context(Reaper.shared().watch_domain(self._uri, str(identity.uuid)))
@@ -181,8 +177,7 @@ class Hypervisor:
         return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
 
     def _state(self, spec: GuestSpec) -> SavedState:
-        """Return the saved state for this build of the image, the definition of the guest, and the software that runs
-        it."""
+        """Return the saved state for this image, the guest's definition and the software that runs it."""
         anyone = Identity(uuid.UUID(int=0))
         port = None if self._uri is not None else Path("port")
         definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"), port)

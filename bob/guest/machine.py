@@ -23,30 +23,27 @@ from bob.guest.port import PortStream, open_stream
 from bob.guest.shell import CommandStream, Shell, ShellAddress
 from bob.guest.spec import Accelerator, GuestSpec
 
-CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; who is restored beside ten others, some more
+CONNECT_SECONDS = 120.0  # a guest on a busy host takes a second; one restored beside ten others takes longer
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 30
 _PANIC_LINES = 60
 
-# QEMU's sockets close before the process is gone: after a connection broke, it gets this many seconds to be gone.
-_LAST_BREATH = 2.0
+_LAST_BREATH = 2.0  # seconds for QEMU to end after a connection broke: its sockets close first
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """The output of a guest since it was started or restored."""
+    """A guest's output since it was started or restored."""
 
     path: Path
 
     def text(self) -> str:
-        """Return all of it; empty if QEMU has not made the file yet, or it may not be read."""
         try:
             return self.path.read_text(errors="replace")
         except OSError:
             return ""
 
     def tail(self, lines: int = 20) -> str:
-        """Return the last ``lines`` lines."""
         return "\n".join(self.text().rstrip().splitlines()[-lines:])
 
     def wait_for(self, text: str, seconds: float, alive: Callable[[], bool]) -> bool:
@@ -61,9 +58,7 @@ class Console:
 
 @dataclass(eq=False)
 class Guest:
-    """A guest that runs. :class:`bob.guest.hypervisor.Hypervisor` makes it, and its ``guest()`` ends it. ``shell`` is a
-    connection that is there from the start; :meth:`connect` makes more. ``port`` is the host's end of its port, if it
-    has one that bob can reach (:mod:`bob.guest.port`)."""
+    """A running guest of :class:`bob.guest.hypervisor.Hypervisor`; ``port`` is the host's end of its port, if any."""
 
     spec: GuestSpec
     accelerator: Accelerator
@@ -92,7 +87,6 @@ class Guest:
 
     @property
     def shell(self) -> Shell:
-        """The first connection to it."""
         if self._shell is None:
             self._shell = self.connect()
         return self._shell
@@ -102,24 +96,23 @@ class Guest:
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
-        """Start ``command``, a program that knows of the port, and talk to it in the fastest way there is."""
+        """Start ``command``, which knows of the port, and talk to it in the fastest way there is."""
         if self.port is None:
             return self.shell.open_channel(command)
         return open_stream(self.port, self.shell, command, self.lost)
 
     @property
     def running(self) -> bool:
-        """Whether its QEMU is alive."""
         return self._pidfd >= 0 and not reap.has_ended(self._pidfd, 0)
 
     def lost(self, disconnected: bool, message: str) -> GuestLost:
-        """Return the error to raise when it does not answer: a connection to it broke, or else a deadline passed."""
+        """Return the error for a connection that broke, or else a deadline that passed."""
         return GuestLost(diagnose(self.console, lambda: self.running, disconnected=disconnected), message)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Let it run while the block lasts, and stop it in the end: in virtual time a guest that waits for bob does not
-        sleep, but races from timer to timer, on a whole processor."""
+        """Let it run while the block lasts, then stop it. A guest in virtual time that waits for bob does not sleep,
+        but races from timer to timer, on a whole processor."""
         self._signal(signal.SIGCONT)
         try:
             yield
@@ -134,16 +127,15 @@ class Guest:
         self._domain.save(str(path))
 
     def kill(self) -> None:
-        """End it at once, without notice. Returns when QEMU is dead."""
+        """End it at once. Return when QEMU is dead."""
         try:
-            # Not libvirt's destroy: it waits for init to collect the dead QEMU, in some containers for two seconds.
+            # Not libvirt's destroy: it waits for init to collect the dead QEMU, two seconds in some containers.
             reap.kill(self.qemu_pid, str(self.identity.uuid))
         except PermissionError:  # a QEMU of qemu:///system
             with suppress(LibvirtError):
                 self._domain.destroy()
 
     def close(self) -> None:
-        """End it, and forget it."""
         if self._shell is not None:
             self._shell.close()
         self.kill()
@@ -153,7 +145,7 @@ class Guest:
             self._pidfd = -1
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(OSError):  # it is gone; or it is a QEMU of qemu:///system, which then just goes on
+        with suppress(OSError):  # it is gone, or a QEMU of qemu:///system, which goes on
             signal.pidfd_send_signal(self._pidfd, number)
 
     def _hang_up_when_gone(self) -> None:
@@ -172,8 +164,7 @@ def _qemu_of(identity: Identity) -> int:
 
 
 def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: bool = False) -> Loss:
-    """Return why a guest does not answer, by its ``console`` and whether its QEMU ``is_running``. If it is
-    ``disconnected``, a connection broke, and it is probably about to be gone."""
+    """Return why a guest does not answer. If it is ``disconnected``, QEMU gets a moment to end first."""
     deadline = time.monotonic() + (_LAST_BREATH if disconnected else 0)
     while (running := is_running()) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,6 +1,5 @@
-"""The network between bob and one guest: with privileges a namespace with a tap for each guest, otherwise QEMU's own
-user network, restricted. It has no other member, and no route leads out of it. A guest has the same address in both, so
-that one image serves either."""
+"""The network between bob and one guest, without other members or a route out. With privileges it is a namespace with a
+tap, otherwise QEMU's user network; the guest's address is the same, so that one image serves either."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ T = TypeVar("T")
 
 _GUEST, _SSH = "10.0.2.15", 22
 _HOST, _PREFIX_BITS = "10.0.2.2", 24
-_HOST_ETHERNET = "52:55:0a:00:02:02"
-"""The same in all networks: a restored guest remembers the network that it was saved in."""
+_HOST_ETHERNET = "52:55:0a:00:02:02"  # the same in all networks: a restored guest remembers it
 _CLONE_NEWNET = 0x40000000  # include/uapi/linux/sched.h
 _FORWARD = re.compile(r"HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)\s+\S+\s+22\b")
 
@@ -37,29 +35,28 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Network:
-    """bob's way to one guest. This is QEMU's user network; bob knows its port of loopback."""
+    """bob's way to one guest: here QEMU's user network, by a port of loopback."""
 
     def start(self, do: Callable[[], T]) -> T:
-        """Have ``do`` start the guest's QEMU on this network."""
         return do()
 
     def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
-        """Return host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError without one."""
+        """Return host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError."""
         ports = _FORWARD.findall(monitor("info usernet"))
         if not ports:
             raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
         return "127.0.0.1", int(ports[0])
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
-        """Return a connection to ``address`` on this network, made within ``timeout`` seconds. Raises OSError."""
+        """Connect to ``address`` on this network within ``timeout`` seconds. Raises OSError."""
         return socket.create_connection(address, timeout)
 
     def hang_up(self) -> None:
-        """End all connections, since the guest is gone: QEMU has closed its own."""
+        """End all connections, since the guest is gone; here QEMU has closed its own."""
 
 
 class PrivateNetwork(Network):
-    """A network namespace with a tap; ``namespace`` is an open file of it. It lasts while any process is in it."""
+    """A network namespace with a tap; ``namespace`` is its open file. It lasts while any process is in it."""
 
     def __init__(self, namespace: int) -> None:
         self._namespace = namespace
@@ -82,15 +79,13 @@ class PrivateNetwork(Network):
         raise ConnectionResetError(ECONNRESET, os.strerror(ECONNRESET))
 
     def hang_up(self) -> None:
-        """TCP would go on sending to a guest that is gone, for minutes."""
+        """Shut down all connections: TCP would go on sending to a guest that is gone, for minutes."""
         self._gone = True
         for connection in tuple(self._connections):
             with suppress(OSError):  # it was closed already
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _inside(self, do: Callable[[], T]) -> T:
-        """Return ``do()`` from inside the namespace: processes and sockets that it makes stay there."""
-
         def entered() -> T:
             _check(_libc.setns(self._namespace, _CLONE_NEWNET))
             return do()
@@ -100,7 +95,7 @@ class PrivateNetwork(Network):
 
 @contextmanager
 def network(kind: NetworkKind) -> Iterator[Network]:
-    """Yield a network for one guest. Raises OSError where a private one cannot be made."""
+    """Yield a network for one guest. Raises OSError if a private one cannot be made."""
     if kind is NetworkKind.USER:
         yield Network()
         return
@@ -113,14 +108,12 @@ def network(kind: NetworkKind) -> Iterator[Network]:
 
 @dataclass(frozen=True, slots=True)
 class NetworkChoice:
-    """The kind of network that guests get here, and why."""
-
     kind: NetworkKind
     reason: str
 
 
 def choose_network() -> NetworkChoice:
-    """Return a private network if one can be made."""
+    """Return a private network if one can be made, else QEMU's, and why."""
     try:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
@@ -129,7 +122,6 @@ def choose_network() -> NetworkChoice:
 
 
 def _make() -> int:
-    """Make a namespace with a tap, for this thread as well; return an open file of it."""
     _check(_libc.unshare(_CLONE_NEWNET))
     namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     try:

@@ -1,6 +1,5 @@
-"""A guest's port, a virtio-serial device: bytes to and from a program in it, past its network. Encryption is dear in
-emulation (0.2 s of the processor for a MiB). Leftovers of an earlier connection may come out of it, so a program begins
-with a word of its own, and nothing before that counts."""
+"""A guest's port, a virtio-serial device: bytes to and from a program, faster than SSH (0.2 s of emulation for a MiB).
+Bytes of an earlier connection may come out of it, so a program begins with a word of its own."""
 
 from __future__ import annotations
 
@@ -17,13 +16,11 @@ from bob.guest.shell import CommandStream, OnLoss, Shell
 _PART = 2**18
 _WORD_BYTES = 16
 _START_SECONDS = 60.0
-_LOOK_SECONDS = 0.25  # bob looks so often whether the program still runs: the port does not tell
+_LOOK_SECONDS = 0.25  # between looks whether the program still runs: the port does not say
 _ENDED = "the connection to its port ended"
 
 
 class PortStream:
-    """The port of a guest, to a ``program`` in it that was started by SSH."""
-
     def __init__(self, connection: socket.socket, program: CommandStream, on_loss: OnLoss) -> None:
         self._connection = connection
         self._program = program
@@ -31,16 +28,14 @@ class PortStream:
         connection.settimeout(_LOOK_SECONDS)
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return the next ``length`` bytes. It counts as lost if the program or the guest ends first, or after
-        ``timeout`` seconds."""
+        """Return ``length`` bytes. Raises the loss if the program or the guest ends, or after ``timeout`` seconds."""
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
         return data.getvalue()  # not a copy: it may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send all of ``data``. It counts as lost if the program or the guest has ended, or takes nothing for
-        ``timeout`` seconds."""
+        """Send ``data``. Raises the loss if the program or the guest ends, or takes nothing for ``timeout`` seconds."""
         view, end = memoryview(data), time.monotonic() + timeout
         while view:
             try:
@@ -52,19 +47,17 @@ class PortStream:
                 raise self._on_loss(True, _ENDED) from error
 
     def skip_to(self, word: bytes, timeout: float) -> None:
-        """Read up to ``word``, after which nothing comes without a request; raises as :meth:`read_exactly` does."""
+        """Read up to ``word``: then the port is silent until a request. Raises as :meth:`read_exactly` does."""
         last, end = b"", time.monotonic() + timeout
         while last != word:
             last = (last + self._received(_PART, timeout, end))[-len(word) :]
 
     def close(self) -> None:
-        """Close it, which ends a program that reads from it."""
         with suppress(OSError):
             self._connection.close()
         self._program.close()
 
     def _received(self, most: int, timeout: float, end: float) -> bytes:
-        """Return the bytes that are there, or come first; up to ``most``."""
         while True:
             try:
                 if part := self._connection.recv(min(most, _PART)):
@@ -77,17 +70,15 @@ class PortStream:
             raise self._on_loss(True, _ENDED)
 
     def _check(self, end: float, what: str) -> None:
-        """See that the program has not ended, and that it is not ``end`` yet (monotonic)."""
         self._program.check()
         if time.monotonic() > end:
             raise self._on_loss(False, f"the program at its port {what}")
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command`` in the guest whose port is the socket ``path``, and talk to it: by the port if the guest has a
-    driver for it, else by standard input and output. The command gets one argument more: the word to begin with. Before
-    that it says by standard output whether it ``USES_PORT``. Raises what ``on_loss`` returns where the guest is lost,
-    or does not answer."""
+    """Start ``command`` and talk to it by the port's socket ``path`` if it can, else by standard input and output. With
+    a port it gets one more argument, the word to begin with, and first says whether it ``USES_PORT``. Raises what
+    ``on_loss`` returns."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)
@@ -106,7 +97,6 @@ def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> Comm
 
 
 def _connected(path: Path) -> socket.socket | None:
-    """Return a connection to the socket ``path``; None if it refuses."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(path))

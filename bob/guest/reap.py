@@ -1,16 +1,12 @@
-"""The process that outlives bob by a moment and ends what bob started; also a script of its own, standard library only.
+"""End what bob started when bob ends; also a script of its own, standard library only.
 
-A QEMU that libvirt started is a daemon: it survives a killed bob (facts.md, "Guests"). This process holds the read end
-of a pipe whose only writer is bob. End of file means that bob is gone; then it undoes everything that it was sent on
-the pipe, one JSON array per line:
-
+A QEMU that libvirt started survives a killed bob (facts.md, "Guests"). When its standard input, a pipe from bob, ends,
+this process undoes its lines (JSON arrays):
     ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone
-
-bob waits for that where it ends in order. Its libvirt may still write into a root then, and a child of it may be about
-to start a QEMU. So a child of this process looks again, while nothing waits for it, when bob, whose process id is the
-argument, is gone.
+bob waits for that if it ends in order, and its libvirt may still write into a root or start a QEMU. A child therefore
+looks again after bob, whose process id is the argument, is gone.
 """
 
 from __future__ import annotations
@@ -27,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _DEADLINE = 10.0  # seconds for killed processes to end
-_LATECOMERS = 5.0  # seconds in which libvirt's child either has become a QEMU or has noticed that bob is gone
+_LATECOMERS = 5.0  # seconds until libvirt's child is a QEMU, or has noticed that bob is gone
 
 
 def arguments(pid: int) -> list[bytes]:
@@ -39,7 +35,7 @@ def arguments(pid: int) -> list[bytes]:
 
 
 def handle_of_parent(pid: int) -> int | None:
-    """Return a pidfd of this process's parent, whose number is ``pid``; None where it has ended."""
+    """Return a pidfd of this process's parent ``pid``; None if it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -51,26 +47,25 @@ def handle_of_parent(pid: int) -> int | None:
 
 
 def has_ended(handle: int, seconds: float | None = None) -> bool:
-    """Return whether the process of a pidfd has ended, within so many ``seconds`` (None: wait for ever)."""
+    """Return whether a pidfd's process ends within ``seconds`` (None: wait for ever)."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 def qemus(mark: str) -> list[int]:
-    """Return the QEMU processes with ``mark`` (a folder, a UUID) somewhere in their arguments."""
+    """Return the QEMU processes with ``mark`` (a folder, a UUID) in their arguments."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 (a thousand Path objects)
     return [pid for pid in pids if _is_qemu(pid, mark)]
 
 
 def kill(pid: int, mark: str) -> None:
-    """Kill the QEMU ``pid``, and return when it is dead. Do nothing if it is not that QEMU any more. It waits on a
-    pidfd, as some containers' init takes seconds to collect the dead. Raises PermissionError if it is another user's.
-    """
+    """Kill the QEMU ``pid`` if its arguments have ``mark``, and return when it is dead. Raises PermissionError. It
+    waits on a pidfd: some containers' init takes seconds to collect the dead."""
     with suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
-            if _is_qemu(pid, mark):  # looked at again, now that the number cannot change hands
+            if _is_qemu(pid, mark):  # again, now that the number cannot change hands
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 has_ended(handle, _DEADLINE)
         finally:
@@ -86,13 +81,11 @@ def kill_all(root: Path) -> None:
 
 
 def remove_root(root: Path) -> None:
-    """Kill every QEMU of the libvirt root ``root``, and remove it."""
     kill_all(root)
     shutil.rmtree(root, ignore_errors=True)
 
 
 def destroy_domain(uri: str, uuid: str) -> None:
-    """End a domain of another libvirt connection, if it is still there."""
     try:
         for pid in qemus(uuid):
             kill(pid, uuid)
@@ -105,7 +98,7 @@ def destroy_domain(uri: str, uuid: str) -> None:
 
 
 def undo(lines: Iterable[str], owner: int | None) -> None:
-    """Read bob's lines until it is gone, then clean up after it. ``owner`` is a pidfd of it (None: it is gone)."""
+    """Read bob's lines until it is gone, then clean up after it. ``owner`` is its pidfd (None: it is gone)."""
     roots: set[str] = set()
     domains: dict[str, str] = {}
     for line in lines:
@@ -125,7 +118,6 @@ def undo(lines: Iterable[str], owner: int | None) -> None:
 
 
 def _remove_again(roots: list[Path], owner: int | None) -> None:
-    """Remove what is made of ``roots`` until ``owner`` (a pidfd; None: it is gone) has ended, and a little later."""
     if owner is not None:
         has_ended(owner)
     deadline = time.monotonic() + _LATECOMERS
@@ -143,5 +135,5 @@ def _is_qemu(pid: int, mark: str) -> bool:
 
 if __name__ == "__main__":
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # it ends when bob does, and not before
+        signal.signal(number, signal.SIG_IGN)  # it ends when bob does
     undo(sys.stdin, handle_of_parent(int(sys.argv[1])))

@@ -1,5 +1,5 @@
-"""The private folder of the libvirt that runs inside bob (``qemu:///embed?root=DIR``), one per process, and the reaper,
-which cleans up after bob. The owner's lock tells a living bob's folder from a dead one's."""
+"""The private folder of bob's own libvirt (``qemu:///embed?root=DIR``), one per process, and the reaper. The owner's
+lock tells a living bob's folder from a dead one's."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ from bob.settings import cache_folder
 _PREFIX = "bob-qemu-"
 _LOCK = "owner.lock"
 _CLOSE_SECONDS = 20.0
-_MAKING_SECONDS = 600.0  # an owner is quicker from making its folder to its lock
+_MAKING_SECONDS = 600.0  # an owner takes less from making its folder to its lock
 
 # A socket's path may have 108 bytes, and libvirt adds "/lib/qemu/domain-NNNN-bob-XXXXXXXX/monitor.sock" to ours.
 _LONGEST_TMP = 40
 
-# facts.md, "Guests": no virtlogd, no security labels, no changes of ownership. No mount namespace and no cgroups:
-# they need root and systemd, and protect from nothing here.
+# facts.md, "Guests": no virtlogd, labels or changes of ownership. Namespaces and cgroups need root and systemd.
 _QEMU_CONF = """\
 stdio_handler = "file"
 security_driver = "none"
@@ -46,13 +45,12 @@ cgroup_controllers = []
 
 
 class Reaper:
-    """A child process that ends what bob started when bob ends, even by SIGKILL. There is one per process,
-    :meth:`shared`. It works as long as no forked child keeps the pipe: Python and libvirt close it in every program
-    they start."""
+    """A child process that ends what bob started when bob ends, even by SIGKILL. It works while no forked child keeps
+    the pipe: Python and libvirt close it in every program that they start."""
 
     def __init__(self) -> None:
-        # A session of its own: Ctrl-C goes to the terminal's process group, and the reaper must see the end of bob.
-        # Isolated from PYTHON* variables; with site-packages, because destroying a domain needs libvirt.
+        # A session of its own: Ctrl-C goes to bob's. Isolated from PYTHON* variables; destroying a domain needs
+        # site-packages.
         self._process = subprocess.Popen(
             [sys.executable, "-I", reap.__file__, str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -67,18 +65,16 @@ class Reaper:
     @staticmethod
     @cache
     def shared() -> Reaper:
-        """Return this process's reaper; start it the first time, and wait for it at the end."""
+        """Return this process's reaper, started the first time; the process waits for it at exit."""
         reaper = Reaper()
         atexit.register(reaper.close)
         return reaper
 
     def remove_root(self, root: Path) -> None:
-        """Kill the QEMUs of a private libvirt root, and remove it, when bob ends."""
         self._tell("root", str(root))
 
     @contextmanager
     def watch_domain(self, uri: str, uuid: str) -> Iterator[None]:
-        """Destroy a domain of the libvirt connection ``uri`` if bob ends inside the ``with`` block."""
         self._tell("domain", uri, uuid)
         try:
             yield
@@ -86,7 +82,7 @@ class Reaper:
             self._tell("gone", uuid)
 
     def close(self) -> None:
-        """Have everything undone now, and wait for it (20 seconds at most)."""
+        """Undo everything now, and wait for it (20 seconds at most)."""
         with suppress(OSError):
             if self._process.stdin is not None:
                 self._process.stdin.close()
@@ -103,26 +99,24 @@ class Reaper:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A private libvirt root; ``lock`` is the open file whose lock says that the owner lives."""
+    """A private libvirt root; its owner lives while the open file ``lock`` is locked."""
 
     path: Path
     lock: IO[str]
 
     @property
     def uri(self) -> str:
-        """The libvirt connection URI."""
         return f"qemu:///embed?root={self.path}"
 
     @staticmethod
     @cache
     def shared() -> Root:
-        """Return this process's root, made the first time; dead bobs' roots are removed first."""
+        """Return this process's root. The first time, remove dead bobs' roots and make it."""
         sweep()
         return _make()
 
     @staticmethod
     def end_guests() -> None:
-        """Kill every guest of this process, if it has had any."""
         if Root.shared.cache_info().currsize:
             reap.kill_all(Root.shared().path)
 
@@ -131,7 +125,7 @@ def sweep() -> None:
     """Remove the roots of dead bobs, and end what still runs in them."""
     for folder in _parent().glob(f"{_PREFIX}*"):
         with suppress(OSError):
-            if not (folder / _LOCK).exists():  # one that is being made, or what a libvirt wrote that ended last
+            if not (folder / _LOCK).exists():  # an owner is making it, or an ending libvirt wrote into it last
                 if time.time() - folder.stat().st_mtime > _MAKING_SECONDS:
                     reap.remove_root(folder)
                 continue
@@ -157,7 +151,7 @@ def _make() -> Root:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if (path / _LOCK).exists():
                 break
-    # libvirt looks at QEMU's abilities the first time (8 s) and remembers them in its cache: one for all bobs.
+    # libvirt looks at QEMU's abilities the first time (8 s) and caches them: one cache for all bobs.
     cache = cache_folder("libvirt")
     (path / "cache").symlink_to(cache)
     (path / "etc").mkdir()

@@ -1,6 +1,6 @@
-"""Saved guests: a guest that is ready, on disk, to be restored in a second instead of booted in ten. libvirt restores a
-domain only under the UUID and the name it was saved with, and runs no two with the same. Both have a fixed length and
-stand at the file's beginning, so each restore gets a copy with others (a tenth of a second for 140 MB)."""
+"""Saved guests: ready guests on disk, restored in a second instead of booted in ten. libvirt restores a domain only
+under its saved UUID and name, and runs no two with the same. So each restore gets a copy with others of the same length
+(0.1 s for 140 MB)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from uuid import UUID
 from bob.guest.domain_xml import Identity
 from bob.settings import cache_folder
 
-#: Counts up when a saved guest should be made anew for a reason that its definition does not show.
-FORMAT = 1
+FORMAT = 1  # counts up when saved guests are stale for a reason that their definition does not show
 
 _HEADER_BYTES = 64 * 1024  # libvirt's header and XML are some 6 KB
 _UNUSED_SECONDS = 30 * 24 * 3600.0
@@ -32,7 +31,7 @@ class BadState(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """The saved state of one definition of a guest; there or not. ``identity`` is the one it is saved under."""
+    """The saved state of a guest's definition, whether it exists or not. ``identity`` is the one it is saved under."""
 
     path: Path
     identity: Identity
@@ -44,16 +43,14 @@ class SavedState:
         return SavedState(cache_folder("saved") / digest, Identity(UUID(digest)))
 
     def exists(self) -> bool:
-        """Return whether it was saved."""
         return self.path.exists()
 
     @property
     def part(self) -> Path:
-        """The file that it is written to before it is complete."""
         return self.path.with_suffix(".part")
 
     def commit(self) -> None:
-        """Put ``part`` in its place: whole or not at all, after a crash of the host too."""
+        """Put ``part`` in its place, durable: whole or absent after a crash of the host."""
         for path in (self.part, self.part.parent):
             handle = os.open(path, os.O_RDONLY)
             try:
@@ -78,11 +75,11 @@ class SavedState:
                 header = header.replace(old.encode(), new.encode())
             file.seek(0)
             file.write(header)
-        os.utime(self.path)  # it was used today
+        os.utime(self.path)  # used today
 
     @contextmanager
     def locked(self, seconds: float) -> Iterator[bool]:
-        """Hold the lock of the process that saves this state; yield False if another still has it after ``seconds``."""
+        """Hold the lock for saving this state; yield False if another process still has it after ``seconds``."""
         with self.path.with_suffix(".lock").open("w") as handle:
             yield _is_locked(handle, seconds)
 

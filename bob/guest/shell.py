@@ -1,4 +1,4 @@
-"""SSH into a guest: commands, files, and raw byte streams. Also to machines that bob did not boot."""
+"""SSH to a guest, or to a machine that bob did not boot: commands, files and byte streams."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import paramiko
 from bob.errors import GuestError
 
 _RETRY_SECONDS = 0.05
-_DIAL_SECONDS = 5.0  # then it is tried anew, if the machine is alive: what was sent to one that is gone is not answered
+_DIAL_SECONDS = 5.0  # then bob dials again, if the machine is alive: it never answers what came while it was gone
 
-# Nothing is ever held back: both ends share a host, and with a full window stdout would wait for stderr.
+# No throttling: both ends share a host, and with a full window stdout would wait for stderr.
 _WINDOW = 2**31 - 1
 _PACKET = 2**17
 
-# First choices; the rest of paramiko's follow. Into an emulated guest (2 cores, both busy) curve25519 connects in
-# 0.7 s, group 14 in 1.5 s; AES-GCM takes 3.7 MB/s up and 6.7 MB/s down by SFTP, AES-CTR with HMAC-SHA1 1.8 and 3.5.
+# First choices; the rest of paramiko's follow. Into an emulated guest (2 cores, both busy) curve25519 connects in 0.7
+# s, group 14 in 1.5 s. AES-GCM takes 3.7 MB/s up and 6.7 MB/s down by SFTP, AES-CTR with HMAC-SHA1 1.8 and 3.5.
 _KEY_EXCHANGE = "curve25519-sha256@libssh.org"
 _CIPHER = "aes128-gcm@openssh.com"
 
@@ -37,7 +37,7 @@ _log.addHandler(logging.NullHandler())  # paramiko logs tracebacks of its errors
 @dataclass(frozen=True, slots=True)
 class ShellAddress:
     """An SSH server: ``key`` is a private key file; ``host_key`` ("ssh-ed25519 AAAA...") is checked if given. ``dial``
-    makes a connection to host and port within some seconds; it raises OSError."""
+    connects to host and port within some seconds; it raises OSError."""
 
     host: str
     port: int
@@ -48,12 +48,12 @@ class ShellAddress:
 
 
 LogIn = Callable[[float], paramiko.Transport]
-"""One attempt to log in, until a monotonic time. Raises OSError, EOFError or SSHException if what failed may pass."""
+"""One attempt to log in, until a monotonic time. Raises OSError, EOFError or SSHException if the failure may pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command. ``code`` is its exit code, -1 if a signal ended it."""
+    """A command's output and exit code, -1 if a signal ended it."""
 
     stdout: bytes
     stderr: bytes
@@ -69,20 +69,17 @@ OnLoss = Callable[[bool, str], GuestError]
 
 
 def connection_lost(_disconnected: bool, message: str) -> GuestError:
-    """Return the error for a machine without a console."""
     return ConnectionLost(message, hint="is the machine still running?")
 
 
 @dataclass(eq=False)
 class CommandStream:
-    """Standard input and output of a command on the machine. A context manager."""
-
     _channel: paramiko.Channel
     _command: str
     _on_loss: OnLoss
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return the next ``length`` bytes. It counts as lost if the stream ends first, or ``timeout`` seconds pass."""
+        """Return ``length`` bytes. Raises the loss if the stream ends first, or after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         data = bytearray()
         while len(data) < length:
@@ -96,7 +93,7 @@ class CommandStream:
         return bytes(data)
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send all of ``data``. It counts as lost if the stream is closed, or takes nothing for ``timeout`` seconds."""
+        """Send ``data``. Raises the loss if the stream is closed, or takes nothing for ``timeout`` seconds."""
         self._channel.settimeout(timeout)
         try:
             for start in range(0, len(data), _PACKET):  # sendall copies what is left for every packet
@@ -107,7 +104,7 @@ class CommandStream:
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
     def read_all(self, end: float) -> tuple[bytes, bytes]:
-        """Return standard output and standard error, whole. Raises TimeoutError at the monotonic time ``end``."""
+        """Return standard output and standard error. Raises TimeoutError at the monotonic time ``end``."""
         both = []
         for receive in (self._channel.recv, self._channel.recv_stderr):
             parts = []
@@ -117,7 +114,7 @@ class CommandStream:
         return both[0], both[1]
 
     def code(self, end: float) -> int:
-        """Return the exit code, -1 if a signal ended the command; wait for it until the monotonic time ``end``."""
+        """Wait until the monotonic time ``end``; return the exit code, -1 after a signal or if it still runs."""
         self._channel.status_event.wait(max(0.0, end - time.monotonic()))
         code = self._channel.exit_status
         if code == -1 and not self._connected():
@@ -125,17 +122,14 @@ class CommandStream:
         return code
 
     def end_input(self) -> None:
-        """Close only the direction to the command."""
         with suppress(OSError, EOFError):
             self._channel.shutdown_write()
 
     def check(self) -> None:
-        """Raise the loss of the command if it has ended."""
         if self._channel.closed or self._channel.exit_status_ready():
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}")
 
     def close(self) -> None:
-        """Close both directions, which ends most commands."""
         with suppress(OSError, EOFError):
             self._channel.close()
 
@@ -154,7 +148,6 @@ class CommandStream:
         return transport is not None and transport.is_active()
 
     def _last_words(self) -> str:
-        """Return the last line on standard error, which says why a command ended."""
         words = b""
         while self._channel.recv_stderr_ready():
             words += self._channel.recv_stderr(_PACKET)
@@ -163,8 +156,8 @@ class CommandStream:
 
 
 class Shell:
-    """One SSH connection. A context manager; usable from several threads. Losing it raises what ``on_loss`` returns.
-    bob sends no keepalives: in virtual time, a guest that waits for the host would see hours go by without one."""
+    """One SSH connection, usable from several threads. Losing it raises what ``on_loss`` returns. It sends no
+    keepalives: a waiting guest in virtual time would see hours go by without one."""
 
     def __init__(
         self,
@@ -174,8 +167,7 @@ class Shell:
         on_loss: OnLoss = connection_lost,
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Log in, trying again until ``deadline`` seconds have passed or the machine is known not to be ``alive``.
-        Raises GuestError if it refuses the key."""
+        """Log in within ``deadline`` seconds, while ``alive``. Raises GuestError if the machine refuses the key."""
         self._on_loss = on_loss
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_lock = threading.Lock()
@@ -190,7 +182,7 @@ class Shell:
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, command: str, timeout: float) -> CommandResult:
-        """Run ``command`` by the machine's shell and wait for it; it counts as lost after ``timeout`` seconds."""
+        """Run ``command`` by the machine's shell and wait for it. Raises the loss after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         with self.open_channel(command, timeout) as stream:
             try:
@@ -200,8 +192,7 @@ class Shell:
             return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
-        """Copy bytes or a local file to the file ``remote``; it counts as lost if it halts for ``timeout`` seconds.
-        Raises GuestError if the machine refuses."""
+        """Copy bytes or a file to ``remote``. Raises the loss if it halts for ``timeout`` seconds, else GuestError."""
         with (
             self._sftp_lock,
             io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,
@@ -215,15 +206,13 @@ class Shell:
             self._sftp.putfo(file, remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
-        """Start ``command``, within ``timeout`` seconds, and talk to it by its standard input and output. Messages
-        about it use the name ``called``, if given."""
+        """Start ``command`` within ``timeout`` seconds, and talk to it. Messages use the name ``called``, if given."""
         with self._losing(f"starting {command!r}"), self._within(timeout):
             channel = self._transport.open_session(_WINDOW, _PACKET, timeout=timeout)
             channel.exec_command(command)
         return CommandStream(channel, called or command, self._on_loss)
 
     def close(self) -> None:
-        """Log out."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -234,7 +223,7 @@ class Shell:
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Tell apart paramiko's errors: the connection is lost, or the machine refuses ``what``."""
+        """Raise the loss for paramiko's error if the connection broke or ``what`` took too long, else GuestError."""
         try:
             yield
         except TimeoutError as error:
@@ -247,7 +236,7 @@ class Shell:
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """End a call of paramiko's after ``seconds`` that could wait forever. Raises TimeoutError."""
+        """End a call of paramiko's that could wait forever. Raises TimeoutError after ``seconds``."""
         end = time.monotonic() + seconds
         timer = threading.Timer(seconds, self._transport.close)
         timer.daemon = True
@@ -263,7 +252,7 @@ class Shell:
 
 
 def _log_in(address: ShellAddress, end: float) -> paramiko.Transport:
-    """Try once, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if that may pass."""
+    """Try once, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if the failure may pass."""
     left = max(0.1, end - time.monotonic())
     connection = address.dial((address.host, address.port), min(left, _DIAL_SECONDS))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

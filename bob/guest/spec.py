@@ -11,8 +11,8 @@ from bob.image import Image
 
 
 class Clock(Enum):
-    """The time in a guest. VIRTUAL: the count of executed instructions, which jumps to the next timer when the guest is
-    idle, so that waiting is free and a recording repeats itself. REAL: the host's."""
+    """The guest's time. VIRTUAL counts executed instructions and jumps to the next timer when the guest is idle:
+    waiting is free, and a recording repeats itself. REAL is the host's."""
 
     VIRTUAL = "virtual"
     REAL = "real"
@@ -26,17 +26,14 @@ class Accelerator(Enum):
 
 
 class NetworkKind(Enum):
-    """The kind of network between bob and a guest, see :mod:`bob.guest.network`."""
-
     PRIVATE = "private"
     USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
 class GuestSpec:
-    """One guest: its image, its clock, its memory in MiB, its accelerator (None: whichever boots here), and the disk
-    with a world for programs (or None). VIRTUAL and KVM together are a UsageError: virtual time exists only under TCG.
-    """
+    """A guest: memory in MiB, accelerator (None: whichever boots here), the disk with a world for programs (or None).
+    Raises UsageError for VIRTUAL with KVM: virtual time exists only under TCG."""
 
     image: Image
     clock: Clock = Clock.REAL
