@@ -1,8 +1,4 @@
-"""Guest images: from a recipe in guest-images/ to a kernel, an initramfs and a root file system in the cache.
-
-``ensure("debian-bookworm", print)`` builds an image the first time. QEMU boots its ``kernel``, ``initrd`` and ``root``
-with the command line ``cmdline``.
-"""
+"""Guest images: a recipe in guest-images/ becomes a kernel, an initramfs and a root file system in the cache."""
 
 from bob.image.build import build, check_name, ensure, image_names
 from bob.image.cache import Image, find, images_folder, installed, remove

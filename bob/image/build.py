@@ -1,4 +1,4 @@
-"""Builds a guest image: mmdebstrap makes a Debian root, pack.sh makes the image's files of it, the cache gets them."""
+"""Build a guest image: mmdebstrap makes a Debian root, pack.sh makes the image's files, and the cache keeps them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """Return the image called ``name``, built first if need be. ``progress`` gets each step, one line each. Raises
-    UsageError for a missing image with a kernel of one's own."""
+    """Return the image ``name``, built if missing; ``progress`` gets each step. Raises UsageError if unknown."""
     if OWN in name:
         return _own(name)
     recipe = load_recipe(name)
@@ -32,7 +31,7 @@ def ensure(name: str, progress: Callable[[str], None]) -> Image:
 
 
 def check_name(name: str) -> None:
-    """Raise UsageError for an unknown name of an image, and MalformedError for a recipe that cannot be used."""
+    """Raise UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
     if OWN in name:
         _own(name)
     else:
@@ -40,12 +39,11 @@ def check_name(name: str) -> None:
 
 
 def image_names() -> list[str]:
-    """Return all names that :func:`ensure` accepts: the recipes, then images with kernels of one's own."""
+    """Return the names that :func:`ensure` accepts, recipes first."""
     return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
 
 
 def _own(name: str) -> Image:
-    """Return the last made or used image with a kernel of one's own under this name."""
     found = [image for image in installed() if image.name == name]
     if not found:
         raise UsageError(f"there is no image {name}", hint="--kernel-tree makes it, or --kernel and --modules")
@@ -53,9 +51,8 @@ def _own(name: str) -> Image:
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
-    """Build ``recipe``'s image (a minute or two, a download of some 150 MB) unless another process just did. Raises
-    MissingProgramError for a program that is not installed, ImageError for a build that fails. An image is in the cache
-    whole or not at all."""
+    """Build ``recipe``'s image (1 to 2 minutes, a download of 150 MB), unless another process just did. The cache has
+    it whole or not at all. Raises MissingProgramError or ImageError."""
     mmdebstrap.check_programs()
     name = f"{recipe.name}-{recipe.key}"
     with locked(images_folder() / name, lambda: progress("waiting for another build of this image")) as lock:
@@ -81,7 +78,6 @@ def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:
 
 
 def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[str], None]) -> None:
-    """Let mmdebstrap make a root in ``scratch`` and bring the image's files out to ``part``."""
     ssh_key = part / "ssh_key"
     words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"bob {recipe.name}", "-f", str(ssh_key)]
     subprocess.run(words, check=True)
@@ -114,7 +110,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
 
 
 def _source(suite: str, more: str) -> str:
-    """Return the command by which apt in the new root finds ``more`` at the mirror of ``suite``."""
+    """Return a shell command that lets apt in the new root find ``more`` at the mirror of ``suite``."""
     line = f"/^deb/s/ {suite} / {more} /p"
     return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
         f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'
@@ -122,7 +118,6 @@ def _source(suite: str, more: str) -> str:
 
 
 def _finish(recipe: Recipe, part: Path) -> str:
-    """Turn the files from the root into those of an Image, with its manifest; return the image's key."""
     packed = (part / "vmlinuz").read_bytes()
     (part / "kernel").write_bytes(vmlinux(packed) or packed)
     release = (part / "release").read_text().strip()
@@ -151,9 +146,8 @@ def _finish(recipe: Recipe, part: Path) -> str:
 
 @contextmanager
 def scratch_folder(lock: TextIO) -> Iterator[Path]:
-    """Yield a folder for the root while it is made, which other users may enter (apt's own, and those of a user
-    namespace). Its path stands in the lock file until it is gone, so that a later build removes the folder of a killed
-    one."""
+    """Yield a scratch folder that other users may enter: apt's, and those of a user namespace. The lock file lists it
+    until it is gone, so that a later build removes the folder of a killed one."""
     lock.seek(0)
     left = [path for path in lock.read().split("\n") if path]
     scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH_PREFIX, dir=os.environ.get("TMPDIR", "/var/tmp")))
@@ -176,7 +170,7 @@ def _note(lock: TextIO, paths: list[str]) -> None:
 
 
 def _discard(path: Path) -> None:
-    """Remove a scratch folder as far as possible, but nothing that is mounted below it."""
+    """Remove a scratch folder as far as possible. Raises ImageError if something is mounted below it."""
     if not path.name.startswith(_SCRATCH_PREFIX) or not path.is_dir() or path.is_symlink():
         return
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()

@@ -1,5 +1,4 @@
-"""Built images: images/NAME-KEY/ in bob's cache, complete or not there at all. A recipe names a Debian suite, whose
-kernel changes. So the key of an image is that of its recipe and of the kernel that the build found."""
+"""Built images: images/NAME-KEY/ in the cache, whole or absent. KEY covers the recipe and the kernel of its build."""
 
 from __future__ import annotations
 
@@ -22,22 +21,18 @@ from bob.schema import Document, adapt, decode, encode
 from bob.settings import cache_home
 
 MANIFEST = "image.json"
-MODULES = "modules"  # the image's list of kernel modules, by the path of each, built-in ones too
-MODULES_DISK = "modules.erofs"  # the modules of a kernel that is not the image's own
+MODULES = "modules"  # paths of the kernel's modules, built-in ones too
+MODULES_DISK = "modules.erofs"  # the modules of a user's own kernel
 GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "loop", "dm_mod", "dm_log_writes")
-"""A guest needs these to be ready, and to record."""
-OWN = "+"  # stands in an image's name between that of another image and the release of a kernel of one's own
+OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A built guest image, of the ``recipe`` with this key (empty: its kernel is one's own). Its own ``key`` names the
-    kernel's package, too.
-
-    ``root`` is the guest's first virtio disk, read-only; ``cmdline`` is the kernel's command line. The holder of
-    ``ssh_key`` is root in the guest, which proves itself with ``host_key`` (one line, as in known_hosts). ``tools``
-    maps package names to versions, ``sizes`` file names to bytes; ``built`` is a UTC time (ISO 8601).
-    """
+    """A built guest image. ``recipe`` is its recipe's key (empty for a user's own kernel); ``key`` covers the kernel
+    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is a
+    known_hosts line. ``tools`` maps packages to versions, ``sizes`` file names to bytes. ``built`` is a UTC time (ISO
+    8601)."""
 
     name: str
     key: str
@@ -53,16 +48,14 @@ class Image:
     instead: ClassVar[tuple[str, str]] = (
         "take another --image, or a kernel that has it as m or y", "`bob image list` shows the others",
     )  # fmt: skip
-    """Ways out where its kernel lacks a module, and where it lacks a package."""
 
     @property
     def named(self) -> str:
-        """Its name, and in brackets its key, as in results."""
         return f"{self.name} ({self.key})"
 
     @property
     def kernel(self) -> Path:
-        """The kernel: an ELF vmlinux that QEMU starts by its PVH entry, or Debian's own where that fails."""
+        """An ELF vmlinux, which QEMU starts by its PVH entry, or the bzImage if it cannot be unpacked."""
         return self.folder / "kernel"
 
     @property
@@ -79,22 +72,22 @@ class Image:
 
     @property
     def modules_disk(self) -> Path | None:
-        """The guest's second disk: the modules of a kernel of one's own (erofs). None where the root has them."""
+        """The guest's second disk (erofs) with the modules of a user's own kernel. None if the root has them."""
         return self.folder / MODULES_DISK if MODULES_DISK in self.sizes else None
 
     @property
     def bytes_of_its_own(self) -> int:
-        """The bytes that its removal frees: a link leads to another image's file."""
+        """Bytes that its removal frees: symlinks lead to another image's files."""
         return sum(size for name, size in self.sizes.items() if not (self.folder / name).is_symlink())
 
     @property
     def modules(self) -> frozenset[str]:
-        """The kernel's modules by name, with underscores, built-in ones too."""
+        """Names of the kernel's modules, with underscores, built-in ones too."""
         return module_names((self.folder / MODULES).read_text())
 
 
 class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The file image.json. Older ones have no ``recipe``: their key is that of the recipe."""
+    """The file image.json. Older ones lack ``recipe``: there ``key`` is the recipe's."""
 
     name: str
     key: str
@@ -108,18 +101,15 @@ class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag
 
 
 def module_names(paths: str) -> frozenset[str]:
-    """Return the names of the modules in a list of files, one path on a line."""
     return frozenset(Path(line).name.partition(".ko")[0].replace("-", "_") for line in paths.split())
 
 
 def images_folder() -> Path:
-    """Return the folder of all images; it need not exist."""
     return cache_home() / "images"
 
 
 def image_key(recipe: str, kernel_release: str, tools: Mapping[str, str]) -> str:
-    """Return 16 hexadecimal digits that name the ``recipe`` with this key, and the kernel that its build found.
-    Packages of several versions share a release, so ``tools`` (packages and their versions) says which one it is."""
+    """Return 16 hexadecimal digits for the recipe's key and the kernel's package: versions of it share a release."""
     version = tools.get(f"linux-image-{kernel_release}", "")
     return hashlib.sha256(f"{recipe}\n{kernel_release}\n{version}\n".encode()).hexdigest()[:16]
 
@@ -129,43 +119,41 @@ def image_folder(name: str, key: str) -> Path:
 
 
 def find(recipe: Recipe) -> Image | None:
-    """Return the image of exactly this recipe, of several the last one; a damaged one counts as not built."""
+    """Return the latest undamaged image of exactly this recipe."""
     found = [image for image in installed() if (image.name, image.recipe) == (recipe.name, recipe.key)]
     return max(found, key=when_chosen, default=None)
 
 
 def installed() -> list[Image]:
-    """Return every image in the cache, also of recipes that have changed since, by name and age."""
+    """Return all undamaged images in the cache, sorted by name and age."""
     found = (load(path.parent) for path in images_folder().glob(f"[!.]*/{MANIFEST}"))
     return sorted((image for image in found if image), key=lambda image: (image.name, image.built))
 
 
 def chosen(image: Image) -> None:
-    """Note that ``image`` is the one of its name from now on: two builds of one kernel have one name."""
+    """Make ``image`` the current one of its name: two builds of one kernel share a name."""
     os.utime(image.folder / MANIFEST)
 
 
 def when_chosen(image: Image) -> int:
-    """Return when that was, or when it was made (nanoseconds)."""
+    """Return when the image was last chosen or made, in nanoseconds."""
     return (image.folder / MANIFEST).stat().st_mtime_ns
 
 
 def remove(image: Image) -> None:
-    """Delete the image. The manifest goes first: after an interruption the rest does not count as an image."""
+    """Delete the image, its manifest first: an interrupted removal leaves nothing that counts as an image."""
     (image.folder / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(image.folder, ignore_errors=True)
 
 
 def write_manifest(image: Image) -> None:
-    """Write the manifest that :func:`find` reads into the image's folder."""
     document = encode(adapt(ImageDocument, image))
     (image.folder / MANIFEST).write_bytes(documents.sealed(json.dumps(document, indent=2)))
 
 
 @contextmanager
 def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
-    """Hold the lock of the build of ``folder``, calling ``waiting`` once if another process has it; yield the lock
-    file. The kernel releases it whatever becomes of this process."""
+    """Yield the locked lock file of ``folder``; call ``waiting`` if another process holds it. Raises ImageError."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         handle = (folder.parent / f".{folder.name}.lock").open("a+")
@@ -184,7 +172,7 @@ def locked(folder: Path, waiting: Callable[[], None]) -> Iterator[TextIO]:
 
 
 def load(folder: Path) -> Image | None:
-    """Return the image in ``folder``; None where it is missing, or any file of it is missing or cut short."""
+    """Return the image in ``folder``; None if its manifest or a file is missing, or a file was cut short."""
     try:
         document = decode(ImageDocument, documents.opened((folder / MANIFEST).read_bytes()))
         image = adapt(Image, document, folder=folder)

@@ -1,4 +1,4 @@
-"""Runs mmdebstrap so that nothing of it outlives the build: no process, no mount."""
+"""Run mmdebstrap so that no process and no mount outlives the build."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ PROGRAMS = {
     "setpriv": "util-linux",
     "unshare": "util-linux",
 }
-#: Besides, where an ordinary user builds in a user namespace.
-USER_PROGRAMS = {"newuidmap": "uidmap"}
+USER_PROGRAMS = {"newuidmap": "uidmap"}  # also needed by an ordinary user, who builds in a user namespace
 
-# A step is "I: doing this..."; other lines, and steps with a path of this moment, are details for the log.
+# A step is "I: doing this..."; steps with a path, and all other lines, are details for the log.
 _STEP = re.compile(r"I: ([^/]*)\.\.\.")
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 def check_programs() -> None:
-    """Raise MissingProgramError for the first missing program that a build needs."""
+    """Raise MissingProgramError for the first program that a build lacks, or for Debian's archive keys."""
     needed = PROGRAMS if _is_root() else PROGRAMS | USER_PROGRAMS
     for program, package in needed.items():
         if shutil.which(program) is None:
@@ -55,9 +54,8 @@ def run(
     progress: Callable[[str], None],
     setup: Iterable[str] = (),
 ) -> None:
-    """Make a root of ``packages`` from the suite of ``recipe``, run ``setup`` before and ``hooks`` after that. The
-    output goes to ``log``, the steps to ``progress`` as well. BOB_MIRROR, where set, is the mirror in place of
-    mmdebstrap's own choice. Raises ImageError with the last line of the output that says something."""
+    """Make a root of ``packages`` from the recipe's suite; run ``setup`` before and ``hooks`` after. Output goes to
+    ``log``, steps also to ``progress``. BOB_MIRROR replaces mmdebstrap's mirror. Raises ImageError."""
     mirror = os.environ.get("BOB_MIRROR")
     command = [
         *_confined(),
@@ -83,7 +81,7 @@ def run(
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then ends all of that one's
+            start_new_session=True,  # Ctrl-C reaches bob alone, which then kills this session
         )
         lines = []
         try:
@@ -108,13 +106,10 @@ def _is_root() -> bool:
 
 
 def _confined() -> list[str]:
-    """Return the words before ``mmdebstrap`` that tie it to this process.
-
-    As root it mounts things, so it gets a mount namespace and a process namespace of its own that end with it, also by
-    SIGKILL. The new mounts are cut off from the host's (which shares them under systemd). In a chroot that fails,
-    because its root is not a mount point, and is needless, because it shares nothing. An ordinary user's mmdebstrap
-    makes such namespaces itself. (Ubuntu's AppArmor allows that to mmdebstrap, but not to unshare.)
-    """
+    """Return the words before ``mmdebstrap`` that end it with this process. Root mounts things: it gets a mount and a
+    process namespace, which end with it, even by SIGKILL, and whose mounts the host (under systemd) does not share. In
+    a chroot that fails (its root is not a mount point) and is needless. For other users mmdebstrap makes such
+    namespaces; Ubuntu's AppArmor allows it that, but not unshare."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():
         return mortal
@@ -126,7 +121,6 @@ def _confined() -> list[str]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill what still runs of it: all are in its session, and its user namespace belongs to that one's owner."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,4 +1,4 @@
-"""A probe's needs of an image, checked before a guest runs: kernel modules, each with its option, and mkfs."""
+"""Check an image before a guest runs: kernel modules, each with its option, and mkfs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from bob.errors import UsageError
 from bob.image.cache import Image
 
-LATE_MODULES = ("nbd",)  # a disk that completes writes late needs these
+LATE_MODULES = ("nbd",)  # for a disk that completes writes late
 
 KERNEL_OPTIONS = tuple(
     f"CONFIG_{name}"
@@ -16,7 +16,7 @@ KERNEL_OPTIONS = tuple(
         "SERIAL_8250_CONSOLE", "SYSFS", "TMPFS", "UNIX",
     )
 )  # fmt: skip
-"""A guest's kernel must also have these built in: no module can bring them."""
+"""Options that a guest's kernel must have built in: no module can bring them."""
 
 _OPTIONS = {
     "dm_mod": "BLK_DEV_DM",
@@ -29,25 +29,23 @@ _NO_FILE_SYSTEMS = ("dm_", "virtio_")
 
 
 def option(module: str) -> str:
-    """Return the kernel's configuration option that makes ``module``, such as CONFIG_EXT4_FS for ext4."""
+    """Return the kernel option that builds ``module``, such as CONFIG_EXT4_FS for ext4."""
     other = module if module.startswith(_NO_FILE_SYSTEMS) else f"{module}_fs"
     return f"CONFIG_{_OPTIONS.get(module, other.upper())}"
 
 
 def missing(there: Iterable[str], needed: Iterable[str]) -> list[str]:
-    """Return the modules of ``needed`` that are not ``there``, each with its option."""
     known = frozenset(there)
     return [f"{module} ({option(module)})" for module in needed if module not in known]
 
 
 def check_kernel(image: Image) -> None:
-    """Raise UsageError if the kernel of ``image`` lacks a module that every probe needs."""
     if lacking := missing(image.modules, image.needed):
         raise _refusal(image, lacking)
 
 
 def check_file_system(image: Image, module: str, package: str) -> None:
-    """Raise UsageError if ``image`` cannot make or mount a file system: no ``module``, or no ``package`` with mkfs."""
+    """Raise UsageError if ``image`` lacks ``module`` to mount a file system, or ``package`` with its mkfs."""
     if lacking := missing(image.modules, (module,)):
         raise _refusal(image, lacking)
     if package not in image.tools:

@@ -1,6 +1,5 @@
-"""A kernel of one's own over an existing image: its bzImage, and the folder of its modules (lib/modules/RELEASE). The
-result is an image called IMAGE+RELEASE. Its modules are on a second disk; those that the root needs go into the
-initramfs, behind its own archive: Linux unpacks one after the other, and the last file of a name counts."""
+"""A user's own kernel over an existing image, called IMAGE+RELEASE. Its modules are on a second disk. Those that the
+root needs go into an archive behind the image's initramfs: Linux unpacks both, and the last file of a name counts."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ _INDEX = "modules.dep"
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A kernel as somebody built it: the bytes of its bzImage, the folder of its modules, and the paths in it of those
-    that a guest may need. ``strips``: they have debug information, which no guest needs."""
+    """A kernel, with the ``paths`` in ``folder`` that a guest may need. ``strips``: they have debug information."""
 
     release: str
     bzimage: bytes
@@ -41,20 +39,18 @@ class Build:
 
     @property
     def names(self) -> frozenset[str]:
-        """Its modules by name, built-in ones too."""
         return module_names(self.listing)
 
     @property
     def listing(self) -> str:
-        """The paths of its modules, one on a line, built-in ones too."""
+        """Paths of its modules, one per line, built-in ones too."""
         builtin = self.folder / "modules.builtin"
         return "\n".join([*self.paths, builtin.read_text() if builtin.is_file() else ""])
 
 
 def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
-    """Return the kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder above it. It
-    keeps those of the kernel's own modules that ``recipe`` keeps, and all others (extra, updates). Raises UsageError
-    for unfit files, and for a missing module that every probe needs."""
+    """Return the kernel in ``bzimage`` with its modules in ``modules``: lib/modules/RELEASE, or a folder above it.
+    Raises UsageError for unfit files, and for a missing module that every probe needs."""
     try:
         packed = bzimage.read_bytes()
     except OSError as error:
@@ -84,14 +80,13 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 
 def is_kept(path: str, recipe: Recipe) -> bool:
-    """Return whether a guest may need the module at ``path`` in lib/modules/RELEASE: ``recipe`` keeps it, or it does
-    not belong to the kernel itself."""
+    """Return whether ``recipe`` keeps the module at ``path``, or it is not the kernel's own (extra, updates)."""
     wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.keep_modules)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
 def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> Image:
-    """Return the image of ``recipe`` with the kernel of ``build``, made first if need be, and the other image too."""
+    """Return the image of ``recipe`` with the kernel of ``build``; make both images if missing."""
     base = ensure(recipe.name, progress)
     name = f"{recipe.name}{OWN}{build.release}"
     key = _key(base, build)
@@ -145,7 +140,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
             there = disk / build.release / path
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(build.folder / path, there)
-        if build.strips and build.paths and shutil.which("strip"):  # from binutils, as the tools that build a kernel
+        if build.strips and build.paths and shutil.which("strip"):  # from binutils, which building a kernel needs too
             _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
         first = [name for name in recipe.initramfs_modules if name in build.names]
@@ -161,8 +156,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of those that they need, each after its needs. ``index`` is the
-    text of modules.dep; names that it does not have are built in."""
+    """Return the paths of the modules ``names`` and of their needs, each after its needs, but not built-in ones."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}
@@ -173,7 +167,6 @@ def load_order(index: str, names: Iterable[str]) -> list[str]:
 
 
 def _unpacked(path: Path, folder: Path) -> str:
-    """Write a module that may be compressed into ``folder``; return its name there."""
     name, _, packing = path.name.partition(".ko")
     if packing not in _UNPACK:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The declaration in guest-images/NAME/, read and checked. Pure: nothing is built or downloaded here."""
+"""Read and check the declaration in guest-images/NAME/."""
 
 from __future__ import annotations
 
@@ -15,21 +15,18 @@ from bob.schema import Declaration, NonEmpty, OneLine, OneWord, adapt, decode, m
 
 DECLARATION = "image.toml"
 
-#: The recipe's other files, all of which end up in the guest.
+#: The recipe's other files, which all go into the guest.
 GUEST_FILES = ("fstab", "init", "initramfs-init", "sshd_config")
 
-#: Runs inside the new root (see its first lines).
-PACK_SCRIPT = Path(__file__).with_name("pack.sh")
+PACK_SCRIPT = Path(__file__).with_name("pack.sh")  # runs inside the new root
 
-#: Counts up when the builder's Python makes something else of the same recipe, so that old images are not taken.
-BUILDER_FORMAT = 1
+BUILDER_FORMAT = 1  # counts up when the builder's Python makes another image of the same recipe
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """One guest image as declared: which Debian suite, packages and kernel modules, and how it boots. ``more_suites``
-    are suites that packages may come from too, if they are asked for as PACKAGE/SUITE. ``files`` holds every file of
-    the recipe's folder, by name, and of the recipe that it is like; they decide the key."""
+    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` holds each
+    file of its folder, and of the recipe that it is like, by name: they decide the key."""
 
     name: str
     description: str
@@ -47,7 +44,6 @@ class Recipe:
 
     @property
     def key(self) -> str:
-        """16 hexadecimal digits that name exactly this recipe under exactly this builder."""
         parts = {f"recipe/{name}": content for name, content in self.files.items()}
         parts["builder/format"] = str(BUILDER_FORMAT).encode()
         parts["builder/pack.sh"] = PACK_SCRIPT.read_bytes()
@@ -67,14 +63,11 @@ class ModulesDeclaration(Declaration, frozen=True):
 
 
 class StripDeclaration(Declaration, frozen=True):
-    """What is removed from the root."""
-
     remove: tuple[OneWord, ...]
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
-    """An ``image.toml``, with what it does not say itself from the one that it is like. Lists reach a shell, separated
-    by blanks."""
+    """The file ``image.toml``, completed from the recipe that it is like. Lists reach a shell, separated by blanks."""
 
     description: OneLine
     suite: OneLine
@@ -89,14 +82,12 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def recipe_names(folder: Path | None = None) -> list[str]:
-    """Return the names of all recipes in ``folder`` (default: the shipped guest-images/), in order."""
     folder = folder or shipped("guest-images")
     return sorted(path.parent.name for path in folder.glob(f"*/{DECLARATION}"))
 
 
 def load_recipe(name: str, folder: Path | None = None) -> Recipe:
-    """Return the recipe called ``name``. Raises UsageError for an unknown name, MalformedError for a declaration that
-    cannot be used."""
+    """Return the recipe ``name``. Raises UsageError if unknown, MalformedError if its declaration cannot be used."""
     folder = folder or shipped("guest-images")
     known = recipe_names(folder)
     if name not in known:
@@ -123,8 +114,7 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
 
 
 def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Return the declaration of the recipe ``name``, and its files, completed from the recipe that it is ``like``.
-    Raises MalformedError for malformed TOML, and for a recipe that is like itself."""
+    """Return the declaration and files of ``name``, completed by the recipe that it is like. Raises MalformedError."""
     where = folder / name / DECLARATION
     files = {path.name: path.read_bytes() for path in sorted(where.parent.iterdir()) if path.is_file()}
     with mistakes_in(str(where), None, MalformedError):

@@ -1,6 +1,5 @@
-"""A kernel's build tree: the bzImage, the modules where ``make`` has put them, and the options of the build. A guest
-needs few of the modules: those are linked into a folder for depmod, and the image gets copies without debug
-information."""
+"""A kernel's build tree: bzImage, modules and options. depmod sees a folder of links to the few modules that a guest
+needs; the image gets copies without debug information."""
 
 from __future__ import annotations
 
@@ -34,9 +33,8 @@ def options(configuration: str) -> frozenset[str]:
 
 @contextmanager
 def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Iterator[Build]:
-    """Yield the kernel that was built in ``tree`` (of ``make O=DIR``: in DIR), as long as the block lasts. Raises
-    UsageError for anything but a tree with a built kernel, for one without an option that guests need or that makes one
-    of ``modules``, and for modules that were not built; MissingProgramError without depmod."""
+    """Yield the kernel that was built in ``tree`` (DIR of ``make O=DIR``) while the block lasts. Raises UsageError for
+    an unfit tree, option or module, MissingProgramError without depmod, ImageError if depmod fails."""
     said = options(_text(tree, CONFIGURED))
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
@@ -60,7 +58,7 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
 
 
 def depmod() -> str | None:
-    """Return the path of the program; None where it is not installed. An ordinary user's PATH may lack its folder."""
+    """Return the path of depmod, if installed. An ordinary user's PATH may lack its folder."""
     return shutil.which("depmod", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -80,10 +78,9 @@ def _check_options(tree: Path, release: str, said: frozenset[str], modules: Iter
 
 
 def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
-    """Make ``folder`` look like lib/modules/RELEASE to depmod, with the modules that a guest may need; return their
-    paths in it."""
+    """Link the modules that a guest may need into ``folder``, as depmod wants them; return their paths in it."""
     folder.mkdir(parents=True)
-    order = tree / "modules.order"  # it is missing where CONFIG_MODULES is not set
+    order = tree / "modules.order"  # missing without CONFIG_MODULES
     built = [_module(tree, line) for line in (order.read_text().split() if order.is_file() else ())]
     paths = {f"kernel/{path}": tree / path for path in built if is_kept(f"kernel/{path}", recipe)}
     if gone := [str(path) for path in paths.values() if not path.is_file()]:
@@ -100,8 +97,8 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
 
 
 def _module(tree: Path, line: str) -> str:
-    """Return the path of a module in its tree. Up to Linux 5.3 a line of modules.order is kernel/fs/ext4/ext4.ko, then
-    fs/ext4/ext4.ko, since 6.3 fs/ext4/ext4.o; there also is a folder kernel/ in each tree."""
+    """Return a module's path in its tree. A line of modules.order is kernel/fs/ext4/ext4.ko up to Linux 5.3, then
+    fs/ext4/ext4.ko, since 6.3 fs/ext4/ext4.o. Each tree also has a folder kernel/."""
     path = line.removesuffix(".o") + ".ko" if line.endswith(".o") else line
     inner = path.removeprefix("kernel/")
     return inner if inner != path and not (tree / path).is_file() and (tree / inner).is_file() else path

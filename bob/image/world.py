@@ -1,5 +1,4 @@
-"""Worlds: the user space of a program under test, a whole Debian root with its packages, without a kernel, on a
-read-only disk (erofs) beside the guest's. It is built once, and kept in the cache by its contents."""
+"""Worlds: Debian roots with a program's packages but no kernel, on cached read-only disks (erofs)."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ ALWAYS = ("python3",)  # in every world: scripts may be Python, as without a wor
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
 _UNKNOWN = re.compile(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate")
 _UNMET = re.compile(r"^The following packages have unmet dependencies:\n((?: .+\n)+)", re.MULTILINE)
-_MOST_UNMET = 4  # so many lines of apt's words are quoted
+_MOST_UNMET = 4  # lines of apt's words that an error quotes
 _PACK = """
 cd "$1"
 rm -rf var/cache/apt var/lib/apt/lists usr/share/doc usr/share/man usr/share/info usr/share/locale
@@ -32,9 +31,8 @@ mkfs.erofs --quiet --preserve-mtime -x-1 --exclude-path=.bob --exclude-regex='^(
 
 
 def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str], None]) -> Path | None:
-    """Return the disk with a world for programs that need ``packages`` in guests of ``image``, built first if need be;
-    None where they need none. Raises UsageError for a package that the image's suite does not have, ImageError for a
-    build that fails."""
+    """Return the disk with a world for ``packages`` in guests of ``image``, built first if missing; None without
+    packages. Raises UsageError for a package that the suite lacks, MissingProgramError or ImageError."""
     if not packages:
         return None
     check_packages(packages)
@@ -63,7 +61,6 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
 
 
 def check_packages(packages: Sequence[str]) -> None:
-    """Raise UsageError for anything that cannot be the name of a package."""
     for package in packages:
         if not _PACKAGE.fullmatch(package):
             raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
@@ -81,8 +78,7 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
 
 
 def mistake_in(said: str, suite: str) -> UsageError | None:
-    """Return the mistake in the packages by apt's words (``said``) on installing them from Debian's ``suite``; None if
-    it is elsewhere."""
+    """Return the error if apt's output blames the packages asked of Debian's ``suite``."""
     if found := _UNKNOWN.search(said):
         hint = "packages in app.toml names Debian packages"
         return UsageError(f"Debian {suite} has no package {found[1] or found[2]!r}", hint=hint)
