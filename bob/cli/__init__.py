@@ -1,9 +1,5 @@
-"""The command line: one module per command, and only here are exit codes and colours known.
+"""The command line: one module per command. Only this package knows exit codes and colours.
 
-main        the program; commands, ending   how commands are found, and how bob ends
-options     click's options, made from what a command declares
-output      what commands print; display, tally   what they show on the way; run_directories   and what they keep
-tables      a run that makes a table, on one kernel or several; model_runs   the runs that models are made from
-ci, github  what a CI is told
-checks      what bob doctor looks at; help_page   writes docs/cli.md; man   writes manual pages
+Its shared modules are commands and options (click), ending (errors, signals), and output, display and tally (results,
+progress). Kinds of runs have tables, model_runs and run_directories; a CI has ci and github; bob doctor has checks.
 """

@@ -44,14 +44,14 @@ from bob.workload.simulation import simulate
 
 
 class WithSigns(Command):
-    """A command with arguments of several words that may begin with a ``-``, and are no options."""
+    """A command whose arguments of several words may begin with ``-``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, self.shielded(args))
 
     @staticmethod
     def shielded(args: list[str]) -> list[str]:
-        """Return the arguments, with a space before such ones: that makes no difference to a clause."""
+        """Put a space before each such argument: click then sees no option, and a clause ignores the space."""
         return [f" {one}" if one.startswith("-") and " " in one else one for one in args]
 
 
@@ -399,6 +399,5 @@ def _row(found: Change) -> listing.ProgramChange:
 
 
 def _named_programs(wanted: Sequence[str]) -> list[Program]:
-    """The programs of these names, each once; ``all`` is each one that bob ships."""
     names = [name for one in wanted for name in (shipped_programs() if one == ALL else (one,))]
     return [named(name) for name in dict.fromkeys(names)]

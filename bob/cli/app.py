@@ -42,7 +42,7 @@ class ProgramOptions:
     paces: tuple[Pace, ...] = table.PACES
 
     def read(self) -> Program:
-        """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named."""
+        """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named, or two."""
         if self.program is None:
             if self.workload is None or self.check is None:
                 raise UsageError("no program is named", hint="name a folder, or give --workload and --check")
@@ -53,7 +53,7 @@ class ProgramOptions:
 
 
 class AppCommands(Commands):
-    """A group that runs a program whose name stands in the place of a command."""
+    """A group that takes an unknown command for the program of ``run``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:

@@ -1,4 +1,4 @@
-"""The needs of a probe on this machine, one check at a time; ``bob doctor`` prints them."""
+"""Checks of this machine for ``bob doctor``: can a probe run?"""
 
 from __future__ import annotations
 
@@ -25,15 +25,13 @@ from bob.store.new_folder import why_no_new_file
 from bob.text import plural, size
 
 _MIB = 2**20
-_CACHE_BYTES = 1024 * _MIB
-"""An image has 290 MB, each saved guest some 150 MB."""
+_CACHE_BYTES = 1024 * _MIB  # an image has 290 MB, each saved guest some 150 MB
 
-_TEMPORARY_BYTES = 512 * _MIB
-"""Each guest that runs has a copy of its saved state there."""
+_TEMPORARY_BYTES = 512 * _MIB  # each running guest has a copy of its saved state there
 
 
 class Health(StrEnum):
-    """A probe can do without a NOTE, not without what is MISSING."""
+    """The state of a need: a probe can do without a NOTE, not without what is MISSING."""
 
     OK = "ok"
     MISSING = "missing"
@@ -42,7 +40,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that a probe needs: its name, what is there, and what to do if that is not enough."""
+    """A need of a probe, what is there, and a hint if that is not enough."""
 
     name: str
     state: Health
@@ -51,7 +49,7 @@ class Check:
 
 
 def checks() -> Iterator[Check]:
-    """Yield every check, as it is made; asking libvirt can take some seconds the first time."""
+    """Yield each check. The first call of libvirt can take some seconds."""
     yield _settings()
     yield Check("Python", Health.OK, f"{platform.python_version()}, {sys.executable}")
     yield _qemu()
@@ -66,7 +64,7 @@ def checks() -> Iterator[Check]:
 
 
 def _settings() -> Check:
-    """Look at bob.toml. Raise UsageError for a wrong one: other checks need its cache."""
+    """Check bob.toml. Raise UsageError if it is malformed, since other checks need its cache."""
     found = settings()
     if found.path is None:
         return Check("settings", Health.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
@@ -108,7 +106,6 @@ def _user() -> Check:
 
 
 def _libvirt() -> Iterator[Check]:
-    """Ask libvirt as a probe would ask it; then look at what it will run guests with."""
     try:
         from bob.guest.driver import connect, disconnect
         from bob.guest.network import choose_network
@@ -143,7 +140,7 @@ def _accelerator(versions: str) -> Check:
 
 
 class _NotTried(Exception):
-    """Only booting a guest would tell."""
+    """Only the boot of a guest would show it."""
 
 
 def _not_now() -> bool:
@@ -162,7 +159,6 @@ def _folder(name: str, folder: Path, needed: int, hint: str) -> Check:
 
 
 def _builders(*, needed: bool) -> Iterator[Check]:
-    """Look for the programs that build guest images: a probe that has its image can do without."""
     state = Health.MISSING if needed else Health.NOTE
     programs = mmdebstrap.PROGRAMS if os.geteuid() == 0 else mmdebstrap.PROGRAMS | mmdebstrap.USER_PROGRAMS
     for program, package in programs.items():
@@ -173,7 +169,6 @@ def _builders(*, needed: bool) -> Iterator[Check]:
 
 
 def _installed(name: str, path: str | None, state: Health, use: str, package: str) -> Check:
-    """A program or file, in the given ``state`` if it is not there."""
     if path is None:
         return Check(name, state, f"not installed; {use}", f"apt-get install {package}")
     return Check(name, Health.OK, path)

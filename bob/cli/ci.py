@@ -19,8 +19,7 @@ from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_compar
 from bob.report.published import OSDI14, osdi14_reasons
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
-_LINES = 6
-"""Lines of a point's details in its annotation: GitHub shows the first ones only."""
+_LINES = 6  # of details in an annotation: GitHub shows only the first ones
 EXPECTED: Side | None = option(
     "--expect TABLE",
     "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
@@ -30,7 +29,7 @@ EXPECTED: Side | None = option(
 
 
 def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> None:
-    """Raise UsageError if a table expects nothing of all that is asked for."""
+    """Raise UsageError if ``expected`` lacks every cell that ``requests`` ask for."""
     if expected is None:
         return
     asked = {one.configuration.name: {probe.property.name for probe in one.asked} for one in requests}
@@ -51,10 +50,7 @@ def _expects_nothing(expected: Side, of: str) -> UsageError:
 def conclude(
     done: Sequence[tuple[Result, Path]], json_file: Path | None, junit_file: Path | None, expected: Side | None
 ) -> Exit:
-    """Tell a CI of results, each with its run directory. Return the exit code: 1 if a verdict is not as ``expected``.
-
-    Each of several results is compared with what is expected.
-    """
+    """Report each result, with its run directory, to a CI. Return the exit code: 1 for an unexpected verdict."""
     several = len(done) > 1
     suites: list[Suite] = []
     comparisons: list[Comparison] = []
@@ -79,20 +75,19 @@ def conclude(
 def finish(
     result: Result, run: Path, json_file: Path | None, junit_file: Path | None, *, is_wrong: bool = True
 ) -> Exit:
-    """Deliver ``result``, tell a CI, and return the exit code; ``is_wrong`` as :func:`tell` takes it."""
+    """Deliver ``result``, report it to a CI, and return the exit code; :func:`tell` has ``is_wrong``."""
     deliver(result, run, json_file)
     tell(suites_of(result, run), junit_file, is_wrong=is_wrong)
     return _exit_of(result, is_wrong=is_wrong)
 
 
 def exit_of(results: Iterable[Result]) -> Exit:
-    """Return how ``results``, at least one, end a command that shows them: by the worst of them."""
+    """Return the worst exit code of ``results``, at least one."""
     return max(map(_exit_of, results), key=_WORST_LAST.index)
 
 
 def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
-    """Return 10 if a model is contradicted; else 1 if a program is vulnerable, by a model, too; else 3 if something is
-    not known, else 0. What fails in a table, or in the answer to a question, gives 1 only if it ``is_wrong``."""
+    """Return the exit code. A failure gives 1 for a program, and if it ``is_wrong``."""
     if result.is_contradicted:
         return Exit.CONTRADICTED
     if (is_wrong or result.program is not None) and Verdict.FAILS in result.verdicts:
@@ -101,10 +96,7 @@ def _exit_of(result: Result, *, is_wrong: bool = False) -> Exit:
 
 
 def tell(suites: Sequence[Suite], junit_file: Path | None, *, is_wrong: bool) -> None:
-    """Write ``suites`` into ``junit_file``, if there is one. Annotate what did not pass, if GitHub runs bob.
-
-    ``is_wrong`` says that what failed makes the exit code 1: then it is an error, else a warning, as what is unknown.
-    """
+    """Write ``junit_file``, if any. On GitHub, annotate unknowns and failures (errors if ``is_wrong``)."""
     if junit_file is not None:
         write_text(junit_file, to_junit(suites), "--junit")
     found = [(_level(point, is_wrong=is_wrong), suite, point) for suite in suites for point in suite.points]
@@ -122,7 +114,7 @@ def _level(point: Point, *, is_wrong: bool) -> Level | None:
 
 
 def _print(comparison: Comparison, json_file: Path | None) -> None:
-    """Print what is not as expected: on stdout, below the table, unless a document is there."""
+    """Print what is not as expected, on stdout unless JSON is there."""
     from bob.report.comparison.terminal import print_unexpected
 
     if not comparison.compared:

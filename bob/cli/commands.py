@@ -1,4 +1,4 @@
-"""Commands that refuse what they would ignore, and groups of them that load when they are used."""
+"""Commands that refuse repeated options, and groups that load a command when it is used."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from bob.errors import UsageError, meant
 _SEVERAL = {
     "--fs": "ask it once for each; `bob matrix` probes several configurations",
     "--image": "ask it once for each; `bob probe` and `bob matrix` take several",
-}
-"""Hints for options that take one value."""
+}  # hints for options that take one value
 
 
 class Command(click.Command):
@@ -42,19 +41,19 @@ def _takes_one_value(parameter: click.Parameter) -> bool:
 def command(
     name: str | None = None, *, cls: type[click.Command] = Command
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command, with the options that it declares."""
+    """Make a command of a function that declares options."""
     return lambda function: click.command(name, cls=cls)(takes_options(function))
 
 
 class Commands(Command, click.Group):
-    """A group that says which command was meant."""
+    """A group that suggests a command for an unknown one."""
 
     command_class = Command
 
     def command(  # type: ignore[override]
         self, *args: Any, **more: Any
     ) -> Callable[[Callable[..., Any]], click.Command]:
-        """As click's own, with the options that the function declares."""
+        """Do as click's own, with the options that the function declares."""
         decorate = super().command(*args, **more)
         return lambda function: decorate(takes_options(function))
 
@@ -69,9 +68,7 @@ class Commands(Command, click.Group):
 
 
 class LazyCommands(Commands):
-    """A group whose commands are the attributes ``bob.cli.NAME.NAME``, or ``NAME_`` for a keyword of Python. It loads
-    them when they are used; ``lazy`` has a line on each for ``--help``.
-    """
+    """A group that loads ``bob.cli.NAME.NAME`` (``NAME_`` for a keyword) on use; ``lazy`` has a help line on each."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)

@@ -94,7 +94,7 @@ def compare(
 
 
 def _pair(text: str, a: Side, b: Side) -> tuple[str, str]:
-    """The two configurations of ``--as``; a name may have a = of its own (ext4 -O quota data=journal)."""
+    """Split OLD=NEW of ``--as``; a name may contain ``=`` (ext4 -O quota data=journal)."""
     halves = text.split("=")
     splits = [("=".join(halves[:at]), "=".join(halves[at:])) for at in range(1, len(halves))]
     if not splits:

@@ -1,4 +1,4 @@
-"""Shows on stderr how a long piece of work gets on: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from bob.report.counts import explored
 from bob.report.rows import MARKS, style
 from bob.text import plural
 
-SECONDS_BETWEEN_LINES = 5.0
-"""The least time between two lines of counts in a log file."""
+SECONDS_BETWEEN_LINES = 5.0  # least time between counts in a log file
 
 
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Progress]:
-    """Yield a Progress for the block: a silent one, a terminal's, or a log file's."""
+    """Yield a Progress: silent if ``quiet``, a bar on a terminal, else lines."""
     screen = console(stderr=True)
     if quiet:
         yield Silent()
@@ -43,7 +42,7 @@ def watching(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 class ProgressDisplay(ABC):
-    """A Progress that counts, for any thread; its subclasses show the counts."""
+    """A thread-safe Progress that counts; subclasses show the counts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._screen = screen
@@ -89,7 +88,7 @@ class ProgressDisplay(ABC):
             self._write(verdict_line(cell))
 
     def _write(self, text: Text) -> None:
-        with suppress(OSError, ValueError):  # whoever read it is gone: the work goes on
+        with suppress(OSError, ValueError):  # the reader has gone; the work goes on
             self._screen.print(text, soft_wrap=True)
 
     @abstractmethod
@@ -98,7 +97,7 @@ class ProgressDisplay(ABC):
 
 
 class LineDisplay(ProgressDisplay):
-    """Plain lines, for log files: what happens, and the counts every few seconds."""
+    """Plain lines for log files: events, and the counts every few seconds."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
@@ -113,18 +112,15 @@ class LineDisplay(ProgressDisplay):
 
 
 class Bar(ProgressDisplay):
-    """A bar and the counts at the bottom of a terminal; steps and verdicts scroll by above them."""
+    """A bar and the counts at the bottom of a terminal, below steps and verdicts."""
 
     def __init__(self, screen: Console, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(screen, clock)
         self._spinner = Spinner("dots", style="bob.bar")
 
     def renderable(self) -> RenderableType:
-        """Return what is at the bottom now.
-
-        rich's own thread calls it, under rich's lock. It must not wait for ours, whose owner may be waiting for rich's;
-        so it may see counts of two moments.
-        """
+        """Return the bottom of the screen. rich's thread calls this under rich's lock. It must not wait for ours, whose
+        owner may wait for rich's. So the counts may be of two moments."""
         if not self._tally.states:
             return self._spinner
         bar = ProgressBar(self._tally.states, self._tally.observed, complete_style="bob.bar", finished_style="bob.bar")
@@ -134,11 +130,11 @@ class Bar(ProgressDisplay):
         return lines
 
     def _changed(self) -> None:
-        """Nothing: rich asks several times a second."""
+        """Do nothing: rich redraws several times a second."""
 
 
 def verdict_line(cell: Answer) -> Text:
-    """Return the line of a cell with its verdict."""
+    """Return the line of a judged cell."""
     why = explored(cell.states)
     if cell.recordings:
         why = f"{plural(len(cell.recordings), 'workload')}: {why}"

@@ -19,7 +19,7 @@ _NAME_WIDTH = 31
 
 
 class DoctorDocument(Document, frozen=True, tag_field="schema", tag="bob.doctor/1"):
-    """What a probe needs: `bob doctor`."""
+    """The needs of a probe: `bob doctor`."""
 
     ready: bool
     checks: tuple[Check, ...]

@@ -1,4 +1,4 @@
-"""The end of bob: a line that says what is wrong, one that says what to do, an exit code, and never a traceback."""
+"""The end of bob: an error, a hint and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ from bob.run.interrupts import Interrupts
 from bob.text import printable
 from bob.version import __version__
 
-_BESIDE = 36
-"""Letters of a text that bob shows before a mistake in it, and from there on."""
+_BESIDE = 36  # letters shown before a mistake in a text, and from it on
 _SHOW_CURSOR = "\r\x1b[?25h\n"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_INTEGER_RANGE = "is not a valid integer range", "is not a whole number"
-"""Words of click for a text in place of a number, and better ones."""
+_INTEGER_RANGE = "is not a valid integer range", "is not a whole number"  # click's words, and better ones
 _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 and later
 
 
 class Interrupted(BobError):
-    """Ctrl-C, or SIGTERM; the hint may say what is kept."""
+    """Ctrl-C, SIGTERM or SIGHUP; the hint may say what is kept."""
 
     exit_code = Exit.INTERRUPTED
 
@@ -41,12 +39,9 @@ class Interrupted(BobError):
 
 
 def catch_signals() -> None:
-    """Have SIGTERM and a closed terminal end bob as Ctrl-C does. Call this once, in the main thread.
-
-    The first signal ends bob in order. Signals in the second after it say the same again: a terminal and `timeout` may
-    both send one. A later one ends bob at once; the reaper (bob/guest/root.py) then ends what bob started. An ignored
-    signal (nohup) stays ignored.
-    """
+    """Have SIGTERM and SIGHUP end bob as Ctrl-C does. Call this once, in the main thread. Signals within a second of
+    the first count as one, since a terminal and `timeout` may both send one. A later one ends bob at once; the reaper
+    (bob/guest/root.py) then ends what bob started. Ignored signals (nohup) stay ignored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _INTERRUPTS)
@@ -54,7 +49,7 @@ def catch_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """Have no signal change the exit code: at its end, Python gives signals back to the kernel, which kills."""
+    """Keep signals from changing the exit code: at its end, Python restores their default, which kills."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is _INTERRUPTS:
             signal.signal(number, signal.SIG_IGN)
@@ -78,8 +73,7 @@ def exit_code(command: Callable[[], object]) -> int:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether a signal caused ``error``. C code may turn KeyboardInterrupt into another error: numpy does, in a
-    comparison."""
+    """Return whether a signal caused ``error``; C code may replace KeyboardInterrupt (numpy does, in a comparison)."""
     foreseen = isinstance(error, (BobError, click.ClickException))
     return isinstance(error, KeyboardInterrupt) or (_INTERRUPTS.since is not None and not foreseen)
 
@@ -140,7 +134,7 @@ def _internal(error: BaseException) -> Exit:
 
 
 def pointed(error: PointedError) -> tuple[str, str]:
-    """Return the part of the line around the mistake, and the line below it, with a mark for each wrong letter."""
+    """Return the part of the line around the mistake, and a line with ``^`` below each wrong letter."""
     from rich.cells import cell_len  # takes a while to load
 
     line, wrong = error.text.split("\n")[error.line - 1], error.column - 1
@@ -152,8 +146,7 @@ def pointed(error: PointedError) -> tuple[str, str]:
 
 
 def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, is_wrong: bool = True) -> None:
-    """Print a line for the message and one for the hint, also if libvirt or the kernel wrote several; an ``excerpt`` as
-    it is. If it ``is_wrong``, annotate it, too: else GitHub's page shows an exit code only."""
+    """Print message and hint in a line each. If it ``is_wrong``, annotate it: GitHub's page has only an exit code."""
     with suppress(OSError):
         if is_wrong:
             annotate(Level.ERROR, "bob", " ".join(f"{message}. {hint or ''}".split()))
@@ -165,8 +158,7 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
 
 
 def _reader_left() -> Exit:
-    """The reader of what click printed (``| head``) has gone, which is no error. For tables, see
-    :class:`bob.cli.output.Screen`."""
+    """Return DONE after the reader of click's output left (``| head``); tables have :class:`bob.cli.output.Screen`."""
     drop(sys.stdout)
     return Exit.DONE
 
@@ -179,14 +171,14 @@ def _give_up_full_output() -> None:
 
 
 def drop(stream: IO[str]) -> None:
-    """Drop what is written to ``stream``: else Python complains at its end, with its own exit code."""
+    """Discard output to ``stream``: else Python complains at its end, with its own exit code."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _end_at_once() -> None:
     with suppress(OSError):
-        cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # which a progress bar may have hidden
+        cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # a progress bar may have hidden it
         os.write(2, f"{cursor}bob: interrupted again, and ended at once; what is finished is kept\n".encode())
     os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there
 

@@ -1,4 +1,4 @@
-"""The formats that results are written in: on the terminal, as one file, or as a folder of pages."""
+"""Output formats of results: the terminal, one file, or a folder of pages."""
 
 from __future__ import annotations
 
@@ -30,20 +30,16 @@ ENDINGS = {
     "json": (".json",),
     "html": (".html", ".htm"),
     "junit": (".xml",),
-}
-"""The formats of one file, and how it ends."""
-PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}
-"""The formats of the update protocol that a run of bob app has."""
-SITE = "site"
-"""The format of several files."""
+}  # formats of one file, and its endings
+PICTURES = {"svg": (".svg",), "dot": (".dot", ".gv")}  # for the update protocol of a run of bob app
+SITE = "site"  # several files
 FORMATS = (*ENDINGS, *PICTURES, SITE)
 _ENDINGS = {**ENDINGS, **PICTURES}
-_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}
-"""Endings of files that are no text."""
+_OTHERS = {".pdf", ".png", ".xls", ".xlsx", ".ods", ".docx", ".odt", ".ps", ".parquet", ".db"}  # not text
 
 
 class ResultKind(Enum):
-    """A kind of result, with the formats that there are of it."""
+    """A kind of result; its value lists its formats."""
 
     TABLES = (*ENDINGS, SITE)
     QUESTION = ("table", "json", "html", "junit", SITE)
@@ -52,7 +48,7 @@ class ResultKind(Enum):
 
 
 def kind_of(saved: Sequence[Saved]) -> ResultKind:
-    """Return what ``saved`` are: tables, one question, or one program or several."""
+    """Return the kind of ``saved``: tables, one question, one program or several."""
     first = saved[0].result
     if first.program is not None:
         return ResultKind.PROGRAM if len(saved) == 1 else ResultKind.PROGRAMS
@@ -60,7 +56,7 @@ def kind_of(saved: Sequence[Saved]) -> ResultKind:
 
 
 def format_of(output: Destination | None) -> str:
-    """Return the format that the name of the file asks for. Raise UsageError if bob does not have it."""
+    """Return the format that the ending of ``output`` asks for, else table. Raise UsageError for one that bob lacks."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""
@@ -72,7 +68,7 @@ def format_of(output: Destination | None) -> str:
 
 
 def check_output(wanted: str, output: Destination | None) -> None:
-    """Raise UsageError if a site has no directory to go to, or another format has one."""
+    """Raise UsageError unless a site goes to a directory (not of a run), and any other format elsewhere."""
     if wanted != SITE:
         if output and output.is_folder:
             hint = f"for example {output.path / 'table'}{_ENDINGS[wanted][0]}"
@@ -87,7 +83,7 @@ def check_output(wanted: str, output: Destination | None) -> None:
 
 
 def check_format(kind: ResultKind, wanted: str, run: str = "it") -> None:
-    """Raise UsageError if there is no format ``wanted`` of what ``run`` has."""
+    """Raise UsageError if this ``kind`` lacks the format ``wanted``; the message names ``run``."""
     if wanted in kind.value:
         return
     message, hint = f"of several runs of bob app no {wanted} is made", f"{', '.join(kind.value)}; of one run alone more"
@@ -100,7 +96,7 @@ def check_format(kind: ResultKind, wanted: str, run: str = "it") -> None:
 
 
 def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Return what --json writes of ``saved``: the result document, an array of them, or the tables of programs."""
+    """Return the content of --json: a result document, an array of them, or tables of programs."""
     if kind is ResultKind.PROGRAMS:
         from bob.report import vulnerability_tables as sheets
 
@@ -110,7 +106,7 @@ def document_of(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 
 def write(kind: ResultKind, wanted: str, saved: Sequence[Saved], target: Path) -> None:
-    """Write ``saved`` to ``target``, a file, a directory or stdout, in the format that is ``wanted``."""
+    """Write ``saved`` to ``target`` (a file, a directory or stdout) in the format ``wanted``."""
     match wanted:
         case "table" if is_stdout(target):
             _print(console(), kind, saved)
@@ -146,7 +142,6 @@ def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
 
 
 def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
-    """Yield the pages of a site, each with its place."""
     from bob.report import answer_pages, page
 
     if kind is ResultKind.TABLES:
@@ -155,7 +150,7 @@ def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
 
 
 def _text(kind: ResultKind, wanted: str, saved: Sequence[Saved]) -> str:
-    """Return the document in a format that is text. pandas and jinja2 take a while to load, so only now."""
+    """Return the document as text. pandas and jinja2 take a while to load, so only now."""
     from bob.report import answer_pages, documents, page, protocol_drawing
     from bob.report import vulnerability_tables as sheets
 

@@ -1,7 +1,4 @@
-"""Annotations, which GitHub Actions shows at the top of a run.
-
-GitHub documents `GITHUB_ACTIONS=true`; others set `CI=true`, too, and do not know annotations.
-"""
+"""Annotations for GitHub Actions (``GITHUB_ACTIONS=true``); other CIs, with ``CI=true`` alone, do not know them."""
 
 from __future__ import annotations
 
@@ -12,14 +9,14 @@ import click
 
 
 class Level(StrEnum):
-    """The kind of an annotation. GitHub shows ten of each in a step."""
+    """The kind of an annotation; GitHub shows ten of each in a step."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 def annotate(level: Level, title: str, message: str) -> None:
-    """Write an annotation to stderr if GitHub runs bob; it reads that as it reads stdout."""
+    """Write an annotation to stderr if GitHub runs bob, which reads that like stdout."""
     if os.environ.get("GITHUB_ACTIONS") == "true":
         click.echo(f"::{level.value} title={_property(title)}::{_data(message)}", err=True)
 

@@ -19,7 +19,6 @@ write it anew: `python -m bob.cli.help_page > docs/cli.md`.
 
 
 def page() -> str:
-    """Return the whole page."""
     parts = [_HEAD]
     for context in contexts():
         path = context.command_path
@@ -29,7 +28,7 @@ def page() -> str:
 
 
 def contexts() -> Iterator[click.Context]:
-    """Yield a context for every command, groups first; it has the command's whole name and its help."""
+    """Yield a click context for every command, groups first."""
     yield from _below(click.Context(cli, info_name="bob", terminal_width=WIDTH, **cli.context_settings))
 
 

@@ -29,7 +29,7 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 
 class ImageRow(Document, frozen=True, kw_only=True):
-    """A guest image, by the recipe ``name`` or that of its kernel. ``bytes`` go when it is removed."""
+    """A guest image, by the name of its recipe or of its kernel's recipe. Its removal frees ``bytes``."""
 
     name: str
     state: str
@@ -149,7 +149,6 @@ def _described(found: Image, state: str, description: str | None = None) -> Imag
 
 
 def _others() -> list[tuple[Image, str]]:
-    """Images of no recipe: with a kernel of one's own, or outdated."""
     current = {found.folder for name in recipe_names() if (found := find(load_recipe(name)))}
     others = [found for found in installed() if found.folder not in current]
     return [(found, "own kernel" if OWN in found.name else "outdated") for found in others]

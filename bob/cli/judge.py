@@ -1,4 +1,4 @@
-"""``bob judge``: judges a run again from what it kept."""
+"""``bob judge``: judges a run again from its kept files."""
 
 from __future__ import annotations
 

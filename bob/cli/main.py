@@ -98,12 +98,12 @@ def cli() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Do what ``arguments`` (without the program's name) say. Return the exit code."""
+    """Run the command in ``arguments`` (without the program's name). Return the exit code."""
     return exit_code(lambda: _run(list(arguments)))
 
 
 def _run(arguments: list[str]) -> object:
-    """click's ``main`` without its messages for errors."""
+    """Do as click's ``main``, but raise errors."""
     forget()
     asked = os.environ.get(_COMPLETE)
     if asked:
@@ -121,7 +121,7 @@ def _run(arguments: list[str]) -> object:
 
 
 def _context_of(arguments: Sequence[str]) -> click.Context:
-    """The context of the command in ``arguments``: click's parser leaves it out of some errors."""
+    """Return the context of the command in ``arguments``: click's parser leaves it out of some errors."""
     found = click.Context(cli, info_name="bob")
     for name in arguments:
         group = found.command

@@ -1,4 +1,4 @@
-"""The runs that ``bob apm`` makes models from: their workloads, read, and witnesses of what these refute."""
+"""Runs as the source of models: their workloads, and witnesses of refuted clauses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bob.store.run_directory import RunDirectory, request_of
 
 
 def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
-    """Return the run directories of probes in ``runs``, and of columns of a matrix, by configuration."""
+    """Return the run directories of probes and of a matrix's columns, by configuration."""
     found: dict[str, list[Path]] = {}
     for run in runs:
         for folder in MatrixDirectory(run).folders if MatrixDirectory.is_one(run) else [run]:
@@ -30,7 +30,7 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
-    """Return the observed workloads of run directories."""
+    """Return the observed workloads of run directories. Raise UsageError for a matrix, StoreError if there are none."""
     found = []
     for folder in folders:
         if MatrixDirectory.is_one(folder):
@@ -62,7 +62,7 @@ def with_witnesses(derived: DerivedModel, out: Path) -> Model:
 
 @contextmanager
 def watching_workloads(what: str, quiet: bool, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show how a piece of work gets on; yield a function to call after each workload."""
+    """Show progress; yield a function to call after each workload."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=quiet or not screen.is_terminal) as progress:

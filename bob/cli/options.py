@@ -1,4 +1,4 @@
-"""Click's options, made from what a command declares (:mod:`bob.options`)."""
+"""Click's options from declared ones (:mod:`bob.options`)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ else:
     ParamType = click.ParamType  # before click 8.4 it takes no type
 
 R = TypeVar("R")
-_CONTEXT = "context"
-"""A command with a parameter of this name gets click's context."""
+_CONTEXT = "context"  # a command with a parameter of this name gets click's context
 _SENTENCE_END = re.compile(r"\.(?=$| [^a-z])")
 
 
@@ -46,7 +45,6 @@ def takes_options(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def _typed(one: Parameter, value: Any) -> Any:
-    """A value that click read, in the declared type: a word of a choice may be an enum."""
     if not one.choices or value is None:
         return tuple(value) if one.several else value
     return tuple(map(one.kind, value)) if one.several else one.kind(value)
@@ -101,12 +99,12 @@ class _ClickOption(click.Option):
         self.declared = declared
 
     def get_default(self, ctx: click.Context, call: bool = True) -> Any:
-        """As click's own. Raise UsageError for a wrong bob.toml, but not for help."""
+        """Return the default. Raise UsageError for a wrong bob.toml, but not for help."""
         said = self._setting(ctx)
         return super().get_default(ctx, call) if said is None else (said,) if self.multiple else said
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """As click's own. An error names bob.toml if the value is from there."""
+        """Do as click's own, but name bob.toml in an error if the value is from there."""
         try:
             return super().process_value(ctx, value)
         except UsageError as wrong:
@@ -115,7 +113,6 @@ class _ClickOption(click.Option):
             raise UsageError(f"{settings().path}: {wrong.message}", hint=wrong.hint) from None
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """As click's own, with the default in words."""
         extra: Any = super().get_help_extra(ctx)
         if self.declared.words and (self.declared.setting == "" or "default" not in extra):
             extra["default"] = self.declared.words

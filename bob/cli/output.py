@@ -1,4 +1,4 @@
-"""Where results go: a table with colours on stdout, JSON into a file."""
+"""Output of results: a coloured table on stdout, documents in files."""
 
 from __future__ import annotations
 
@@ -47,16 +47,12 @@ THEME = Theme(
 _ASCII = str.maketrans({"×": "x", "–": "-", "·": ".", "…": ".", "━": "-", "╸": "-", "╺": "-"})
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
-"""The control characters of terminals, and how bob shows them."""
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}  # of terminals
 
 
 class Screen(Console):
-    """A console whose reader may leave (``| head``): it prints no more, and the work goes on, for its exit code.
-    rich's own console ends the program, with exit code 1.
-
-    It prints control characters of a result as text, since a terminal would obey them.
-    """
+    """A console that goes silent if its reader leaves (``| head``): the work goes on, for its exit code. rich's own
+    ends the program with 1. Control characters of a result become text, since a terminal would obey them."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         for segment in super().render(renderable, options):
@@ -70,7 +66,7 @@ class Screen(Console):
 
 
 def console(*, stderr: bool = False) -> Screen:
-    """Return the screen of a terminal, or one of 80 columns without colours."""
+    """Return a screen on stdout or stderr; off a terminal it has 80 columns without colours."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="bob.ascii")
@@ -101,7 +97,7 @@ def present(json_file: Path | None, document: Any, show: Callable[[Screen], None
 
 
 def print_one(screen: Console, result: Result, run: Path) -> None:
-    """Print ``result``, whose files are in ``run``: a table, the answers to a question, or those for a program."""
+    """Print ``result``, whose files are in ``run``, as its kind demands."""
     if result.workload is not None:
         print_answers(screen, result, run)
     elif result.program is not None:
@@ -111,7 +107,7 @@ def print_one(screen: Console, result: Result, run: Path) -> None:
 
 
 def write_json(path: Path, document: Any, option: str = "--json") -> None:
-    """Write ``document`` whole or not at all; with its checksum if it has a schema: bob reads it again."""
+    """Write ``document`` whole or not at all; with a checksum if it has a schema, since bob reads it again."""
     plain = encode(document)
     text = json.dumps(plain, indent=2) + "\n"
     is_read = isinstance(plain, dict) and "schema" in plain
@@ -135,11 +131,8 @@ def write_text(path: Path, text: str, option: str) -> None:
 
 @contextmanager
 def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
-    """Open the file that ``option`` names. Its old content stays until the end of the ``with``.
-
-    Raise UsageError if it cannot be written.
-    """
-    target = path.resolve()  # what a link names is replaced, not the link
+    """Open the file that ``option`` names; it replaces the old one at the end. Raise UsageError if that fails."""
+    target = path.resolve()  # replaces a link's target, not the link
     special = target.exists() and not target.is_file()  # a pipe, /dev/null
     part = target if special else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -155,7 +148,7 @@ def whole_or_not_at_all(path: Path, option: str) -> Iterator[BinaryIO]:
 
 
 def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option: str) -> None:
-    """Write ``pages``, each with its place, into the ``folder`` that ``option`` names. Make that folder."""
+    """Write ``pages``, each at its place, into ``folder``, and make that; errors name ``option``."""
     for place, text in pages:
         file = folder / place
         try:
@@ -172,7 +165,7 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def _as_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Our own marks in letters of every terminal: a – that became a ? would mean something else."""
+    """Replace bob's own marks by ASCII: a – that became a ? would mean something else."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end].translate(_ASCII)
     return "".join(letter if letter.isascii() else "?" for letter in text), error.end

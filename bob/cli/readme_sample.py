@@ -11,18 +11,16 @@ from bob.cli.output import paper
 from bob.report.saved import load_table
 from bob.report.table import print_result
 
-REFERENCE = Path("reports/reference/osdi14-linux-6.1")
-"""The result, below the root of the project."""
+REFERENCE = Path("reports/reference/osdi14-linux-6.1")  # below the project's root
 CONFIGURATION = "ext4-ordered"
-SHOWN = ("single-block-append", "directory-op-any")
-"""The violations whose evidence is in the sample."""
+SHOWN = ("single-block-append", "directory-op-any")  # violations whose evidence is in the sample
 LEFT_OUT = "[...]"
 _SAMPLE = re.compile(r"(?<=<!-- table -->\n```text\n).*?(?=```\n<!-- /table -->)", re.DOTALL)
 _VIOLATION = re.compile(r"^× (\S+) .*\n(?:    .*\n)+", re.MULTILINE)
 
 
 def sample(root: Path) -> str:
-    """Return what bob prints of one configuration, with the evidence of some rows."""
+    """Return bob's output for one configuration, with the evidence of some rows."""
     result = load_table(root / REFERENCE).result
     [column] = (one for one in result.subjects if one.name == CONFIGURATION)
     alone = replace(result, run=replace(result.run, started=""), subjects=(column,))  # its time is that of all columns

@@ -117,7 +117,6 @@ def keep_found(witnesses: Sequence[Path], done: Sequence[WitnessReplay]) -> None
 
 
 def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
-    """Write the image and the script of one witness."""
     from bob.witness.document import read
     from bob.witness.keep import keep
 
@@ -127,7 +126,6 @@ def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
 
 
 def _print(screen: Console, done: list[WitnessReplay]) -> None:
-    """Print what is there after one witness and what that means; or a line for each of several."""
     if len(done) == 1:
         _print_whole(screen, done[0])
         return

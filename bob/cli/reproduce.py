@@ -29,8 +29,7 @@ from bob.store.new_folder import check_new_folder
 from bob.store.run_directory import RUNS
 
 PROGRAM_OF_SET = one_of(lambda: [name for one in program_set_names() for name in load_program_set(one).programs])
-NOTE = "reproduce.json"
-"""The file with the options of a set's runs, in their folder."""
+NOTE = "reproduce.json"  # in the folder of a set's runs: their options
 
 
 @command()
@@ -116,7 +115,7 @@ def reproduce(
 
 
 def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
-    """Note in the folder how a set is asked. Raise UsageError if the note there says something else."""
+    """Write ``asked`` into the folder's note. Raise UsageError if an older note differs."""
     note = folder / NOTE
     if not note.exists():
         check_new_folder(folder, "--out")
@@ -132,7 +131,7 @@ def _check_asked(folder: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _finished(run: Path, program: Program) -> Result | None:
-    """Return the answers in a run that was finished with the program as it is now. Remove any other run."""
+    """Return the answers of a finished run of the same program. Remove any other run."""
     if (run / "run.json").exists() and "finished" in read_document(run / "run.json"):
         result = load(run).result
         if result.program is not None and result.program.digest == program.digest:

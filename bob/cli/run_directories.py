@@ -1,4 +1,4 @@
-"""The run directory of a command that starts guests: can it be made or resumed, and what does Ctrl-C leave of it?"""
+"""Checks of a command's run directory, and hints on it after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ def check_resumed(context: click.Context) -> None:
 
 
 def check_out(out: Path | None) -> None:
-    """Raise UsageError if ``out`` is None and no new folder can be made in bob-runs."""
+    """Raise UsageError if bob-runs cannot hold a new run, and ``out`` names no other place."""
     if out is None:
         check_new_folder(RUNS / "new", "--out")
 
 
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
-    """Raise Interrupted if Ctrl-C ends the block. It says how to go on with the run in ``folder`` (None: a new one in
-    bob-runs); or what to do with it, if the verb never ``resumes`` one."""
+    """If Ctrl-C ends the block, raise Interrupted with a hint on the run in ``folder`` (None: new in bob-runs)."""
     begun = Begun(folder, RUNS)
     try:
         yield

@@ -1,4 +1,4 @@
-"""``bob runs``: the run directories that there are; ``bob runs remove`` removes some."""
+"""``bob runs``: lists run directories; ``bob runs remove`` removes some."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STYLES = {
 
 
 class RunRow(Document, frozen=True):
-    """A run directory; of one that does not say it, ``kind`` is null."""
+    """A run directory; ``kind`` is null if it does not say it."""
 
     path: str
     id: str
@@ -130,7 +130,7 @@ def remove_runs(
 
 
 def _as_listed(path: Path) -> Path:
-    """The path of a run, or of the run in bob-runs with that name."""
+    """Return ``path``, or the run in bob-runs with that name."""
     listed = RUNS / path
     return listed if len(path.parts) == 1 and not path.exists() and listed.is_dir() else path
 
@@ -156,8 +156,7 @@ def _row(run: KeptRun) -> RunRow:
     return adapt(RunRow, run, path=str(run.path), bytes=run.used, verdicts=run.verdicts or {})
 
 
-_DATED = 100
-"""On a terminal with fewer columns, no run says when it began."""
+_DATED = 100  # columns; a narrower terminal shows no dates
 
 
 def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""``bob search``: every workload within bounds or of a Python file, held against what calls promise."""
+"""``bob search``: looks for a workload, within bounds or of a Python file, that breaks a promise."""
 
 from __future__ import annotations
 
@@ -157,12 +157,12 @@ def search(
 
 
 def _asked_names() -> tuple[str, ...]:
-    """The properties that a search can be for; each search asks for the one that is left out anyway."""
+    """Return the properties to search for; each search asks for ``BESIDE`` anyway."""
     return tuple(name for name in probe_names() if name != BESIDE)
 
 
 def _check_alone(context: click.Context) -> None:
-    """Raise UsageError for an option that says something else of the workloads than the Python file."""
+    """Raise UsageError for an option that contradicts the Python file."""
     hint = "the Python file says what a workload does, and what is promised of it"
     for parameter in context.command.params:
         if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):
@@ -170,7 +170,6 @@ def _check_alone(context: click.Context) -> None:
 
 
 def _count(wanted: Search) -> Exit:
-    """Print how many workloads there are."""
     space, part, screen = wanted.space(), wanted.part, console()
     if wanted.props and part.sample is None:
         screen.print(f"as many as are drawn in {wanted.seconds} seconds")

@@ -87,8 +87,7 @@ def show(
 
 
 def _load(runs: tuple[Path, ...]) -> list[Saved]:
-    """Return what was saved of ``runs``. Leave out and name, of several, those without a result; and those without a
-    table, unless all are of bob app."""
+    """Return the results of ``runs``. If there are several, name and skip those without a result or a table."""
     if len(runs) == 1:
         return load_every(runs[0])
     saved: dict[Path, list[Saved]] = {}
@@ -112,7 +111,6 @@ def _load(runs: tuple[Path, ...]) -> list[Saved]:
 
 
 def _name_left_out(run: Path, failure: BobError | None, *, are_programs: bool) -> None:
-    """Say why ``run`` is left out: it has no result, or another kind than the others."""
     kind = kept_run(run).kind
     is_alone = not are_programs and kind in (RunKind.TRY, RunKind.APP)
     words = str(failure.message) if failure else ""

@@ -1,4 +1,4 @@
-"""A run that makes a table, or resumes; on several kernels a run on each, and what changed from one to the next."""
+"""Runs that make a table, on one kernel or several, and the changes from one kernel to the next."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ from bob.run.guest_images import asked_images
 from bob.run.requests import request
 from bob.subject import FileSystem, Subject
 
-FinishedRun = tuple[Result, Path]
-"""A result and its run directory."""
+FinishedRun = tuple[Result, Path]  # a result and its run directory
 Probing = Callable[[ProbeRequest, Path | None, Progress], FinishedRun]
 
 
@@ -59,11 +58,8 @@ def make_table(
     systems: Sequence[FileSystem] = (),
     scheduler: str | None = None,
 ) -> Exit:
-    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and what changed from one
-    kernel to the next.
-
-    ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need.
-    """
+    """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and changes between
+    kernels. ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need."""
 
     delivery, guests = options.delivery, options.guests
 
@@ -112,10 +108,8 @@ def _on_kernels(
     progress: Progress,
     systems: Sequence[FileSystem],
 ) -> list[FinishedRun]:
-    """Probe on each image, in a run directory of its name in ``out`` (None: in a new folder).
-
-    Before that, build all images and check that their kernels have what is needed. On a cluster, workers do that.
-    """
+    """Probe on each image, in a run directory of its name in ``out`` (None: a new folder). Before that, unless on a
+    cluster, build all images and check their kernels."""
     from bob.image import check_file_system, check_kernel, ensure
     from bob.store.run_directory import RUNS, new_identity
 
@@ -139,7 +133,7 @@ def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) 
         screen.print()
         for result, run in done:
             screen.print(f"{result.environment.kernel}: bob show {nearby(run)}", style="bob.dim", soft_wrap=True)
-    else:  # as many columns again would be no table
+    else:  # side by side they would be too wide
         for result, run in done:
             print_result(screen, result, run)
             screen.print()

@@ -1,4 +1,4 @@
-"""Counts of a probe that is under way: how far it is, how fast, and how long it will take."""
+"""Counts of a running probe: progress, speed, and time left."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from bob.progress import Earlier
 from bob.text import duration
 
-_WINDOW = 60.0
-"""Seconds over which the speed is measured: it changes with guests and workloads."""
-_FEW, _ENOUGH = 0.05, 0.1
-"""Shares of the work. After the first, this run's own pace counts for the estimate; after the second, nothing else does
-(bench/eta.py)."""
-_SOME = 10
-"""From so many tries on, their pace gives an estimate."""
+_WINDOW = 60.0  # seconds over which the speed is measured: it changes with guests and workloads
+_FEW, _ENOUGH = (
+    0.05,
+    0.1,
+)  # shares of the work: this run's pace counts after the first, alone after the second (bench/eta.py)
+_SOME = 10  # tries whose pace gives an estimate
 
 
 @dataclass(frozen=True, slots=True)
 class _TallySample:
-    """Workloads, with parts of those under way, and tries that were observed by a time (seconds)."""
+    """Observed workloads, with parts of those under way, and tries by the time ``at`` (seconds)."""
 
     at: float
     workloads: float = 0.0
@@ -29,12 +28,9 @@ class _TallySample:
 
 
 class Tally:
-    """The counts of a Progress. Not thread-safe: its owner is.
-
-    The measure is workloads. Half of the guests record them, while the others observe; when all are
-    recorded, all observe. A *try* is a crash state that is looked at by itself. Most workloads need fewer tries than
-    they may have, so tries are a bad measure.
-    """
+    """The counts of a Progress, not thread-safe. Its measure is workloads: half of the guests record them while the
+    others observe. Tries, crash states observed one by one, are a bad measure, since most workloads need fewer than
+    planned."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.workloads = self.recorded = self.done = 0
@@ -48,11 +44,11 @@ class Tally:
         self._used = 0
 
     def expect(self, earlier: Earlier | None) -> None:
-        """Take ``earlier`` as what the same work took before; None if that is unknown."""
+        """Take ``earlier``, the time of the same work before; None if unknown."""
         self._earlier = earlier
 
     def plan(self, workloads: int, states: int) -> None:
-        """Add so many (or, below 0, take away) workloads, and their most tries."""
+        """Add workloads and their most tries; numbers below 0 take them away."""
         if self._first is None:
             self._first = self._last = _TallySample(self._clock())
         self.workloads += workloads
@@ -60,7 +56,7 @@ class Tally:
 
     def record(self) -> None:
         self._last = _TallySample(self._clock(), self._observed, self.observed)
-        if not self.recorded:  # what was before is the guests' start, which comes but once
+        if not self.recorded:  # leave out the guests' start, which comes only once
             self._first = self._last
         self.recorded += 1
 
@@ -73,14 +69,14 @@ class Tally:
             self._seen.popleft()
 
     def finish(self, workload: str, unused: int) -> None:
-        """Count a workload as done, which left so many of its tries unused."""
+        """Count a workload as done, with ``unused`` tries of those planned."""
         self.done += 1
         self._used += self._under_way.pop(workload, 0)
         self.states = max(self.states - unused, self.observed)
 
     @property
     def speed(self) -> float:
-        """Tries per second, of late, without the start of the guests."""
+        """Recent tries per second, without the start of the guests."""
         if not self._seen:
             return 0.0
         (began, before), now = self._seen[0], self._clock()
@@ -88,12 +84,11 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest takes; None if all is done, or bob cannot say yet. Without an earlier run, and before any
-        workload is done, this is an upper bound."""
+        """Seconds left; None if done or unknown. Without an earlier run, an upper bound until a workload is done."""
         if self._first is None or self._last is None or self.done >= self.workloads:
             return None
         earlier, observed, now = self._earlier, self._observed, self._clock()
-        if earlier is None:  # how long recording takes is not known: the pace is that since the last recording
+        if earlier is None:  # recording time is unknown: the pace since the last recording counts
             if 0 < self.recorded < self.workloads and now - self._last.at < _WINDOW:
                 return None
             few = max(1.0, _FEW * self.workloads)
@@ -116,7 +111,6 @@ class Tally:
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
     def line(self) -> str:
-        """Return all of it in one line."""
         parts = [f"{self.observed:,}/{self.states:,} tries"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")

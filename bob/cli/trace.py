@@ -21,8 +21,7 @@ from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
 
-DUMP_BYTES = 16
-"""Bytes of an entry's data that ``--data`` shows."""
+DUMP_BYTES = 16  # of an entry, for ``--data``
 
 _STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
@@ -147,7 +146,6 @@ def _dump(entry: LogEntry) -> str:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    """Print a line, on a terminal with colour."""
     if console.is_terminal:
         console.print(Text(text, style=style))
     else:
@@ -168,8 +166,6 @@ class LogRow(Document, frozen=True):
 
 
 class LogDocument(Document, frozen=True, tag_field="schema", tag="bob.trace.show/1"):
-    """A log."""
-
     nr_entries: int
     sectorsize: int
     entries: tuple[LogRow, ...]

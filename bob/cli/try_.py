@@ -113,7 +113,7 @@ def try_(
 
 
 def _text(operations: tuple[str, ...]) -> str:
-    """The operations: one argument, or what is on standard input."""
+    """Return the operations: the one argument, or standard input."""
     if len(operations) > 1:
         hint = "quote them: 'create /a; fsync /a'"
         raise UsageError(f"the operations are one argument, here are {len(operations)}", hint=hint)
