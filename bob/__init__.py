@@ -1,17 +1,13 @@
 """bob, the Block Order Breaker: which persistence properties does a file system have?
 
-The way of the data is the layout of this package (docs/design.md, section 1)::
+This package is laid out as its data goes: record, enumerate (crash), observe, judge, report, derive (apm); see
+docs/design.md, section 1. :func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, and
+:func:`app` asks whether a program survives a crash. Then :func:`resume` goes on with a probe, and :func:`load` reads
+the result of a run (docs/reports.md, docs/notebook.ipynb).
 
-    record -> enumerate (crash) -> observe -> judge -> report -> derive (apm)
-
-From Python, :func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, :func:`app` asks
-whether a program survives a crash, :func:`resume` goes on with a probe, and :func:`load` reads what a run found
-(docs/reports.md, docs/notebook.ipynb).
-
-A question that cannot be asked raises :class:`bob.errors.UsageError` before anything starts; a mistake in a text raises
-:class:`bob.errors.PointedError`, which is one, too. MissingProgramError, ImageError, GuestError and StoreError say what
-the machine lacks or does not do. All of them are :class:`bob.errors.BobError`, with a ``hint``. Ctrl-C raises
-KeyboardInterrupt when no guest is left; pressed again, it ends the guests at once.
+All errors are :class:`bob.errors.BobError`, with a ``hint``. UsageError comes before anything starts, as PointedError
+for a mistake in a text. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine. Ctrl-C
+raises KeyboardInterrupt when no guest is left; pressed again, it ends the guests at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Counts in documents: exact, however large, and short if possible.
-
-The number of legal states of a few MiB of pending writes has thousands of digits. It is a sum of a few powers of two
-(docs/design.md, section 3), so documents have ``2^12321-2^12310+2^77``.
-"""
+"""Counts in documents: exact, however large, and short if possible, such as ``2^12321-2^12310+2^77``. The legal states
+of a few MiB of pending writes are sums of a few powers of two, with thousands of digits (docs/design.md, section 3)."""
 
 from __future__ import annotations
 
@@ -13,19 +10,16 @@ from typing import TYPE_CHECKING
 # CPython refuses more than 4,300 digits by default.
 sys.set_int_max_str_digits(0)
 
-LARGEST_JSON_INTEGER = 2**53
-"""Larger counts are text, since many readers of JSON have no larger exact integers."""
-MOST_DIGITS = 40
-"""A count of more digits becomes a sum of powers of two, if that is shorter."""
-LARGEST_EXPONENT = 2**24
-"""No disk that bob probes has so many sectors: a document with a larger one is damaged."""
+LARGEST_JSON_INTEGER = 2**53  # larger ones are text: many readers of JSON would round them
+MOST_DIGITS = 40  # a count of more becomes a sum of powers of two, if that is shorter
+LARGEST_EXPONENT = 2**24  # more than the sectors of any disk that bob probes
 
 if TYPE_CHECKING:
     Count = int
 else:
 
     class Count(int):
-        """The type of a field that is a count in documents (:mod:`bob.schema`); it is an integer for all else."""
+        """A count in documents (:mod:`bob.schema`); elsewhere an integer."""
 
 
 _DIGITS = re.compile(r"-?\d+", re.ASCII)
@@ -33,7 +27,7 @@ _POWERS = re.compile(r"[+-]?2\^\d{1,8}(?:[+-]2\^\d{1,8})*")
 
 
 def written(count: int) -> int | str:
-    """Return ``count`` for a document: an integer, the text of its digits, or a sum of powers of two."""
+    """Return ``count`` for a document: an integer, its digits, or a sum of powers of two."""
     if abs(count) <= LARGEST_JSON_INTEGER:
         return int(count)
     digits = str(count)
@@ -44,7 +38,7 @@ def written(count: int) -> int | str:
 
 
 def read(text: int | str) -> int:
-    """Return the count in a document. Raise ValueError or TypeError if it is none."""
+    """Return the count in a document. Raise ValueError if it is malformed."""
     if not isinstance(text, str) or "^" not in text:
         if type(text) is not int and not (isinstance(text, str) and _DIGITS.fullmatch(text)):
             raise ValueError(f"{str(text)[:40]!r} is no count")
@@ -60,7 +54,7 @@ def read(text: int | str) -> int:
 
 
 def _powers(count: int) -> str:
-    """The fewest powers of two, with signs, that add up to ``count``, largest first (its non-adjacent form)."""
+    """Return the fewest signed powers of two that add up to ``count``, largest first (its non-adjacent form)."""
     half, more = abs(count) >> 1, abs(count) + (abs(count) >> 1)
     # Bit k of the non-adjacent form is that of (3n) less that of n, both shifted by one.
     parts = [(bit, sign) for sign, bits in (("+", more & ~half), ("-", half & ~more)) for bit in _bits(bits)]

@@ -1,8 +1,5 @@
-"""bob's JSON documents: written for people and for version control, with a checksum; read, and checked.
-
-The last field of a document that has one is ``checksum``: the SHA-256 of all bytes before it. So any program can check
-it, and no byte can change unseen. Documents of people and of other programs have none.
-"""
+"""bob's JSON documents, for people, version control and programs. The last field, ``checksum``, is the SHA-256 of all
+bytes before it, so that any program can check it. Documents of people and of other programs lack it."""
 
 from __future__ import annotations
 
@@ -13,16 +10,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-LONGEST_LINE = 400
-"""A part of at most so many characters is one line."""
+LONGEST_LINE = 400  # characters of a part that becomes one line
 CHECKSUM = "checksum"
-"""The last field of a document."""
 _KIND = "sha256:"
 _SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')
 _LONGEST_SEAL = 160
 
-BY_HAND = f"put it back as it was; who changed it on purpose takes away its last field, {CHECKSUM}"
-"""The hint for a document that was changed and has no other place."""
+BY_HAND = f"put it back as it was; who changed it on purpose takes away its last field, {CHECKSUM}"  # a hint
 
 
 class ChangedError(ValueError):
@@ -35,28 +29,26 @@ def text(document: Any) -> str:
 
 
 def sealed(written: str) -> bytes:
-    """Return the document ``written``, a JSON object, with its checksum, as the bytes of a file."""
+    """Return the JSON object ``written``, with its checksum, as the bytes of a file."""
     head = written.rstrip().removesuffix("}").rstrip().encode()
     comma = "" if head == b"{" else ","
     return head + f'{comma}\n "{CHECKSUM}": "{checksum(head)}"\n}}\n'.encode()
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum of ``data``, as documents have it."""
+    """Return the checksum of ``data`` in the form of documents."""
     return _KIND + hashlib.sha256(data).hexdigest()
 
 
 def checksum_in(data: bytes) -> str | None:
-    """Return the checksum in a document, unchecked; None if it has none."""
+    """Return the checksum in a document, unchecked; None if it lacks one."""
     seal = _seal(data)
     return None if seal is None else seal[1].decode()
 
 
 def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
-    """Return the document in ``data``, without its checksum.
-
-    Raise ChangedError if that does not fit, or is ``required`` and not there; ValueError if this is no JSON table.
-    """
+    """Return the document in ``data``, without its checksum. Raise ChangedError if that does not fit, or is
+    ``required`` and missing; ValueError if ``data`` is not a JSON table."""
     seal = _seal(data)
     if seal is not None and checksum(data[: seal.start()]) != seal[1].decode():
         raise ChangedError("it was changed since bob wrote it: its checksum does not fit")
@@ -73,10 +65,7 @@ def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
 
 
 def parse(data: bytes | str) -> Any:
-    """Return the JSON in ``data``.
-
-    Raise ValueError if it is not JSON, and for NaN, Infinity, 1e999, a name twice in a table, and too deep nesting.
-    """
+    """Return the JSON in ``data``. Raise ValueError for bad JSON, NaN, Infinity, 1e999, a double name, deep nesting."""
     try:
         return json.loads(data, parse_constant=_number, parse_float=_number, object_pairs_hook=_table)
     except RecursionError:

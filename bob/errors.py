@@ -1,8 +1,4 @@
-"""The one exception that bob raises on purpose, and the exit codes that go with it.
-
-A :class:`BobError` is a mistake of the user or a fault of the machine: a line that says what is wrong, and a hint. Only
-``bob.cli`` prints both, and exits.
-"""
+"""The errors that bob raises on purpose, and its exit codes. Only ``bob.cli`` prints them, and exits."""
 
 from __future__ import annotations
 
@@ -30,15 +26,12 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-LONGEST = 1000
-"""The most characters of a message: it may quote a large file."""
-_A_SLIP = 0.8
-"""The likeness (by difflib) of two words that differ in a letter."""
+LONGEST = 1000  # characters of a message, which may quote a large file
+_A_SLIP = 0.8  # likeness (difflib) of two words that differ in a letter
 
 
 def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
-    """Return the hint for a name that is not among ``names``: the one that was meant, those that begin with it, or all
-    of them."""
+    """Return the hint for a name not among ``names``: the likely one, those that begin with it, or all of them."""
     names, said = list(names), wrong.casefold()
     close = [name for name in names if name.casefold() == said] or get_close_matches(wrong, names, n=1, cutoff=_A_SLIP)
     close = close or [name for name in names if said and name.casefold().startswith(said)]
@@ -49,10 +42,7 @@ def meant(wrong: str, names: Iterable[str], all_are: str = "bob knows") -> str:
 
 
 class BobError(Exception):
-    """A mistake of the user or a fault of the machine, in one line.
-
-    ``hint``, also one line, is the next thing to try; the process ends with ``exit_code``.
-    """
+    """A mistake of the user or a fault of the machine, and a ``hint``, the next thing to try; each is one line."""
 
     exit_code: Exit = Exit.INTERNAL
 
@@ -75,10 +65,8 @@ class OperationRefusedError(UsageError):
 
 
 class PointedError(UsageError):
-    """A mistake in a ``text`` of the user: its characters ``start`` up to, not including, ``stop``, from 0.
-
-    If the text ends too early, both are its length. ``line`` and ``column`` count from 1.
-    """
+    """A mistake in a ``text`` of the user, from character ``start`` (from 0) to before ``stop``; both are its length if
+    it ends too early. ``line`` and ``column`` count from 1."""
 
     def __init__(self, message: str, text: str, start: int, stop: int, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -94,7 +82,7 @@ class PointedError(UsageError):
 
     @property
     def place(self) -> str:
-        """The begin of the mistake: ``column 9``, or ``line 2, column 9`` in a text of several lines."""
+        """The start of the mistake: ``column 9``, or ``line 2, column 9`` in several lines."""
         return f"line {self.line}, column {self.column}" if "\n" in self.text.strip() else f"column {self.column}"
 
 
@@ -122,7 +110,7 @@ class ImageError(BobError):
 
 
 class GuestError(BobError):
-    """A guest did not start, or was lost (panicked, hung, vanished), and that is no outcome."""
+    """A guest did not start, or was lost (panicked, hung, vanished) where that is not an outcome."""
 
     exit_code = Exit.GUEST
 

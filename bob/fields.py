@@ -11,14 +11,12 @@ from bob.errors import BobError
 MISSHAPEN: tuple[type[Exception], ...] = (
     *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError),
     *(struct.error, zlib.error, lzma.LZMAError),
-)
-"""The errors of reading a document of another form."""
-UNREADABLE: tuple[type[Exception], ...] = (OSError, *MISSHAPEN)
-"""The errors of reading a file, which may be missing."""
+)  # raised by reading a document of another form
+UNREADABLE: tuple[type[Exception], ...] = (OSError, *MISSHAPEN)  # raised by reading a file, which may be missing
 
 
 def said(error: Exception) -> str:
-    """Return the words of such an ``error``: a missing field, above all."""
+    """Return the words of such an ``error``."""
     match error:
         case BobError():
             return error.message

@@ -1,8 +1,7 @@
-"""Options as data, declared once for the command line and for Python.
+"""Options as data, declared once for the command line and for Python (:mod:`bob.cli.options`, :mod:`bob.python.calls`).
 
-A function declares its options as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A
-class, a :func:`group`, declares them as its fields; a function with a parameter of that class has all of them.
-:mod:`bob.cli.options` makes click's options of these, :mod:`bob.python.calls` the functions of Python.
+A function declares them as defaults: ``seed: int = option("--seed N", "Chooses the random crash states.")``. A class, a
+:func:`group`, declares them as fields; a function with a parameter of that class has all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
-REQUIRED = Declared.empty
-"""The default of an option that must be given."""
+REQUIRED = Declared.empty  # the default of an option that must be given
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,8 @@ class ExistingPath:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Values that ``read`` makes of a word or a path and the name of the option. It raises UsageError.
-
-    ``offered`` makes the words that bob knows, of the options that were given. ``files`` ("file" or "dir") may stand in
-    their place. Help calls a value ``name``.
-    """
+    """Values that ``read`` makes of a word or a path and the option's name; it raises UsageError. ``offered`` makes
+    known words of the given options, ``files`` ("file" or "dir") may replace them. Help calls a value ``name``."""
 
     read: Callable[[Any, str], Any]
     offered: Callable[[Mapping[str, Any]], Iterable[str]] = lambda _given: ()
@@ -64,12 +59,9 @@ Values = Range | Choice | ExistingPath | Words
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option, such as ``--seed N`` on the command line, or an argument, such as ``RUN``.
-
-    ``values`` narrows the values of its type. ``words`` say what bob does without the option; ``setting`` is the key of
-    bob.toml that comes first. ``alone`` is the value of a flag that stands alone. ``python`` is the help for Python, if
-    that differs. A ``renewable`` option may go with --resume.
-    """
+    """An option, such as ``--seed N``, or an argument, such as ``RUN``. ``values`` narrows its type. ``words`` say what
+    bob does without it; ``setting``, a key of bob.toml, comes first. ``alone`` is the value of a flag that stands
+    alone, ``python`` other help for Python. A ``renewable`` option may go with --resume."""
 
     flag: str
     metavar: str
@@ -95,10 +87,8 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, for the place of a default.
-
-    Without a ``default``, an optional value is None, several are (), and a flag is False; others are required.
-    """
+    """Return the declaration of an :class:`Option`, for the place of a default. Without a ``default``, that of an
+    optional value is None, of several (), and of a flag False; others are required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)
@@ -161,9 +151,8 @@ def arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[s
 
 @cache
 def _declarations(function: Callable[..., Any]) -> dict[str, tuple[Any, Option | None]]:
-    """The type of each parameter, and what it declares."""
     asked = signature(function).parameters
-    # not what it returns: that may be known to mypy alone
+    # without the return type, which may be known to mypy alone
     bare = SimpleNamespace(__annotations__={name: one.annotation for name, one in asked.items()})
     kinds = get_type_hints(bare, globalns=vars(sys.modules[function.__module__]))
     declared = {name: one.default for name, one in asked.items()}

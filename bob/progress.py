@@ -18,11 +18,10 @@ class EarlierPart:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """The time that the same work took before: ``seconds``, with the share ``recording`` (0 to 1).
+    """The earlier time of the same work: ``seconds`` (None on another machine) and its share ``recording`` (0 to 1).
 
-    ``seconds`` is None if another machine did it: then only the shares are known. The ``parts`` are in their order. A
-    workload of one may take ten times as long as that of another. bob records one part while it observes the one
-    before, so that recording has no share there.
+    The ``parts`` are in order; their workloads may differ tenfold in time. Recording does not count in them, since
+    bob records one part while it observes the one before.
     """
 
     seconds: float | None
@@ -30,8 +29,7 @@ class Earlier:
     parts: tuple[EarlierPart, ...] = ()
 
     def observed(self, count: float, of: int) -> float:
-        """Return the share (0 to 1) of the first ``count`` workloads in all observing. All workloads count the same
-        unless the parts have so many in all."""
+        """Return the share (0 to 1) of ``count`` workloads in all observing; ``parts`` count if they have ``of``."""
         seconds = sum(part.seconds for part in self.parts)
         if not seconds or sum(part.workloads for part in self.parts) != of:
             return count / of
@@ -56,19 +54,19 @@ class Progress(Protocol):
         """Take the number of guests side by side, and the time that the same work took before, if known."""
 
     def recorded(self, workload: str) -> None:
-        """A workload was recorded and passed its self-check."""
+        """Count a workload that was recorded and passed its self-check."""
 
     def observed(self, workload: str, states: int) -> None:
-        """So many more crash states of a workload were tried one by one, or never will be."""
+        """Count crash states of a workload that were tried one by one, or never will be."""
 
     def finished(self, workload: str, unused: int) -> None:
-        """A workload is done, and left so many states of its budget unused."""
+        """Count a workload as done, with ``unused`` states of its budget."""
 
     def skipped(self, workloads: int, states: int) -> None:
-        """So much of the plan is left out."""
+        """Take workloads and states out of the plan."""
 
     def judged(self, cell: Answer) -> None:
-        """A cell has its verdict."""
+        """Take a cell with its verdict."""
 
 
 class Silent:

@@ -1,11 +1,8 @@
-"""Documents by the types of their fields: one library (msgspec) makes, checks and describes what bob writes and reads.
+"""Documents by the types of their fields, with msgspec; :mod:`bob.documents` has the bytes of files.
 
-A dataclass, a named tuple (an array) or an enum whose fields are those of its document needs nothing more. If document
-and type differ, a :class:`Document` describes the document. bob passes over a field that a type does not know: a later
-bob may have added it. A dataclass is written with each of its fields, so its document must have them, even those with a
-default; :func:`older` marks those that it may lack.
-
-:mod:`bob.documents` has the bytes of files.
+A dataclass, a named tuple (an array) or an enum is its own document. If document and type differ, a :class:`Document`
+describes it. bob ignores unknown fields, which a later bob may have added. A dataclass is written with all fields, so
+its document must have all but those that :func:`older` marks.
 """
 
 from __future__ import annotations
@@ -32,28 +29,23 @@ T = TypeVar("T")
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A table in a document. A field with its default is not written."""
+    """A table in a document; fields with their defaults are not written."""
 
 
 class Declaration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table that people write. An unknown field is a slip, and refused."""
+    """A table that people write; unknown fields are refused as slips."""
 
 
 class ShapeError(ValueError):
     """A document does not have its shape; the message is a line that names the field."""
 
 
-Number = int | float
-"""A number that bob writes as it read it: 2 or 2.0."""
+Number = int | float  # written as it was read: 2 or 2.0
 Amount = Annotated[int, msgspec.Meta(ge=0, lt=2**40)] | Annotated[float, msgspec.Meta(ge=0, lt=2**40)]
-"""A number from 0 on."""
 _LINE, _NAME = r"\A[^\n]*\S[^\n]*\Z", r"\A\S+\Z"
-OneLine = Annotated[str, msgspec.Meta(pattern=_LINE)]
-"""A line of text with something in it."""
-OneWord = Annotated[str, msgspec.Meta(pattern=_NAME)]
-"""A text without blanks."""
+OneLine = Annotated[str, msgspec.Meta(pattern=_LINE)]  # not blank
+OneWord = Annotated[str, msgspec.Meta(pattern=_NAME)]  # without blanks
 NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
-"""A text that is not empty."""
 
 
 def adapt(kind: Callable[..., T], value: Any, **changed: Any) -> T:
@@ -72,7 +64,7 @@ class _Older(Generic[T]):
 
 
 def older(value: T) -> Callable[[], T]:
-    """Return the factory of a default for a field that documents of older versions lack; bob always writes it."""
+    """Return the factory of a default for a field that older documents lack; bob always writes it."""
     return _Older(value)
 
 
@@ -83,11 +75,8 @@ _COUNT = {
 
 
 def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
-    """Return the ``kind`` in plain JSON. Raise ShapeError if that has another shape.
-
-    It must have all fields of a dataclass, but for those that older documents lack; if ``lean``, only those without a
-    default.
-    """
+    """Return the ``kind`` in plain JSON. Raise ShapeError if that has another shape: it needs all fields of a dataclass
+    but :func:`older` ones; if ``lean``, those without a default."""
     try:
         value = msgspec.convert(plain, kind, dec_hook=_read)
         if not lean and (whole := _visit(kind, _whole)):  # type: ignore[arg-type]
@@ -101,14 +90,14 @@ def decode(kind: type[T], plain: Any, *, lean: bool = False) -> T:
 
 
 def encode(value: Any) -> Any:
-    """Return ``value`` as plain JSON, in which arrays are tuples."""
+    """Return ``value`` as plain JSON, with tuples as arrays."""
     plain = msgspec.to_builtins(value, enc_hook=_write)
     exact = _visit(type(value), _exact)  # type: ignore[arg-type]
     return plain if exact is None else exact(value, plain)
 
 
 def toml(path: Path, hint: str) -> str:
-    """Return the text of a declaration. Raise UsageError, with this ``hint``, if the file cannot be read."""
+    """Return the text of a declaration. Raise UsageError with ``hint`` if the file cannot be read."""
     try:
         return path.read_bytes().decode()
     except OSError as error:
@@ -124,7 +113,7 @@ def declared(kind: type[T], text: str) -> T:
 
 @contextmanager
 def mistakes_in(file: str, hint: str | None, kind: type[BobError] = UsageError) -> Iterator[None]:
-    """Turn a mistake in a declaration into an error of this ``kind``, in one line that names ``file``."""
+    """Turn a mistake in a declaration into a ``kind`` of error that names ``file``."""
     try:
         yield
     except ValueError as error:  # TOML's errors are ValueErrors, too
@@ -153,10 +142,8 @@ def _write(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} is no part of a document")
 
 
-Visit = Callable[[Any, Any], Any]
-"""A function of a value and its plain JSON; it returns the JSON for its place, or raises an error."""
-Leaf = Callable[[Any], Visit | None]
-"""A function of a type; it returns the visit of each value of that type, or None."""
+Visit = Callable[[Any, Any], Any]  # takes a value and its plain JSON; returns the JSON for its place, or raises
+Leaf = Callable[[Any], Visit | None]  # takes a type; returns the visit of its values, or None
 
 
 @cache
@@ -198,7 +185,6 @@ def _visit_fields(inside: Mapping[str, Visit], own: Visit | None) -> Visit:
 
 
 def _exact(kind: Any) -> Visit | None:
-    """Return the visit that writes a count: the value has an integer."""
     return (lambda value, _plain: counts.written(value)) if kind is counts.Count else None
 
 
@@ -208,13 +194,13 @@ class _GapError(Exception):
 
 
 def _wanted(kind: Any) -> list[str]:
-    """Return the fields of a dataclass that a document must have; none for any other ``kind``."""
+    """Return the fields that a document must have: none but for a dataclass."""
     known = fields(kind) if is_dataclass(kind) else ()
     return [one.name for one in known if not isinstance(one.default_factory, _Older)]
 
 
 def _whole(kind: Any) -> Visit | None:
-    """Return the visit that raises _GapError if a document lacks a field that it must have."""
+    """Return the visit that raises _GapError for a missing field."""
     wanted = _wanted(kind)
 
     def visit(_value: Any, plain: Any) -> Any:
@@ -227,7 +213,7 @@ def _whole(kind: Any) -> Visit | None:
 
 
 def _place(plain: Any, table: Mapping[str, Any]) -> str | None:
-    """Return the place of this very table in plain JSON: ".states[3]"; None if it is not there."""
+    """Return the place of this very table in plain JSON, such as ".states[3]"; None if it is elsewhere."""
     if plain is table:
         return ""
     parts = plain.items() if isinstance(plain, Mapping) else enumerate(plain) if isinstance(plain, list | tuple) else ()
@@ -252,7 +238,7 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
         kinds = [inner for one in kinds for inner in _inside(one, name or int(number))]
         with suppress(LookupError, TypeError):
             plain = plain[name or int(number)]
-    value = said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)  # of which name it is unsaid
+    value = said.partition(", got ")[2].replace("`", "") if "[...]" in at else repr(plain)  # msgspec hides the name
     value = shortened(value, 60)
     words = [str(word) for one in kinds for word in _words(one)]
     if words and said.startswith(("Invalid enum value", "Expected")):
@@ -265,7 +251,6 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
 
 
 def _inside(kind: Any, step: str | int) -> Iterator[Any]:
-    """Yield the types of a part of a ``kind``: under a name, or at a place."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType, Annotated):
         for one in inner:
@@ -281,7 +266,6 @@ def _inside(kind: Any, step: str | int) -> Iterator[Any]:
 
 
 def _words(kind: Any) -> Iterator[Any]:
-    """Yield the words of the enums that ``kind`` may be."""
     if isinstance(kind, EnumType):
         yield from (word.value for word in kind)  # type: ignore[var-annotated]
     for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else ():

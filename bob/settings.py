@@ -1,15 +1,5 @@
-"""bob.toml: the settings of a user, or of a project, for all commands.
-
-::
-
-    image = "debian-trixie"    # the guest image, in place of debian-bookworm
-    jobs = 2                   # guests side by side
-    budget = 200               # mounts per workload
-    cache = "/big/disk/bob"    # guest images and saved guests, in place of ~/.cache/bob
-
-One file is read: that of the working directory, or else that of the user, $XDG_CONFIG_HOME/bob/bob.toml. The command
-line wins over it.
-"""
+"""bob.toml: ``image``, ``jobs``, ``budget`` and ``cache`` for all commands (docs/ci.md#settings). bob reads one file:
+that of the working directory, or else $XDG_CONFIG_HOME/bob/bob.toml. The command line wins over it."""
 
 from __future__ import annotations
 
@@ -31,10 +21,7 @@ _SEE = f"see docs/ci.md#settings for what can stand in {FILE}"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The values in the file ``path``; None if it does not say them, or there is no file.
-
-    ``jobs`` are guests, ``budget`` mounts per workload; ``cache`` is an absolute path.
-    """
+    """The values in the file ``path`` (None: unset): ``jobs`` are guests, ``budget`` mounts per workload."""
 
     path: Path | None = None
     image: str | None = None
@@ -44,7 +31,6 @@ class Settings:
 
     @property
     def said(self) -> dict[str, Any]:
-        """The values that the file says, by key."""
         return {key: value for key in KEYS if (value := getattr(self, key)) is not None}
 
 
@@ -68,17 +54,16 @@ KEYS: dict[str, tuple[Callable[[Path, Any], Any], str, str]] = {
     "jobs": (_number, "a whole number from 1 on", "2"),
     "budget": (_number, "a whole number from 1 on", "2"),
     "cache": (_folder, "a folder", '"/big/disk/bob"'),
-}
-"""How the value of a key is read (None: it is wrong), what it should be, and an example."""
+}  # a key's reader (None: it is wrong), what its value should be, and an example
 
 
 def settings() -> Settings:
-    """Return what bob.toml says; it is read once. Raise UsageError, which names the file, if that is wrong."""
+    """Return the content of bob.toml, read once. Raise UsageError, which names the file, if that is wrong."""
     return _settings(places())
 
 
 def forget() -> None:
-    """Have the next call read the file anew, as at the begin of a command line."""
+    """Have the next call read the file again."""
     _settings.cache_clear()
 
 
@@ -96,7 +81,7 @@ def _settings(paths: tuple[Path, ...]) -> Settings:
 
 
 def places() -> tuple[Path, Path]:
-    """Return the paths of the file, the first choice first."""
+    """Return the paths of bob.toml, the first choice first."""
     home = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     return Path(FILE), (home if home.is_absolute() else Path.home() / ".config") / "bob" / FILE
 
@@ -124,7 +109,7 @@ def cache_home() -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """Return the folder ``name`` in bob's cache; make it if need be. Raise GuestError if that fails."""
+    """Return the folder ``name`` in bob's cache, made if need be. Raise GuestError if that fails."""
     folder = cache_home() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)

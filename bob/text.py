@@ -1,4 +1,4 @@
-"""Numbers and names in sentences: 4,096 and 2^88, not 309,485,009,821,345,068,724,781,056; names in one line."""
+"""Numbers and names in sentences."""
 
 from __future__ import annotations
 
@@ -53,13 +53,12 @@ def duration(seconds: float) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return ``text``, or its beginning and ``...``: at most so many characters."""
+    """Return ``text``, cut to ``most`` characters with ``...`` at its end."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters as Python writes them, such as ``\\n`` and ``\\x1b``. A byte of a file's
-    name that is not UTF-8 becomes ``\\xff``."""
+    """Return ``text`` with control characters as ``\\n`` and ``\\x1b``, and a byte that is not UTF-8 as ``\\xff``."""
     return text if text.isprintable() else "".join(map(_letter, text))
 
 

@@ -1,4 +1,4 @@
-"""Makes functions for Python from their declared options: signature, help, and checked arguments."""
+"""Makes functions for Python of declared options: signature, help, and checked arguments."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ from bob.settings import forget, settings
 from bob.text import printable, shortened
 
 R = TypeVar("R")
-_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}
-"""Names in annotations, beside those of Python itself."""
+_NAMES = {"Progress": Progress, "Sequence": Sequence, "StrPath": str | os.PathLike[str]}  # names in annotations
 
 
 def for_python(function: Callable[..., R]) -> Callable[..., R]:
-    """Return ``function`` as Python calls it, with all that it declares as arguments.
-
-    It checks them, and reads them as the command line does. Each call reads bob.toml anew.
-    """
+    """Return ``function`` with all declared options as checked arguments. Each call reads bob.toml again."""
     declared = parameters(function)
 
     @wraps(function)
@@ -56,7 +52,7 @@ def for_python(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def annotation_of(one: Parameter) -> str:
-    """Return the type for Python: a word or a path in place of a word of the command line; one, or several."""
+    """Return the annotation for Python: StrPath for a path, str for other words; one, or several."""
     kind = one.kind.__name__
     if issubclass(one.kind, Path) or _may_be_path(one):
         kind = "StrPath"
@@ -76,7 +72,6 @@ def _may_be_path(one: Parameter) -> bool:
 
 
 def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
-    """An argument in its declared type, or its default."""
     value = values.get(one.name)
     if value is None and one.option.setting:
         value = getattr(settings(), one.option.setting)
@@ -129,10 +124,8 @@ def _sentences(one: Parameter) -> Iterator[str]:
 
 
 def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> BoundArguments:
-    """Return the arguments of ``function``. Numbers and arrays of numpy and pandas become Python's own, sets lists.
-
-    Raise UsageError if one is not of its type, and TypeError, as Python does, if the function has no such argument.
-    """
+    """Return the arguments of ``function``, those of numpy and pandas as Python's own, sets as lists. Raise UsageError
+    for a wrong type, and TypeError, as Python does, for an unknown argument."""
     asked = signature(function)
     arguments = asked.bind(*given, **named)
     for name, value in arguments.arguments.items():

@@ -1,5 +1,4 @@
-"""``python -m bob.python.stub`` writes bob/__init__.pyi, which editors and mypy read, and the table of arguments in
-docs/reports.md."""
+"""``python -m bob.python.stub`` writes bob/__init__.pyi and the table of arguments in docs/reports.md."""
 
 from __future__ import annotations
 
@@ -37,7 +36,6 @@ def stub() -> str:
 
 
 def _imported() -> str:
-    """The imports of the types of arguments and answers."""
     body = ast.parse(Path(inspect.getfile(functions)).read_text()).body
     [answers] = [node.body for node in body if isinstance(node, ast.If)]
     return "\n".join(sorted(["from bob.progress import Progress", *map(ast.unparse, answers)]))
