@@ -14,10 +14,8 @@ from bob.workload.pattern import stale
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern.
-
-    ``disks`` are the lengths (bytes) of its disks, end to end; one disk if none are named.
-    """
+    """A base image. ``packed`` is its difference from ``length`` bytes of stale pattern. ``disks`` are the lengths
+    (bytes) of its disks, end to end; one disk if none are named."""
 
     name: str
     length: int
@@ -33,7 +31,6 @@ class Base:
             raise MalformedError(f"a base image of {self.length:,} bytes has disks of {sum(self.disks):,} bytes")
 
     def image(self) -> bytes:
-        """Return the whole image, ``length`` bytes."""
         image = bytearray(stale(self.length))
         differences.apply(self.packed, image)
         return bytes(image)
@@ -58,8 +55,7 @@ class Base:
 
 
 STALE_SECTOR = stale(SECTOR_BYTES)
-PIECE = 1024 * 1024
-"""The most bytes that one write of an image has."""
+PIECE = 1024 * 1024  # the most bytes that one write of an image has
 
 
 def _write_stale(file: BinaryIO, length: int) -> None:

@@ -1,19 +1,13 @@
 """From the events of a timeline to whole bios: when each was submitted, sent down and completed.
 
-A tracepoint names a bio by device, sector and length only, so bob has to pair events. These rules make the pairs exact
-or, for two bios that look alike, safe. They follow dm core (drivers/md/dm.c) unless they name another file.
+A tracepoint names a bio by device, sector and length only, so bob pairs events by rules of dm core (drivers/md/dm.c).
+These make the pairs exact or, for two bios that look alike, safe.
 
-- Every write is *queued* on the dm device, *sent* (``block_bio_remap``, after the target copied its data) and
-  *completed*, each exactly once. A bio with REQ_PREFLUSH and data sends an empty flush first. It sends its data only
-  when that flush has completed: dm_io_complete clears REQ_PREFLUSH and queues the bio again, without a trace event. So
-  bob takes the moment of sending its data as the completion of its flush.
-- A bio with chained bios (btrfs, for its mirrors) is traced as completed when all of them are (bio_endio in
-  block/bio.c). The disk was done earlier, but no file system can have known that.
-- The task that queued a flush, or a write without PREFLUSH, sends it in the same call, so the pid pairs the two. A
-  worker of dm sends data with PREFLUSH.
-- Flushes complete in the order they are sent: the disk has one queue, and completes its waiters in order
-  (block/blk-flush.c). Pairs in this order cannot claim too much. Let flushes be sent at s1 < s2 and complete at c1 <
-  c2: in between, the writes complete at s1 count as durable, a subset of those complete at s2.
+Every write is *queued* on the dm device, *sent* (``block_bio_remap``) and *completed*, each exactly once. A bio with
+REQ_PREFLUSH and data sends an empty flush first, and its data only when that flush has completed (dm_io_complete). So
+bob takes the moment of sending the data as the completion of the flush. Chained bios (btrfs, for its mirrors) are
+traced as completed when all are (bio_endio in block/bio.c). The pid pairs queued and sent, since a task sends in the
+same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order they are sent (block/blk-flush.c).
 """
 
 from __future__ import annotations
@@ -63,9 +57,7 @@ class Bios:
 
     A write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent``
     has the submission of each flush in the order of sending, which is the log's order. The flush of a write with data
-    may complete later than others, since its end is only known from that data.
-
-    ``discards`` counts discard bios. They do not affect crash states: no disk has to carry out a discard.
+    may complete later than others. ``discards`` are counted only: no disk has to carry out a discard.
     """
 
     writes: tuple[WriteBio, ...]
@@ -87,11 +79,9 @@ class _OpenWrite:
 def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> Bios:
     """Return the bios of ``device`` (the log-writes target) in the whole timeline.
 
-    ``untraced`` says that the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in
-    block/bio.c goes on to the other bio before it traces; in 6.1 it does so after.
-
-    Raises RecordingError for a bio that failed, that was not traced from start to end, or that the log cannot show
-    (write zeroes, zone operations).
+    ``untraced``: the kernel does not trace the completion of a chained bio. In Linux 5.10, bio_endio in block/bio.c
+    goes on to the other bio before it traces; in 6.1 it does so after. Raises RecordingError for a bio that failed,
+    that was not traced from start to end, or that the log cannot show (write zeroes, zone operations).
     """
     pairing = _BioPairs()
     for event in timeline.events:
@@ -106,8 +96,6 @@ def pair_bios(timeline: Timeline, device: Device, *, untraced: bool = False) -> 
 
 
 class _BioPairs:
-    """The bios under way at one point of the timeline, and the completed ones."""
-
     def __init__(self) -> None:
         self._writes: dict[WriteKey, list[_OpenWrite]] = {}
         self._flushes_to_send: list[BioQueued] = []
@@ -216,8 +204,7 @@ class _BioPairs:
 
 
 def _rank(queued: BioQueued, pid: int) -> int:
-    """Return how well a write fits data that task ``pid`` sends, best first: its own, one after a flush, another
-    task's."""
+    """Return how well a write fits data that task ``pid`` sends, best first."""
     if queued.rwbs.flushes:
         return 1
     return 0 if queued.pid == pid else 2

@@ -16,11 +16,8 @@ from bob.trace.timeline import parse_timeline
 
 
 def checked(recording: Recording, base: Base) -> Trace:
-    """Return the trace of ``recording``.
-
-    Raises RecordingError unless every logged write has one submit and one complete time, and the replay of the logs on
-    ``base`` equals the disks byte for byte.
-    """
+    """Return the trace of ``recording``. Raises RecordingError unless every logged write has one submit and one
+    complete time, and the replay of the logs on ``base`` equals the disks byte for byte."""
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
@@ -40,10 +37,9 @@ def checked(recording: Recording, base: Base) -> Trace:
 
 
 def disagreeing(trace: Trace, base: Base, final: bytes) -> list[int]:
-    """Return the sectors where ``trace`` on ``base`` differs from the device, whose difference from ``base`` is
-    ``final``."""
+    """Return the sectors where ``trace`` on ``base`` is not the device, which differs from ``base`` by ``final``."""
     device = differences.Sectors(final)
-    # Where the content of each sector is, rather than the content: of a log of 14 MB that is 10 MB less.
+    # The place of each sector's content, not the content: that saves 10 MB with a log of 14 MB.
     last: dict[int, tuple[bytes, int]] = {}
     for write in trace.writes:
         at = trace.address(write)

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from bob.trace.model import SECTOR_BYTES
 
 RUN = struct.Struct(">QI")
-BLANK = 1 << 31
-"""A flag in the number of sectors: all are zeros, and no data follows."""
+BLANK = 1 << 31  # a flag in the number of sectors: all are zeros, and no data follows
 
 
 class Sectors:
@@ -67,7 +66,6 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def apply(packed: bytes, image: bytearray) -> None:
-    """Write a packed difference into ``image``."""
     for sector, data in runs(packed):
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
 

@@ -1,8 +1,7 @@
 """Joins a block log, which has the data, with a bio timeline, which has the times, into a :class:`Trace`.
 
 The log alone cannot say which crash states are legal (docs/facts.md, dm-log-writes, pitfalls 1-4). So each checks the
-other: every entry with data must be exactly one completed write of the timeline and vice versa; the log must have the
-target's order, and every flush. bob refuses a recording that fails, and guesses nothing.
+other: every entry with data must be one completed write of the timeline and vice versa, and all flushes must agree.
 """
 
 from __future__ import annotations
@@ -19,17 +18,15 @@ from bob.trace.log_format import EntryFlags
 from bob.trace.model import DeviceWrite, Mark, Moment, Trace
 from bob.trace.timeline import Device, Marker, Timeline
 
-KERNEL = "kernel "
-"""The beginning of the agent's mark with the kernel's release."""
-CHAINS_TRACED = (6, 1)
-"""The oldest kernel (major, minor) known to trace the completion of chained bios; see pair_bios."""
+KERNEL = "kernel "  # the beginning of the agent's mark with the kernel's release
+CHAINS_TRACED = (6, 1)  # the oldest kernel (major, minor) known to trace the completion of chained bios; see pair_bios
 _HINT = "record again; if it stays so, give the recorded disk one queue and the log device more room"
 
 
 @dataclass(frozen=True, slots=True)
 class DiskLog:
-    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its number of ``sectors`` (512
-    bytes)."""
+    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its number of 512-byte
+    ``sectors``."""
 
     log: Iterable[LogEntry]
     device: Device

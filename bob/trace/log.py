@@ -1,11 +1,8 @@
-"""Reads a dm-log-writes log, entry by entry, and never holds more than one.
+"""Reads a dm-log-writes log, entry by entry, and never holds more than one; not safe for two threads.
 
-    with LogReader("log.img") as log:
-        for entry in log:
-            print(entry.index, entry.flags, entry.sector, len(entry.data()))
-
-Anything that is not exactly a log raises :class:`~bob.errors.MalformedError` with the entry and its byte offset. The
-reader reads only headers; an entry reads its data on request. Not safe for two threads.
+with LogReader("log.img") as log:
+    for entry in log:
+        print(entry.index, entry.flags, entry.sector, len(entry.data()))
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ _MARK = int(EntryFlags.MARK)
 _DISCARD = int(EntryFlags.DISCARD)
 
 _LONGEST_BIO = 1 << 32
-"""An upper limit of a bio, in bytes: struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
+"""Bytes; struct bvec_iter.bi_size is an unsigned int (include/linux/bvec.h)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +79,9 @@ class LogReader:
 
     Iteration yields the entries that the super counts, any number of times. With ``past_count`` it continues while the
     bytes look like an entry. That is for a guest that died: the kernel updates the count only after FUA writes and
-    marks. It needs a log device that was zeroed before use; the data of the last entries may be missing.
-
-    Raises MalformedError for a wrong super, OSError for a path that cannot be read. :meth:`close` and the end of a
-    ``with`` close only a file that the reader opened.
+    marks. It needs a log device that was zeroed before use; the data of the last entries may be missing. Raises
+    MalformedError, with the entry and its byte offset, for bytes that are not a log; OSError for a path that cannot be
+    read.
     """
 
     super: LogSuper
@@ -150,7 +146,6 @@ class LogReader:
         return LogSuper(int(found.nr_entries), int(found.sectorsize))
 
     def _entry(self, index: int, offset: int) -> LogEntry:
-        """Return the entry at ``offset``; raise MalformedError if it is damaged."""
         sectorsize = self.super.sectorsize
         if offset + sectorsize > self._size:
             _malformed(index, offset, f"its header is cut off: the log has {self._size} bytes")

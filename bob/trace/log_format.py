@@ -1,8 +1,7 @@
-"""The on-disk format of dm-log-writes, declared.
+"""The on-disk format of dm-log-writes, little-endian (Linux ``drivers/md/dm-log-writes.c``).
 
-The source is Linux ``drivers/md/dm-log-writes.c`` (struct log_write_super, struct log_write_entry, write_metadata,
-log_mark). All integers are little-endian. The super fills the log's first sector, and each entry's header one further
-sector, zero-padded; the data follows. A *sector* is a logical block of the recorded device (``super.sectorsize``).
+The super fills the log's first sector, and each entry's header one further sector, zero-padded; the data follows. A
+*sector* is a logical block of the recorded device (``super.sectorsize``).
 """
 
 from __future__ import annotations
@@ -11,34 +10,26 @@ from enum import IntFlag
 
 from construct import Int32ul, Int64ul, Struct
 
-MAGIC = 0x6A736677736872
-"""The first eight bytes of the super (WRITE_LOG_MAGIC)."""
+MAGIC = 0x6A736677736872  # WRITE_LOG_MAGIC: the first eight bytes of the super
 
-VERSION = 1
-"""The only version (WRITE_LOG_VERSION)."""
+VERSION = 1  # WRITE_LOG_VERSION
 
 
 class EntryFlags(IntFlag):
     """The flags of an entry (LOG_*_FLAG)."""
 
-    FLUSH = 1 << 0
-    """A cache flush; without data, since dm core sends a PREFLUSH before its data."""
+    FLUSH = 1 << 0  # without data, since dm core sends a PREFLUSH before its data
 
-    FUA = 1 << 1
-    """Durable on completion."""
+    FUA = 1 << 1  # durable on completion
 
-    DISCARD = 1 << 2
-    """An entry that names sectors but carries no data."""
+    DISCARD = 1 << 2  # names sectors but carries no data
 
-    MARK = 1 << 3
-    """A text, from ``dmsetup message DEV 0 mark TEXT``."""
+    MARK = 1 << 3  # a text, from ``dmsetup message DEV 0 mark TEXT``
 
-    METADATA = 1 << 4
-    """The bio had REQ_META."""
+    METADATA = 1 << 4  # REQ_META
 
 
-KNOWN_FLAGS = sum(EntryFlags)
-"""All known bits; any other bit makes a log malformed."""
+KNOWN_FLAGS = sum(EntryFlags)  # any other bit makes a log malformed
 
 SUPER = Struct(
     "magic" / Int64ul,
@@ -53,15 +44,12 @@ ENTRY = Struct(
     "nr_sectors" / Int64ul,
     "flags" / Int64ul,
     "data_len" / Int64ul,
-)
-"""struct log_write_entry. ``data_len`` counts the bytes of a mark's text, which follows these fields."""
+)  # struct log_write_entry; ``data_len`` counts the bytes of a mark's text, which follows these fields
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error for a bad ``sectorsize`` (bytes), else an empty text.
-
-    write_metadata needs one page for it, and the largest page of Linux has 64 KiB.
-    """
+    """Return an error for a bad ``sectorsize`` (bytes), else an empty text. write_metadata needs one page for it, and
+    the largest page of Linux has 64 KiB."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"

@@ -15,10 +15,8 @@ _PLAIN = EntryFlags(0)
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``.
-
-    A write has ``data``, whole sectors, which give its length; only a discard has ``nr_sectors``, only a mark ``mark``.
-    """
+    """An entry to write. ``sector`` and ``nr_sectors`` count sectors of the log's own ``sectorsize``. A write has
+    ``data``, whole sectors, which give its length; only a discard has ``nr_sectors``, only a mark ``mark``."""
 
     flags: EntryFlags = _PLAIN
     sector: int = 0
@@ -28,11 +26,8 @@ class NewEntry:
 
 
 def write_log(file: BinaryIO, entries: Iterable[NewEntry], *, sectorsize: int = SECTOR_BYTES) -> int:
-    """Write a whole log into the seekable ``file`` from byte 0, and return its number of entries.
-
-    Entries are taken one at a time. Raises UsageError for data that is not whole sectors, a mark that is too long, or
-    data in a mark, flush-only or discard entry.
-    """
+    """Write a whole log into the seekable ``file`` from byte 0, and return its number of entries. Raises UsageError for
+    data that is not whole sectors, a mark that is too long, or data in a mark or discard."""
     if wrong := check_sectorsize(sectorsize):
         raise UsageError(wrong)
     count = 0

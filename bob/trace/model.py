@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SECTOR_BYTES = 512
-"""The unit of every ``sector`` and ``sectors`` in bob, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,6 @@ class DeviceWrite:
 
     @property
     def sectors(self) -> int:
-        """Return its length in sectors."""
         return len(self.data) // SECTOR_BYTES
 
 
@@ -66,12 +64,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recording after the join of block log and bio timeline.
+    """A recording after the join: ``writes`` in submission order (``writes[i].index == i``), ``flushes`` by completion.
 
-    ``writes`` are in submission order (``writes[i].index == i``), ``flushes`` in order of completion. ``start`` (just
-    before the first operation) and ``end`` (after the finish) bound the window for crashes. Earlier writes may be
-    pending at ``start``. ``device_sectors`` has the length of each device, in sectors. ``discards`` counts discard
-    bios; the recorded disk does not carry them out.
+    ``start`` (just before the first operation) and ``end`` (after the finish) bound the window for crashes; earlier
+    writes may be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out
+    ``discards``.
     """
 
     writes: tuple[DeviceWrite, ...]

@@ -1,4 +1,4 @@
-"""A recording as it comes out of a guest, before the check."""
+"""A recording from a guest, before the check."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from typing import NamedTuple
 
 
 class Completion(Enum):
-    """When the recorded disk completes a write: at once, or as late as possible and one at a time, youngest or oldest
-    first.
-
-    A late disk shows that a file system sends a flush without waiting for a write. Documents without this value are
-    older, and prompt.
-    """
+    """When the recorded disk completes a write: at once, or as late as possible and one at a time. A late disk shows
+    that a file system sends a flush without waiting for a write. Older documents, without it, are prompt."""
 
     PROMPT = "prompt"
     YOUNGEST_FIRST = "youngest-first"
@@ -22,10 +18,7 @@ class Completion(Enum):
 
 
 class InodeStatus(NamedTuple):
-    """The result of lstat(2) without kind, inode number and size.
-
-    ``mtime`` is in ns since 1970; 0 if it was set after the base image was made.
-    """
+    """Part of the result of lstat(2); ``mtime`` is in ns since 1970, 0 if it was set after the base image was made."""
 
     mode: int
     uid: int
@@ -34,8 +27,7 @@ class InodeStatus(NamedTuple):
     links: int
 
 
-Statuses = Mapping[str, InodeStatus]
-"""Statuses by path."""
+Statuses = Mapping[str, InodeStatus]  # by path
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +40,11 @@ class RecordedDisk:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The unchecked output of the guest; :func:`bob.trace.check.checked` makes a Trace of it.
+    """The unchecked output of the guest; :func:`bob.trace.check.checked` turns it into a Trace.
 
     ``disks`` are in the order of the base. ``timeline`` is the text of their common trace buffer. ``final`` has the
-    differences from the base after the recording, with the disks end to end. Inode numbers and statuses are by path,
-    before and after the operations; older recordings lack the later statuses.
+    differences from the base after the recording, with the disks end to end. Inode numbers and statuses are by path;
+    older recordings lack the statuses after the operations.
     """
 
     disks: tuple[RecordedDisk, ...]
@@ -67,5 +59,4 @@ class Recording:
 
     @property
     def log_bytes(self) -> int:
-        """Return the length of all logs (bytes)."""
         return sum(len(disk.log) for disk in self.disks)

@@ -1,11 +1,8 @@
 """A trace as a dm-log-writes log for replay from front to back, as xfstests' ``replay-log`` does.
 
-In the kernel's own log, FUA writes and marks overtake writes that are not flushed yet (docs/facts.md, dm-log-writes,
-pitfalls 2 to 4). So bob writes a new log, by the clock of the timeline. A write is at its submission: writes to one
-sector land in that order, so the whole log makes the recorded device, byte for byte. A flush is at its completion,
-after everything that it made durable. A mark is at its own time.
-
-A replay up to any entry is the legal crash state of a disk that has done all it was sent.
+In the kernel's own log, FUA writes and marks overtake unflushed writes (docs/facts.md, dm-log-writes, pitfalls 2 to 4).
+So the log of bob follows the clock of the timeline. A write is at its submission, as it lands; a flush at its
+completion; a mark at its own time. A replay up to any entry is a legal crash state.
 """
 
 from __future__ import annotations
@@ -17,8 +14,7 @@ from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry
 from bob.trace.model import DeviceWrite, Trace
 
-CRASH = "crash"
-"""The mark at the moment of a crash."""
+CRASH = "crash"  # the mark at the moment of a crash
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +28,8 @@ class ReplayStep:
 def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
     """Return the log of ``trace``, which has one device, with a mark at time ``crash`` (a position in the trace).
 
-    Sectors have 512 bytes. The marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the
-    finish) ..., ``end``; each name occurs once. Writes of the mount and unmount are included, discards are not.
+    The marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the finish) ..., ``end``; each
+    name occurs once. Writes of the mount and unmount are included, discards are not.
     """
     # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
     found: list[tuple[int, int, ReplayStep]] = []

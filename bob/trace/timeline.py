@@ -6,8 +6,7 @@ The agent switches on ``block:block_bio_queue``, ``block:block_bio_remap`` and `
       kworker/0:1-12      [000] d.h2.    12.345678: block_bio_complete: 253,0 WS 2048 + 8 [0]
       (task-pid)          (cpu) (flags)  (seconds)  (event)             (device, rwbs, sector + sectors [error])
 
-The guest has one CPU, so the order of the lines is the order of the events: time is the line's number. bob refuses a
-buffer that lost events, or that two CPUs wrote.
+The guest has one CPU, so the order of the lines is the order of the events: time is the line's number.
 """
 
 from __future__ import annotations
@@ -21,18 +20,13 @@ from functools import lru_cache
 from bob.errors import MalformedError, RecordingError
 from bob.trace.model import Moment
 
-Device = tuple[int, int]
-"""A block device's (major, minor)."""
+Device = tuple[int, int]  # a block device's (major, minor)
 
-MARK_PREFIX = "bob: "
-"""The beginning of the agent's lines in ``trace_marker``."""
+MARK_PREFIX = "bob: "  # begins the agent's lines in ``trace_marker``
 
 
 class Op(Enum):
-    """The operation of a bio, by its letter in tracepoints (blk_fill_rwbs in kernel/trace/blktrace.c).
-
-    OTHER is for write zeroes and unknown letters.
-    """
+    """The operation of a bio, by its letter in tracepoints (blk_fill_rwbs in kernel/trace/blktrace.c)."""
 
     READ = "R"
     WRITE = "W"
@@ -63,11 +57,7 @@ _RWBS = re.compile(r"(?P<preflush>F(?=[RWDNF]))?(?P<op>[RWDNF])(?P<flags>F?A?S?M
 
 @lru_cache(maxsize=256)
 def parse_rwbs(text: str) -> Rwbs:
-    """Read e.g. "FWFSM": a synchronous metadata write that flushes first and is FUA.
-
-    Unknown letters give OTHER, never an error: they may be on an irrelevant bio. (So do DE, secure erase, and the zone
-    operations Z?: a log-writes target does not offer them.)
-    """
+    """Read e.g. "FWFSM": a synchronous metadata write that flushes first and is FUA. Unknown letters give OTHER."""
     if (found := _RWBS.fullmatch(text)) is None:
         return Rwbs(text, Op.OTHER, preflush=text.startswith("F"))
     flags = found["flags"]
@@ -151,10 +141,10 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def parse_timeline(text: str) -> Timeline:
-    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``.
+    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``, without other events.
 
-    Other events are skipped. Raises RecordingError where the buffer lost events, has several CPUs or runs backwards;
-    MalformedError, with the line's number, for a line that is not from ftrace.
+    Raises RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError, with the line's
+    number, for a line that is not from ftrace.
     """
     return Timeline(tuple(_events(text)))
 
