@@ -17,11 +17,9 @@ from bob.blocks.parts import UNKNOWN, BlockKind, WritePart, unknown
 from bob.blocks.summary import listed
 from bob.trace.model import SECTOR_BYTES
 
-_FILES = ("fs", "log")
-"""Trees that come first in a list of names."""
+_FILES = ("fs", "log")  # trees that come first in a list of names
 
-_LONGEST_LIST = 26
-"""Most characters for the names of trees."""
+_LONGEST_LIST = 26  # characters for the names of trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,6 @@ class TreeBlock:
 
 
 class Btrfs:
-    """One file system of btrfs."""
-
     def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self.owners = Owners()
         self._medium = medium

@@ -1,14 +1,11 @@
-"""The on-disk structures of btrfs that names of blocks need.
-
-The source is Linux ``include/uapi/linux/btrfs_tree.h`` and ``fs/btrfs/ctree.h``. All integers are little-endian.
-"""
+"""The on-disk structures of btrfs that names of blocks need, little-endian. The source is Linux
+``include/uapi/linux/btrfs_tree.h`` and ``fs/btrfs/ctree.h``."""
 
 from __future__ import annotations
 
 from construct import Bytes, Int8ul, Int16ul, Int32ul, Int64ul, Padding, Struct
 
-SUPERBLOCKS_AT = (64 << 10, 64 << 20, 256 << 30)
-"""Byte offsets of the superblock and its mirrors."""
+SUPERBLOCKS_AT = (64 << 10, 64 << 20, 256 << 30)  # byte offsets of the superblock and its mirrors
 SUPERBLOCK_BYTES = 4096
 MAGIC = b"_BHRfS_M"
 INCOMPAT_METADATA_UUID = 0x400
@@ -32,8 +29,7 @@ SUPERBLOCK = Struct(
     "metadata_uuid" / Bytes(16),
     Padding(224),
     "sys_chunk_array" / Bytes(2048),
-)
-"""struct btrfs_super_block; ``metadata_uuid`` at byte 571, ``sys_chunk_array`` at 811."""
+)  # struct btrfs_super_block; ``metadata_uuid`` at byte 571, ``sys_chunk_array`` at 811
 
 HEADER = Struct(
     "csum" / Bytes(32),
@@ -42,14 +38,11 @@ HEADER = Struct(
     "owner" / Int64ul,
     "nritems" / Int32ul,
     "level" / Int8ul,
-)
-"""struct btrfs_header, what every tree block begins with."""
+)  # struct btrfs_header, at the beginning of every tree block
 
 KEY = Struct("objectid" / Int64ul, "type" / Int8ul, "offset" / Int64ul)
-ITEM = Struct("key" / KEY, "offset" / Int32ul, "size" / Int32ul)
-"""struct btrfs_item; ``offset`` counts from the end of the header."""
-POINTER = Struct("key" / KEY, "blockptr" / Int64ul, "generation" / Int64ul)
-"""struct btrfs_key_ptr."""
+ITEM = Struct("key" / KEY, "offset" / Int32ul, "size" / Int32ul)  # btrfs_item; ``offset`` from the header's end
+POINTER = Struct("key" / KEY, "blockptr" / Int64ul, "generation" / Int64ul)  # struct btrfs_key_ptr
 
 CHUNK = Struct(
     "length" / Int64ul,
@@ -60,8 +53,7 @@ CHUNK = Struct(
     Padding(2),
 )
 STRIPE = Struct("devid" / Int64ul, "offset" / Int64ul, Padding(16))
-CHUNK_STRIPED = 0x8 | 0x40 | 0x80 | 0x100
-"""RAID0, RAID10, RAID5 and RAID6, which do not keep a chunk's bytes in order."""
+CHUNK_STRIPED = 0x8 | 0x40 | 0x80 | 0x100  # RAID0, RAID10, RAID5 and RAID6 do not keep a chunk's bytes in order
 
 ROOT_ITEM = Struct(Padding(176), "bytenr" / Int64ul)
 FILE_EXTENT = Struct(Padding(20), "type" / Int8ul)
@@ -94,5 +86,4 @@ TREES = {
     (1 << 64) - 7: "log fixup",
     (1 << 64) - 8: "relocation",
     (1 << 64) - 9: "data relocation",
-}
-"""Owners of tree blocks (BTRFS_*_TREE_OBJECTID)."""
+}  # owners of tree blocks (BTRFS_*_TREE_OBJECTID)

@@ -32,8 +32,6 @@ class LogicalAddress(NamedTuple):
 
 
 class Trees:
-    """The trees that a superblock leads to."""
-
     def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
         self._medium = medium
         self.node_bytes: int = superblock.nodesize

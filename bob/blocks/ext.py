@@ -19,8 +19,6 @@ _INODE_HEAD_BYTES = 120
 
 
 class Ext(Journaled):
-    """One file system of the family."""
-
     def __init__(self, medium: OverlayMedium, geometry: ExtGeometry) -> None:
         super().__init__(medium, geometry.block_bytes, geometry.blocks)
         self._geometry = geometry

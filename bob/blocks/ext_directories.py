@@ -11,10 +11,8 @@ _DIRENT = struct.Struct("<" + "".join(member.subcon.fmtstr[1:] for member in for
 
 
 def entries(block: bytes, inodes: int) -> dict[bytes, int] | None:
-    """Return the names in a directory block with their inodes; None for any other block.
-
-    The chain must end where the block does. ``inodes`` is the number of inodes of the file system.
-    """
+    """Return the names in a directory block with their inodes; None for any other block. The chain must end where the
+    block does. ``inodes`` is the number of inodes of the file system."""
     found: dict[bytes, int] = {}
     at = 0
     while at < len(block):

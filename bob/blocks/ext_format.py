@@ -1,8 +1,5 @@
-"""The on-disk structures of ext2, ext3 and ext4 that names of blocks need.
-
-The source is Linux ``fs/ext4/ext4.h`` (ext4_super_block, ext4_group_desc, ext4_inode, ext4_dir_entry_2, dx_root),
-``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``. All integers are little-endian; lengths are bytes.
-"""
+"""The on-disk structures of ext2, ext3 and ext4 that names of blocks need, little-endian; lengths are bytes. The source
+is Linux ``fs/ext4/ext4.h``, ``fs/ext4/ext4_extents.h`` and ``fs/ext4/xattr.h``."""
 
 from __future__ import annotations
 
@@ -56,8 +53,7 @@ SUPERBLOCK = Struct(
     "blocks_count_hi" / Int32ul,
     Padding(248),
     "backup_bgs" / Array(2, Int32ul),
-)
-"""struct ext4_super_block; ``state`` at byte 58, ``desc_size`` at 254, ``backup_bgs`` at 588."""
+)  # struct ext4_super_block; ``state`` at byte 58, ``desc_size`` at 254, ``backup_bgs`` at 588
 
 GROUP_BYTES = 32
 GROUP_64_BYTES = 64
@@ -70,8 +66,7 @@ GROUP = Struct(
     Padding(6),
     "flags" / Int16ul,
     Padding(12),
-)
-"""struct ext4_group_desc, its first 32 bytes."""
+)  # struct ext4_group_desc, its first 32 bytes
 
 GROUP_HIGH = Struct("block_bitmap_hi" / Int32ul, "inode_bitmap_hi" / Int32ul, "inode_table_hi" / Int32ul)
 """Bytes 32 to 43 of a struct ext4_group_desc of 64 bytes."""
@@ -96,11 +91,9 @@ INODE = Struct(
     "size_high" / Int32ul,
     Padding(6),
     "file_acl_high" / Int16ul,
-)
-"""struct ext4_inode, its first 120 bytes."""
+)  # struct ext4_inode, its first 120 bytes
 
-DIRECT_BLOCKS = 12
-"""The pointers of ``block`` that name data; the other three lead to one, two and three levels of pointers."""
+DIRECT_BLOCKS = 12  # pointers of ``block`` to data; the other three lead to one, two and three levels of pointers
 
 DIRENT = Struct("inode" / Int32ul, "rec_len" / Int16ul, "name_len" / Int8ul, "file_type" / Int8ul)
 """struct ext4_dir_entry_2; the name follows."""
@@ -118,8 +111,6 @@ EXTENT_HEADER_BYTES = 12
 EXTENT_BYTES = 12
 EXTENT = Struct("block" / Int32ul, "len" / Int16ul, "start_hi" / Int16ul, "start_lo" / Int32ul)
 EXTENT_INDEX = Struct("block" / Int32ul, "leaf_lo" / Int32ul, "leaf_hi" / Int16ul, Padding(2))
-LONGEST_WRITTEN_EXTENT = 32768
-"""The ``len`` of an extent without data is above this (EXT_INIT_MAX_LEN)."""
+LONGEST_WRITTEN_EXTENT = 32768  # EXT_INIT_MAX_LEN; the ``len`` of an extent without data is above this
 
-XATTR_MAGIC = b"\x00\x00\x02\xea"
-"""The first four bytes of a block of extended attributes (EXT4_XATTR_MAGIC)."""
+XATTR_MAGIC = b"\x00\x00\x02\xea"  # EXT4_XATTR_MAGIC: the first four bytes of a block of extended attributes

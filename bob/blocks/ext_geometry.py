@@ -10,14 +10,11 @@ from bob.blocks import ext_format as form
 from bob.blocks.medium import OverlayMedium
 
 _MOST_GROUPS = 1 << 14
-_MOST_FIXED = 1 << 18
-"""Limits on groups, and on blocks with copies: a damaged superblock claims billions."""
+_MOST_FIXED = 1 << 18  # blocks with copies: a damaged superblock claims billions
 
 
 @dataclass(frozen=True, slots=True)
 class FixedBlock:
-    """The use of a block with a fixed place, and its block group."""
-
     what: str
     group: int
 
@@ -74,7 +71,6 @@ class ExtGeometry:
 
     @staticmethod
     def of(medium: OverlayMedium) -> ExtGeometry | None:
-        """Return the geometry of the file system on ``medium``, or None."""
         superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
         if superblock is None or superblock.log_block_size > 6:
             return None

@@ -10,13 +10,10 @@ import numpy as np
 from bob.blocks import ext_format as form
 from bob.blocks.owners import MOST_BLOCKS, role_of
 
-_DEEPEST = 5
-"""The most levels of a tree of extents (EXT4_MAX_EXTENT_DEPTH)."""
+_DEEPEST = 5  # levels of a tree of extents (EXT4_MAX_EXTENT_DEPTH)
 
 
 class MapReader:
-    """A reader of the block maps of a file system of ``blocks`` blocks."""
-
     def __init__(self, read: Callable[[int], bytes], blocks: int) -> None:
         self._read = read
         self._blocks = blocks

@@ -1,8 +1,5 @@
-"""f2fs: the areas of the disk, node blocks by their footer, and data by its pattern.
-
-The structures are from Linux ``include/linux/f2fs_fs.h``; all integers are little-endian. Other blocks of the main
-area, such as directories, stay unknown.
-"""
+"""f2fs: the areas of the disk, node blocks by their footer, and data by its pattern. The structures are from Linux
+``include/linux/f2fs_fs.h``, little-endian. Directories and others stay unknown."""
 
 from __future__ import annotations
 
@@ -34,8 +31,7 @@ SUPERBLOCK = Struct(
     "nodes" / Int32ul,
     "summaries" / Int32ul,
     "main" / Int32ul,
-)
-"""struct f2fs_super_block, up to the main area; the last five fields are the first blocks of areas."""
+)  # struct f2fs_super_block, up to the main area; the last five fields are the first blocks of areas
 FOOTER = Struct("node" / Int32ul, "inode" / Int32ul, "flags" / Int32ul, "version" / Int64ul, "next" / Int32ul)
 """struct node_footer: the end of a node block. In an inode's own block, ``node`` and ``inode`` are equal."""
 FOOTER_BYTES = 24
@@ -54,7 +50,6 @@ class F2fsGeometry:
 
     @classmethod
     def of(cls, medium: OverlayMedium) -> F2fsGeometry | None:
-        """Return the geometry by the superblock on ``medium``, or None."""
         data = medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof())
         if len(data) < SUPERBLOCK.sizeof():
             return None
@@ -67,8 +62,6 @@ class F2fsGeometry:
 
 
 class F2fs:
-    """One file system of f2fs."""
-
     def __init__(self, medium: OverlayMedium, geometry: F2fsGeometry) -> None:
         self.owners = Owners()
         self._medium, self._geometry = medium, geometry

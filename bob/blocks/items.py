@@ -6,13 +6,10 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
 from typing import Any
 
-ItemKey = tuple[Any, ...]
-"""The key of an item; keys compare as the file system orders them."""
+ItemKey = tuple[Any, ...]  # keys compare as the file system orders them
 
 
 class Items:
-    """The items of one tree that were seen so far."""
-
     def __init__(self) -> None:
         self._keys: list[ItemKey] = []
         self._bodies: dict[ItemKey, bytes] = {}

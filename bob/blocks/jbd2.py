@@ -1,7 +1,4 @@
-"""The journal of ext3 and ext4: its transactions, and which blocks it holds copies of.
-
-The source is Linux ``include/linux/jbd2.h``. All integers are big-endian.
-"""
+"""The journal of ext3 and ext4, big-endian (Linux ``include/linux/jbd2.h``): its transactions, and the blocks in it."""
 
 from __future__ import annotations
 
@@ -20,18 +17,14 @@ INCOMPAT_64BIT = 0x2
 INCOMPAT_CSUM_V2 = 0x8
 INCOMPAT_CSUM_V3 = 0x10
 
-TAG_ESCAPE = 0x1
-"""The copy has zeros in place of the journal's magic number (its first four bytes)."""
-TAG_SAME_UUID = 0x2
-"""No UUID follows the tag."""
+TAG_ESCAPE = 0x1  # the copy has zeros in place of the journal's magic number (its first four bytes)
+TAG_SAME_UUID = 0x2  # no UUID follows the tag
 TAG_LAST = 0x8
 
 UUID_BYTES = 16
-TAIL_BYTES = 4
-"""struct jbd2_journal_block_tail: the checksum that ends descriptor and revoke blocks."""
+TAIL_BYTES = 4  # struct jbd2_journal_block_tail: the checksum that ends descriptor and revoke blocks
 
-HEADER = Struct("magic" / Int32ub, "blocktype" / Int32ub, "sequence" / Int32ub)
-"""struct journal_header_s."""
+HEADER = Struct("magic" / Int32ub, "blocktype" / Int32ub, "sequence" / Int32ub)  # struct journal_header_s
 HEADER_BYTES = HEADER.sizeof()
 
 SUPERBLOCK = Struct(
@@ -45,8 +38,7 @@ SUPERBLOCK = Struct(
     Padding(4),
     "feature_incompat" / Int32ub,
     Padding(4),
-)
-"""struct journal_superblock_s; ``start`` is 0 if the journal is empty. Only version 2 has features."""
+)  # struct journal_superblock_s; ``start`` is 0 if the journal is empty. Only version 2 has features
 
 TAG = Struct("blocknr" / Int32ub, "checksum" / Int16ub, "flags" / Int16ub)
 """struct journal_block_tag_s; ``t_blocknr_high`` follows where the journal has INCOMPAT_64BIT."""

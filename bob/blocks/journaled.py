@@ -33,11 +33,8 @@ class Journal(Protocol):
 
 
 class Journaled(ABC):
-    """A file system of ``blocks`` blocks of ``block_bytes``.
-
-    ``_latest`` is the device as if each copy in the journal were at its home. So a write to the journal says at once
-    what it changes.
-    """
+    """A file system of ``blocks`` blocks of ``block_bytes``. ``_latest`` is the device as if each copy in the journal
+    were at its home: a write to the journal shows its changes."""
 
     def __init__(self, medium: OverlayMedium, block_bytes: int, blocks: int) -> None:
         self.owners = Owners()
@@ -47,7 +44,6 @@ class Journaled(ABC):
         self._journal: Journal | None = None
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
-        """Return what write ``index`` consists of, block by block."""
         return [self._part(index, piece) for piece in self._medium.pieces(at, data, self._block_bytes)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
@@ -84,7 +80,6 @@ class Journaled(ABC):
         return replace(part, kind=BlockKind.JOURNAL, what=f"journal copy of {part.what}")
 
     def _home(self, copy: JournaledBlock, piece: BlockPiece) -> BlockPiece:
-        """Return the copy as a write to its home."""
         before = self._block(copy.home).ljust(len(copy.data), b"\0")
         return replace(piece, block=copy.home, before=before, after=copy.data, skip=0, length=len(copy.data))
 

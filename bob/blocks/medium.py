@@ -20,7 +20,7 @@ class OverlayMedium:
         self._pages: dict[int, bytearray] = {}
 
     def unwritten(self) -> OverlayMedium:
-        """Return the device as it was before all writes."""
+        """Return the device before all writes."""
         return OverlayMedium(self.length, self._sector)
 
     def read(self, at: int, length: int) -> bytes:

@@ -1,8 +1,5 @@
-"""A name for every write of a trace, for people who debug the file system.
-
-The content of a block decides first (its magic number, a workload's data). Then its place decides, by the superblock of
-the base image and the block maps of the inodes.
-"""
+"""A name for every write of a trace, for people who debug the file system. The content of a block decides first (its
+magic number, a workload's data), then its place."""
 
 from __future__ import annotations
 
@@ -37,14 +34,13 @@ _FAMILIES: Mapping[str, Callable[[OverlayMedium], Family | None]] = {
     "f2fs": F2fs.of,
 }
 
-_DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)
-"""The exceptions that a damaged block may raise."""
+_DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)  # raised for a damaged block
 
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write. ``text`` is short, in lower case, without a full stop. ``sort`` is equal for all blocks of one
-    sort: "inode table", "journal transaction", "data"."""
+    """A name of a write: a short ``text`` in lower case; ``sort`` is equal for all blocks of one sort ("inode table",
+    "data")."""
 
     kind: BlockKind
     text: str

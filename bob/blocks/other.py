@@ -20,8 +20,6 @@ _SUPERBLOCKS = (
 
 
 class Other:
-    """A family that names data by its pattern, and a superblock by place and magic number."""
-
     def __init__(self, medium: OverlayMedium) -> None:
         self.owners = Owners()
         self._medium = medium

@@ -1,8 +1,5 @@
-"""The file of each block, at each write of a trace.
-
-A file system often writes a block before its map (data before the inode, in ordered mode). So a block without an owner
-belongs to the next one that claims it.
-"""
+"""The file of each block, at each write of a trace. A file system often writes a block before its map (data before the
+inode, in ordered mode). So a block without an owner belongs to the next one that claims it."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import NamedTuple
 
-MOST_BLOCKS = 1 << 18
-"""The most blocks of one file that bob keeps: damaged maps name billions."""
+MOST_BLOCKS = 1 << 18  # per file: damaged maps name billions
 
 
 class BlockOwner(NamedTuple):
@@ -23,7 +19,7 @@ class BlockOwner(NamedTuple):
 
 
 class Owners:
-    """Claims of inodes on blocks, by the index of the write that made them; -1 for the base image."""
+    """Claims of inodes on blocks, by the index of the claiming write; -1 for the base image."""
 
     def __init__(self) -> None:
         self._times: dict[int, list[int]] = {}
@@ -48,10 +44,8 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the owner of ``block`` at write ``index``: the last one that claimed it, or else the next one.
-
-        ``role``, if given, restricts the owners.
-        """
+        """Return the owner of ``block`` at write ``index``, with this ``role`` if given: the last that claimed it, else
+        the next."""
         times = self._times.get(block)
         if times is None:
             return None

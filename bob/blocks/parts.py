@@ -21,10 +21,8 @@ class BlockKind(StrEnum):
 
 
 class DataRun(NamedTuple):
-    """Sectors ``first`` to ``last`` (inclusive) of the write, with data of ``operation``.
-
-    The operations that made the initial tree count as one, ``FIRST_SETUP_NUMBER``.
-    """
+    """Sectors ``first`` to ``last`` (inclusive) of the write, with data of ``operation``. The operations that set up
+    the initial tree count as one, ``FIRST_SETUP_NUMBER``."""
 
     operation: int
     first: int
@@ -33,11 +31,11 @@ class DataRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WritePart:
-    """One block of a write, or several of one sort.
+    """One block of a write, or several (``blocks``) of one sort.
 
     ``place`` is a key of the family's :class:`Owners`: at the end of the trace it leads to the file, in ``role`` only
     if the content shows one. ``of`` is the inode that the block itself names. This write changes ``inodes``; ``notes``
-    say what else. ``runs`` are a workload's data, ``blocks`` the number of blocks.
+    say what else. ``runs`` are a workload's data.
     """
 
     kind: BlockKind
@@ -60,12 +58,10 @@ def unknown(place: int) -> WritePart:
 
 
 def journal(what: str, *notes: str) -> WritePart:
-    """Return a block of a journal or log."""
     return WritePart(BlockKind.JOURNAL, what, notes=notes)
 
 
 def metadata(what: str, *notes: str, role: str | None = None, place: int | None = None) -> WritePart:
-    """Return a block of metadata."""
     return WritePart(BlockKind.METADATA, what, place=place, notes=notes, role=role)
 
 
@@ -79,7 +75,7 @@ _BY_ROLE = {
 
 
 def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
-    """Return ``part``; if it is unknown, what its ``owner`` makes it."""
+    """Return ``part``; if it is unknown, as the block that its ``owner`` implies."""
     if part.kind is not BlockKind.UNKNOWN or owner is None:
         return part
     kind, what = _BY_ROLE[owner.role]
@@ -88,10 +84,8 @@ def owned(part: WritePart, owner: BlockOwner | None) -> WritePart:
 
 @dataclass(frozen=True, slots=True)
 class BlockPiece:
-    """The part of a write in one block: ``block`` is its number, ``sector`` its beginning in the write.
-
-    ``before`` and ``after`` are the whole block without and with this write.
-    """
+    """The part of a write in one block: ``block`` is its number, ``sector`` its beginning in the write. ``before`` and
+    ``after`` are the whole block without and with this write."""
 
     block: int
     sector: int
@@ -106,11 +100,8 @@ class BlockPiece:
 
 
 class Family(Protocol):
-    """A family of file systems, which sees the writes of a trace one after the other.
-
-    ``of`` returns the file system on a medium, or None. Callers use ``parts`` before a write is on the medium, and
-    ``landed`` after that. Offsets are image bytes.
-    """
+    """A family of file systems, which sees the writes of a trace one after the other. Callers use ``parts`` before a
+    write is on the medium, and ``landed`` after that. Offsets are image bytes."""
 
     owners: Owners
 

@@ -16,8 +16,6 @@ from bob.blocks.summary import bitmap_changes
 
 
 class Reiserfs(Journaled):
-    """One file system of reiserfs."""
-
     def __init__(self, medium: OverlayMedium, superblock: Any, superblock_at: int) -> None:
         super().__init__(medium, superblock.blocksize, superblock.block_count)
         self._super_block = superblock_at // self._block_bytes

@@ -1,7 +1,4 @@
-"""The on-disk structures of reiserfs (formats 3.5 and 3.6) that names of blocks need.
-
-The source is Linux ``fs/reiserfs/reiserfs.h``. All integers are little-endian.
-"""
+"""The on-disk structures of reiserfs (3.5 and 3.6), little-endian, from Linux ``fs/reiserfs/reiserfs.h``."""
 
 from __future__ import annotations
 
@@ -25,12 +22,10 @@ SUPERBLOCK = Struct(
     "umount_state" / Int16ul,
     "magic" / Bytes(10),
     Padding(12),
-)
-"""struct reiserfs_super_block; the journal's header follows its ``journal_size`` blocks."""
+)  # struct reiserfs_super_block; the journal's header follows its ``journal_size`` blocks
 UMOUNT_VALID = 1
 
-JOURNAL_MAGIC = b"ReIsErLB"
-"""12 bytes before the end of a descriptor block."""
+JOURNAL_MAGIC = b"ReIsErLB"  # 12 bytes before the end of a descriptor block
 JOURNAL_MAGIC_BYTES = 12
 JOURNAL_DESCRIPTOR = Struct("trans_id" / Int32ul, "len" / Int32ul, "mount_id" / Int32ul)
 """struct reiserfs_journal_desc; the homes of the first (blocksize - 24) / 4 blocks follow."""

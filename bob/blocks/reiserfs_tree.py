@@ -14,8 +14,7 @@ from bob.blocks.items import ItemKey
 
 # A leaf has up to 160 items and construct takes 20 us for each: the order of fields is that of form.ITEM_HEAD.
 _ITEM_HEAD = struct.Struct("<IIQHHHH")
-_ENTRY_HEAD = struct.Struct("<IIIHH")
-"""struct reiserfs_de_head, at the start of a directory item; the last two fields are location and state."""
+_ENTRY_HEAD = struct.Struct("<IIIHH")  # reiserfs_de_head, at the start of a directory item; location and state are last
 _MOST_NODES = 1 << 14
 
 

@@ -13,21 +13,17 @@ from bob.blocks.owners import BlockOwner
 from bob.blocks.parts import BlockKind, BlockPiece, WritePart, owned
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
-LONGEST = 90
-"""The most characters of a line."""
+LONGEST = 90  # characters of a line
 
 _LONGEST_PATH = 28
-_FEW = 2
-"""The number of paths that bob rather names than inode numbers."""
+_FEW = 2  # paths that bob rather names than inode numbers
 
 _FOR_INODES, _FOR_INODE, _FOR_COUNT = 34, 22, 12
 """Characters for inodes beside notes: several, one, or only their count."""
 
-_FOR_NOTES = 24
-"""Characters that notes should have; with fewer, bob only counts inodes."""
+_FOR_NOTES = 24  # characters; if notes have fewer, bob only counts inodes
 
 _LEAST_NOTES = 20
-"""The fewest characters for notes."""
 
 _OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an unknown type|copy of|data)\b"
 """Names of the blocks of a journal's transaction (ext3, ext4, reiserfs)."""
@@ -59,11 +55,8 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 
 def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
-    """Return the sort of a write, in the same words for all of that sort.
-
-    These are the words of the last part of the most common kind, without numbers, names and changes; "data" for a
-    file's data, "unknown" for a block without a name.
-    """
+    """Return the sort of a write, in the same words for all of that sort: those of the last part of the most common
+    kind."""
     if not parts:
         return BlockKind.UNKNOWN.value
     known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]
@@ -72,10 +65,8 @@ def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
 
 
 def sort_of(kind: BlockKind, what: str) -> str:
-    """Return ``what`` without the details that differ between blocks of one sort.
-
-    All blocks of a journal's transaction are one sort: if any is lost, recovery ignores the transaction.
-    """
+    """Return ``what`` without the details that differ between blocks of one sort. All blocks of a journal's transaction
+    are one sort: if any is lost, recovery ignores the transaction."""
     if kind in (BlockKind.DATA, BlockKind.UNKNOWN):
         return kind.value
     if kind is BlockKind.JOURNAL and re.match(_OF_A_TRANSACTION, what):
@@ -123,10 +114,8 @@ def numbers(values: Sequence[int]) -> str:
 
 
 def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple[str, ...]:
-    """Return what a block of a bitmap marks: "allocates block 5", "frees 40".
-
-    Bit 0 stands for number ``first``; bits from ``most`` on mean nothing.
-    """
+    """Return what a block of a bitmap marks: "allocates block 5", "frees 40". Bit 0 stands for number ``first``; bits
+    from ``most`` on mean nothing."""
     old, new = (
         np.unpackbits(np.frombuffer(data, dtype=np.uint8), bitorder="little")[:most].astype(bool)
         for data in (piece.before, piece.after)

@@ -15,8 +15,6 @@ from bob.blocks.xfs_log import XfsLogReader
 
 
 class Xfs:
-    """One file system of xfs."""
-
     def __init__(self, medium: OverlayMedium, geometry: XfsGeometry) -> None:
         self.owners = Owners()
         self._medium = medium

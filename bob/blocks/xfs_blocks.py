@@ -32,16 +32,14 @@ _OF_INODES = {
     b"XDF3": ("directory free index", form.DIRECTORY_OWNER_AT),
     b"XSLM": ("symlink target", form.REMOTE_OWNER_AT),
     b"XARM": ("remote attribute", form.REMOTE_OWNER_AT),
-}
-"""Magic numbers of blocks that name their inode, and the byte where they do."""
+}  # magic numbers of blocks that name their inode, and the byte where they do
 
 _DA = {
     b"\x3d\xf1": "directory leaf block",
     b"\x3d\xff": "directory leaf block",
     b"\x3e\xbe": "directory or attribute node",
     b"\x3b\xee": "attribute leaf block",
-}
-"""Magic numbers at byte 8 (struct xfs_da3_blkinfo)."""
+}  # magic numbers at byte 8 (struct xfs_da3_blkinfo)
 
 _DIRECTORIES = (b"XDB3", b"XDD3")
 
@@ -64,7 +62,7 @@ def block_part(geometry: XfsGeometry, piece: BlockPiece, owner: BlockOwner | Non
 
 
 def changed_inodes(geometry: XfsGeometry, piece: BlockPiece) -> dict[int, bytes]:
-    """Return the inodes, by number, that are not what they were; of new ones only those in use."""
+    """Return the changed inodes by number; of new ones only those in use."""
     size, found = geometry.inode_bytes, {}
     if piece.after[:2] == form.INODE_MAGIC:
         for at in range(0, len(piece.after) - size + 1, size):

@@ -1,8 +1,5 @@
-"""The on-disk structures of xfs that names of blocks need.
-
-The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``. Integers are
-big-endian, except in log items: these have the byte order of their machine (here little-endian).
-"""
+"""The on-disk structures of xfs that names of blocks need, big-endian; log items have their machine's order (here
+little). The source is Linux ``fs/xfs/libxfs/xfs_format.h``, ``xfs_da_format.h`` and ``xfs_log_format.h``."""
 
 from __future__ import annotations
 
@@ -29,11 +26,9 @@ SUPERBLOCK = Struct(
     "agblklog" / Int8ub,
     Padding(67),
     "dirblklog" / Int8ub,
-)
-"""struct xfs_dsb; ``logstart`` is a block by group and number in the group, 0 for a log on another device."""
+)  # struct xfs_dsb; ``logstart`` is a block by group and number in the group, 0 for a log on another device
 
-AGI = Struct("magicnum" / Bytes(4), Padding(16), "root" / Int32ub, "level" / Int32ub)
-"""struct xfs_agi: the root of the inode btree."""
+AGI = Struct("magicnum" / Bytes(4), Padding(16), "root" / Int32ub, "level" / Int32ub)  # struct xfs_agi
 
 SHORT_BTREE_BYTES = 56
 LONG_BTREE_BYTES = 72
@@ -69,12 +64,9 @@ INODE = Struct(
     Padding(36),
     "flags2" / Int64ub,
     Padding(48),
-)
-"""struct xfs_dinode of version 3, 176 bytes; the data fork follows, and ``forkoff`` * 8 bytes later the attribute fork.
-"""
+)  # struct xfs_dinode of version 3; the data fork follows, ``forkoff`` * 8 bytes later the attribute fork
 
-EXTENT_BYTES = 16
-"""struct xfs_bmbt_rec: a flag, 54 bits of file offset, 52 of block, 21 of length."""
+EXTENT_BYTES = 16  # struct xfs_bmbt_rec: a flag, 54 bits of file offset, 52 of block, 21 of length
 
 DIRECTORY_HEADER_BYTES = 64
 DIRECTORY_OWNER_AT = 40
@@ -105,8 +97,7 @@ LOG_RECORD = Struct(
 """struct xlog_rec_header. An lsn is cycle << 32 | 512-byte block of the log. In each 512-byte block of the ``len``
 bytes, the cycle replaces the first four bytes, which ``cycle_data`` keeps."""
 LOG_BYTES_PER_HEADER = 32 * 1024
-LOG_MORE_CYCLES = Struct("cycle" / Int32ub, "cycle_data" / Array(LOG_CYCLES, Bytes(4)))
-"""struct xlog_rec_ext_header."""
+LOG_MORE_CYCLES = Struct("cycle" / Int32ub, "cycle_data" / Array(LOG_CYCLES, Bytes(4)))  # struct xlog_rec_ext_header
 
 LOG_OPERATION_BYTES = 12
 LOG_OPERATION = Struct("tid" / Int32ub, "len" / Int32ub, "clientid" / Int8ub, "flags" / Int8ub, Padding(2))
@@ -129,8 +120,7 @@ INODE_ITEM = Struct(
     Padding(4),
     "ino" / Int64ul,
     Padding(32),
-)
-"""struct xfs_inode_log_format; the inode's core follows, then the forks in ``fields``."""
+)  # struct xfs_inode_log_format; the inode's core follows, then the forks in ``fields``
 FIELD_EXTENTS = 0x04
 
 BUFFER_ITEM = Struct("type" / Int16ul, "size" / Int16ul, "flags" / Int16ul, "len" / Int16ul, Padding(8))

@@ -18,8 +18,8 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system. Lengths are bytes. A *block* here counts from the start of the device; xfs itself writes the
-    group in the upper bits."""
+    """One file system. Lengths are bytes. A *block* counts from the start of the device; xfs has the group in the upper
+    bits."""
 
     def __init__(self, superblock: Any) -> None:
         self.block_bytes: int = superblock.blocksize
@@ -37,7 +37,6 @@ class XfsGeometry:
 
     @staticmethod
     def of(medium: OverlayMedium) -> XfsGeometry | None:
-        """Return the geometry of the file system on ``medium``, or None."""
         data = medium.read(0, 512)
         if data[:4] != form.SUPERBLOCK_MAGIC:
             return None
@@ -91,8 +90,6 @@ class XfsGeometry:
 
 
 class ForkReader:
-    """A reader of the blocks in the forks of inodes."""
-
     def __init__(self, geometry: XfsGeometry, read: Callable[[int], bytes]) -> None:
         self._geometry = geometry
         self._read = read
@@ -113,7 +110,6 @@ class ForkReader:
         return found
 
     def extents(self, records: bytes, role: str, found: dict[int, str]) -> None:
-        """Add the blocks of a row of extents to ``found``."""
         pairs = np.frombuffer(records[: len(records) // form.EXTENT_BYTES * form.EXTENT_BYTES], dtype=">u8")
         for high, low in pairs.reshape(-1, 2).tolist():
             first = self._geometry.block((high & 0x1FF) << 43 | low >> 21)
@@ -146,7 +142,7 @@ class ForkReader:
 
 
 def log_area(form: str, base: Base) -> range:
-    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and its superblock makes sense."""
+    """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and its superblock is valid."""
     if form != "xfs":
         return range(0)
     geometry = XfsGeometry.of(OverlayMedium(base.length, base.sector))

@@ -27,8 +27,7 @@ _BUFFERS = {
     16: "attribute leaf",
     17: "remote attribute",
     18: "superblock",
-}
-"""The types of buffers (enum xfs_blft)."""
+}  # types of buffers (enum xfs_blft)
 
 _ITEMS = {
     0x1236: "extents to free",
@@ -44,8 +43,7 @@ _ITEMS = {
     0x1245: "extent map done",
     0x1246: "attribute intent",
     0x1247: "attribute done",
-}
-"""The types of items beside inodes and buffers (XFS_LI_*)."""
+}  # types of items beside inodes and buffers (XFS_LI_*)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +60,7 @@ class LoggedItems:
 class XfsLogReader:
     """A reader of log writes in order. An item may continue in the next record."""
 
-    _regions: int = 0
-    """Regions of the current item that are still to come."""
+    _regions: int = 0  # those of the current item still to come
 
     _extents_of: tuple[int, int] | None = None
     """The inode whose extents are due, and the number of regions before them."""
