@@ -17,7 +17,7 @@ from bob.observe.effort import Effort
 T = TypeVar("T")
 
 LEAST = 3  # checks of each kind of prediction, if there are as many
-MOST_BARE = 16  # checked states without pending writes: few are predicted, since recovery looks for what is flushed
+MOST_BARE = 16  # checked states without pending writes: few are predicted, since recovery reads flushed blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Controls:
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
         self.random = Random(f"{effort.seed} controls")
-        # Apart: what else is drawn does not depend on what happened to be recalled.
+        # Apart, so that other draws do not depend on the recalled states.
         self._random_recalled = Random(f"{effort.seed} recalled")
         self._samples = Samples(effort.audit, self.random)
         self._audit = effort.audit

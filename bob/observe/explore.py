@@ -87,7 +87,7 @@ def _explore(
     done: _ExplorationSoFar,
 ) -> None:
     """Explore ``plan`` by predictions; ``done`` has the progress even if this raises."""
-    # Where recovery forgets, single states say little that is not learnt as all are divided.
+    # If recovery forgets, the division of all states teaches more than single states do.
     singles = -(-effort.budget // (10 if subject.forgets else 2))
     whole = plan.search(singles, effort.seed, torn=False)
     torn = plan.search(effort.budget // 2, effort.seed, torn=True)
@@ -142,7 +142,7 @@ def _observed(plan: Plan, done: _ExplorationSoFar, loss: _ExplorationLoss) -> Ob
     coverage = plan.nothing_explored()
     if done.rounds is None:
         return Observations((), done.findings, coverage, loss.lost, died=loss.died)
-    # A state speaks for others by predictions: before all is settled the last of these have no control.
+    # Before all is settled, the last predictions lack a control, so a state speaks for itself only.
     counts = done.counts or StateCounts()
     states, mounts = done.rounds.ledger.states, done.rounds.mounts
     in_part = {outcome: words for outcome in {*mounts.outcomes.values()} if (words := done.findings.unseen(outcome))}

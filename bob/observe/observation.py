@@ -123,7 +123,7 @@ class OutcomeTable:
 
     def unseen(self, outcome: int) -> str | None:
         """Return :attr:`Observation.unseen` of outcome number ``outcome``."""
-        if '"unseen":' not in self.found[outcome]:  # most have none, and may be large
+        if '"unseen":' not in self.found[outcome]:  # a fast way for most outcomes, which may be large
             return None
         tree = json.loads(self.found[outcome])["tree"] or {}
         return next((f"{path}: {entry['fault']}" for path, entry in sorted(tree.items()) if "unseen" in entry), None)
