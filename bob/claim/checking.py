@@ -1,5 +1,3 @@
-"""The checker of a program accepts the crash state."""
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,7 +13,7 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class CheckerClaim(Claim):
-    """The checker of ``program`` accepts the disk after a crash before which the program had written ``output``."""
+    """The checker of ``program`` accepts a disk after a crash that came when the program had written ``output``."""
 
     program: Program
     output: bytes
@@ -63,6 +61,5 @@ class CheckerClaim(Claim):
 
 
 def evidence(answer: CheckerAnswer) -> str:
-    """Return an answer that refuses in a line."""
     assert answer.consequence is not None
     return f"{answer.consequence.words}: {answer.evidence}"

@@ -1,8 +1,4 @@
-"""What every kind of claim can do.
-
-A claim says of one crash state whether the state breaks it, and by what evidence. Reports, replay, shrinking and
-witnesses know claims, and no kinds of claims. :mod:`bob.claim.kinds` reads a claim back.
-"""
+"""The interface of every kind of claim. Reports, replay, shrinking and witnesses know claims only by this."""
 
 from __future__ import annotations
 
@@ -25,16 +21,13 @@ from bob.story.timeline import CrashTimeline
 from bob.trace.recording import Statuses
 from bob.workload.operations import Workload
 
-NEWER = "a later bob may have written it: show it with that one"
-"""A hint for what this bob does not know."""
-PropertyLookup = Callable[[str], Property | None]
-"""Returns the property of a name; None if this bob does not ship it."""
+NEWER = "a later bob may have written it: show it with that one"  # a hint
+PropertyLookup = Callable[[str], Property | None]  # by name; None if this bob does not ship it
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What bob knows of a crash state beside a guest's view: the work, and inode numbers and other statuses by name,
-    before and after the operations."""
+    """The work behind a crash state; inode numbers and other statuses by name, before and after the operations."""
 
     work: Work
     inodes: tuple[Mapping[str, int], Mapping[str, int]]
@@ -47,87 +40,77 @@ class Context:
 
 
 def context_of(case: Case) -> Context:
-    """Return the context of all crash states of a case."""
     return Context(case.work, case.inodes, case.statuses)
 
 
 class View(Protocol):
-    """One crash state, as a guest shows it. A guest looks at each part when a claim asks for it."""
+    """One crash state in a guest, which looks at each part when a claim asks for it."""
 
     @property
     def observation(self) -> Observation:
         """The tree after the mount."""
 
     def complaints(self) -> Sequence[Worded]:
-        """The kernel's complaints at the mount, and the faults that a closer look finds."""
+        """The kernel's complaints at the mount, and faults that a closer look finds."""
 
     def undisturbed(self) -> Observation:
         """The tree after a recovery without a crash."""
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
-        """The answer of a program's checker, if the program had written ``output`` before the crash."""
+        """The answer of the checker of ``program``, which had written ``output`` before the crash."""
 
 
 @dataclass(frozen=True, slots=True)
 class AfterMount:
-    """A view that has the tree after the mount alone."""
+    """A view with the tree after the mount alone: without complaints, and with LookupError for the rest."""
 
     observation: Observation
 
     def complaints(self) -> Sequence[Worded]:
-        """None is known."""
         return ()
 
     def undisturbed(self) -> Observation:
-        """Raise LookupError: it is not known."""
         raise LookupError("the recovery without a crash was not looked at")
 
     def checked(self, program: Program, output: bytes) -> CheckerAnswer:
-        """Raise LookupError: it is not known."""
         raise LookupError(f"the checker of {program.name} did not look at it")
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why bob cannot do something with witnesses of a kind of claim. ``reason`` ends the sentence "the witness X is of
-    ...", ``hint`` is for the user."""
+    """The reason why bob cannot do something with a witness, to end "the witness X is of ...", and a hint."""
 
     reason: str
     hint: str
 
 
-NO_PROPERTY = {"property": None, "probe": None, "question": None}
-"""Fields of a witness whose claim is not a property's."""
+NO_PROPERTY = {"property": None, "probe": None, "question": None}  # in witnesses of other claims
 
 
 class Claim(ABC):
-    """A claim of one kind, which is a subclass."""
+    """A claim about crash states; each kind is a subclass."""
 
-    kind: ClassVar[str]
-    """The key of its kind in :data:`bob.claim.kinds.KINDS`, and in witnesses."""
-    is_shown_by_the_tree: ClassVar[bool] = False
-    """Whether the tree after the mount is the evidence, and not the words of a kernel or a checker."""
-    no_export: ClassVar[Refusal | None] = None
-    """Why the log of its witnesses cannot be exported; None if it can."""
+    kind: ClassVar[str]  # the key in :data:`bob.claim.kinds.KINDS`, and in witnesses
+    is_shown_by_the_tree: ClassVar[bool] = False  # the evidence is the tree, not words
+    no_export: ClassVar[Refusal | None] = None  # why logs of its witnesses cannot be exported
 
     @property
     def name(self) -> str:
-        """The name of its witness's file, which no other claim of the run has."""
+        """The name of its witness's file, unique in the run."""
         return self.kind
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What a witness of its breach is a witness of."""
+        """The title of a witness of its breach, a noun phrase."""
 
     @property
     @abstractmethod
     def asks(self) -> tuple[str, str]:
-        """A heading, and what it asks for; the text is empty if this bob does not know."""
+        """A heading and the text under it, which is empty if this bob does not know it."""
 
     @property
     def operations(self) -> tuple[int, ...]:
-        """The numbers of the operations that it is about."""
         return ()
 
     @property
@@ -137,7 +120,7 @@ class Claim(ABC):
 
     @property
     def no_shrinking(self) -> Refusal | None:
-        """Why its witnesses cannot be made smaller; None if they can, which takes a :class:`Judgeable`."""
+        """The reason why its witnesses cannot shrink; None if they can, which takes a :class:`Judgeable`."""
         return None
 
     def headline(self, configuration: str) -> str:
@@ -146,27 +129,24 @@ class Claim(ABC):
 
     @abstractmethod
     def broken(self, view: View, context: Context) -> str | None:
-        """Return the evidence, in one line, by which ``view`` breaks it; None if it does not.
-
-        A state that does not mount breaks only claims about mounting: its tree, if any, is the work of a repair.
-        """
+        """Return the evidence of a breach in one line; None if ``view`` does not break it. A state that does not mount
+        breaks only claims about mounting: its tree, if any, is the work of a repair."""
 
     def kept(self, view: View, context: Context) -> bool:
-        """Return whether ``view`` is known to keep it. If the view cannot tell, it is neither kept nor broken."""
+        """Return whether ``view`` surely keeps it. A view that cannot tell neither keeps nor breaks it."""
         return view.observation.mounted and self.broken(view, context) is None
 
     @property
     def breach(self) -> str:
-        """What is so after a crash that breaks it, as the end of :meth:`sentence`, unless that is of its own."""
+        """The last clause of :meth:`sentence`, unless the kind has its own."""
         return ""
 
     def sentence(self, line: CrashTimeline, context: Context, found: Observation | None) -> str:
-        """Return what happened up to a crash that breaks it, in one sentence. ``found`` is the tree after the crash, if
-        it is known."""
+        """Return one sentence about a crash that breaks it. ``found`` is the tree after the crash, if known."""
         return f"{decisive(line)}, and {self.breach}."
 
     def role(self, number: int) -> str:
-        """Return what it says of operation ``number``; an empty text if it is not about that one."""
+        """Return the part of operation ``number`` in it, in words; empty if it is not about that one."""
         return ""
 
     def to_json(self) -> dict[str, Any]:
@@ -176,14 +156,14 @@ class Claim(ABC):
     @classmethod
     @abstractmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the claim of a witness; None if the witness is of another kind. ``known`` has the properties that the
-        witness need not declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
+        """Return the claim of a witness; None if it is of another kind. ``known`` has properties that it need not
+        declare. May raise KeyError, TypeError, ValueError, UsageError or MalformedError."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenClaim:
-    """The crash state ``state`` breaks ``claim``, by ``evidence`` in one line. ``found`` is the tree after the crash if
-    the evidence is about that; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
+    """A breach of ``claim`` in ``state``, with ``evidence`` in one line. ``found`` is the tree, if the evidence is
+    about that; ``is_clear`` as in :class:`bob.claim.property.rules.Violation`."""
 
     state: CrashState
     claim: Claim
@@ -196,12 +176,12 @@ class Judgeable(Claim):
     """A claim that bob can judge on all crash states of a case at once."""
 
     def asking(self, workload: Workload) -> Workload:
-        """Return ``workload``, or as much of it as asks for the claim."""
+        """Return as much of ``workload`` as asks for the claim."""
         return workload
 
     @abstractmethod
     def easiest(self, bench: JudgedCase) -> BrokenClaim | None:
-        """Return the crash state that shows a breach best, be it of other operations; None if no state breaks it."""
+        """Return the crash state that shows a breach best, also of other operations; None if no state breaks it."""
 
     @abstractmethod
     def kept_in(self, bench: JudgedCase, state: CrashState) -> bool:

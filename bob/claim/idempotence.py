@@ -1,8 +1,5 @@
-"""Whether recovery is idempotent: a crash while a boot recovers, and the next boot's recovery, lead to the same tree.
-
-bob recovers a crash state that mounts once without a crash (*undisturbed*), and tries all legal crash states of that
-recovery. The property is not in Table 1: EXPLODE (OSDI'06, section 5) crashed file systems as they recover.
-"""
+"""Idempotent recovery: a crash as a boot recovers, and the next recovery, lead to the tree of an undisturbed recovery.
+EXPLODE (OSDI'06, section 5) crashed file systems as they recover. Table 1 has no such property."""
 
 from __future__ import annotations
 
@@ -37,8 +34,6 @@ IDEMPOTENT = Property(
 
 @dataclass(frozen=True, slots=True)
 class Idempotent(Claim):
-    """Recovery that a crash interrupts comes to what recovery without a crash comes to."""
-
     kind = "recovery"
     name = title = IDEMPOTENT.name
     asks = f"What {IDEMPOTENT.name} asks for", IDEMPOTENT.meaning
@@ -69,11 +64,8 @@ class Idempotent(Claim):
 
 
 def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdict, tuple[CrashState, str] | None]:
-    """Return the verdict of the crash states of one recovery, and the state that shows a violation best, with words.
-
-    ``expected`` is a control: the tree after the first recovery of the disk, by another guest. States that do not mount
-    are not judged, but counted.
-    """
+    """Return the verdict on the crash states of one recovery, and the state that shows a violation best, with words.
+    ``expected`` is a control: another guest's tree after the first recovery. Unmountable states are only counted."""
     reason, showing = observed.lost, []
     observations = observed.findings.observations()
     mounting = {outcome for outcome, observation in enumerate(observations) if observation.mounted}
@@ -101,13 +93,13 @@ def judged(observed: Observations, expected: Observation) -> tuple[WorkloadVerdi
 
 
 def during_recovery(undisturbed: Observation, observation: Observation) -> str | None:
-    """Return the difference of ``observation``, after a crash during recovery, from ``undisturbed``; None if none."""
+    """Return how ``observation``, after a crash during recovery, differs from ``undisturbed``; None if it does not."""
     wrong = difference(undisturbed, observation)
     return wrong and f"after a crash during recovery, {printable(wrong)}"
 
 
 def difference(before: Observation, after: Observation) -> str | None:
-    """Return how ``after`` differs from ``before``, in words; None if it does not."""
+    """Return how ``after`` differs from ``before``, in words, times of modification apart; None if it does not."""
     if not after.mounted or not before.mounted:
         return None if after.mounted == before.mounted else after.summary
     one, other = before.tree or {}, after.tree or {}
@@ -116,7 +108,7 @@ def difference(before: Observation, after: Observation) -> str | None:
             return f"{name} is missing"
         if name not in one:
             return f"{name} is there, which it is not otherwise"
-        # Nothing is promised of when a directory was changed last: it may be recovery that does so.
+        # bob does not compare times of modification: recovery may set them.
         if replace(one[name], mtime=other[name].mtime) != other[name]:
             return f"{name} is {_words(other[name])}, and otherwise {_words(one[name])}"
     return None

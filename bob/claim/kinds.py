@@ -1,4 +1,4 @@
-"""The table of kinds of claims: a new kind is one module, and one line here (docs/extend.md)."""
+"""The table of kinds of claims. A new kind is one module, and one line here (docs/extend.md)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,13 @@ KINDS: Mapping[str, ClaimReader] = {
     OfProperty.kind: OfProperty.read,
     Mountable.kind: Mountable.read,  # last: it takes each document that the others leave
 }
-"""The readers of claims, by kind."""
 
 
 def claim_of(document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Claim:
-    """Return the claim of the witness in ``document``; ``known`` has the properties that it need not declare.
-
-    Raises MalformedError for a kind that this bob does not know; and as :meth:`bob.claim.claim.Claim.read` does.
-    """
+    """Return the claim of a witness; ``known`` has properties that it need not declare. Raises MalformedError for an
+    unknown kind, and as :meth:`bob.claim.claim.Claim.read` does."""
     claim = next(claim for read in KINDS.values() if (claim := read(document, workload, known)) is not None)
-    named = document.get("claim", claim.kind)  # which older ones lack
+    named = document.get("claim", claim.kind)  # older witnesses lack it
     if named not in KINDS:
         raise MalformedError(f"its claim is of the kind {named!r}, which this bob does not know", hint=NEWER)
     if named != claim.kind:

@@ -1,4 +1,4 @@
-"""The file system can be mounted, and a state that mounts is well: no warning by the kernel, no fault."""
+"""Claims that a crash state mounts, and without trouble."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class Mountable(Judgeable):
-    """The kernel mounts the crash state without a repair."""
-
     kind = "unmountable"
     title = "a crash state that does not mount"
     asks = "What is asked for", "No property speaks of it: where nothing can be mounted, there is no tree to look at."
@@ -38,15 +36,13 @@ class Mountable(Judgeable):
 
     @classmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self:
-        """Return the claim of a witness that names nothing else that it breaks."""
         return cls()
 
 
 def unmountable(
     states: Iterable[ExploredState], observation: Callable[[int], Observation]
 ) -> tuple[BrokenClaim | None, int]:
-    """Return the easiest of ``states``, which do not mount, and how many states they are. ``observation`` returns that
-    of an outcome."""
+    """Return the easiest of ``states``, which do not mount, and their number. ``observation`` is by outcome."""
     found = easiest(states)
     if not found or found.shown.outcome is None:
         return None, 0
@@ -56,7 +52,7 @@ def unmountable(
 
 @dataclass(frozen=True, slots=True)
 class Sound(Claim):
-    """A crash state that mounts has no trouble of this kind: no warning, no fault that a checker or a removal finds."""
+    """A mounted crash state is without this trouble: a warning, or a fault that a checker or a removal finds."""
 
     trouble: TroubleKind
 

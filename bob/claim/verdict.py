@@ -1,5 +1,3 @@
-"""The verdict on a claim, and the crash states that it rests on."""
-
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
@@ -11,7 +9,7 @@ from bob.observe.observations import ExploredState
 
 
 class Verdict(StrEnum):
-    """A cell of the table. FAILS wins over everything; HOLDS is said only of what was explored."""
+    """The verdict on a claim. FAILS wins over all others; HOLDS covers only explored states."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -20,7 +18,7 @@ class Verdict(StrEnum):
 
 
 def merged_verdict(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict of ``verdicts``, at least one, together: a failure first, then what is not known."""
+    """Return the worst of ``verdicts``, at least one: FAILS, then UNKNOWN, HOLDS, SKIPPED."""
     return min(verdicts, key=_WORST_FIRST.index)
 
 
@@ -28,11 +26,8 @@ _WORST_FIRST = (Verdict.FAILS, Verdict.UNKNOWN, Verdict.HOLDS, Verdict.SKIPPED)
 
 
 def judged_states(coverage: States, states: Sequence[ExploredState], mounting: Container[int]) -> States:
-    """Return ``coverage`` of the states that can be judged: those that mount.
-
-    ``states`` were seen, with the outcomes ``mounting`` after a mount. A state that does not mount does not count as
-    explored; then not every state of its kind was judged.
-    """
+    """Return ``coverage`` without the ``states`` that do not mount, those with an outcome not in ``mounting``. They do
+    not count as explored; then not every state of their kind was judged."""
     refused = [seen for seen in states if seen.outcome is not None and seen.outcome not in mounting]
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)

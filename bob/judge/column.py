@@ -196,7 +196,7 @@ class Column:
         if self._configuration.note:
             yield self._configuration.note
         yield from self._losses
-        # Words that differ in numbers only are one note.
+        # Words that differ only in numbers are one note.
         for words in {without_numbers(words): words for words in self._normal}.values():
             yield f"no finding, since it is so where nothing of a recording was written, too: {words}"
         for words in {without_numbers(words): words for words in self._passing}.values():

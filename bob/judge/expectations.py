@@ -52,7 +52,7 @@ def said_by(
     """Return the answer of one recording to each of ``expectations``. ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     mounted: set[int] = set()
-    # An observation is put together as it is asked for, and may be large: each once.
+    # Observations are built on demand, and may be large: read each once.
     for outcome, observation in enumerate(observed.findings.observations()):
         if observation.mounted:
             mounted.add(outcome)
@@ -60,7 +60,7 @@ def said_by(
             if holds(expectation.test, observation, bench.history) is False:
                 wrong[outcome] = evidence(expectation.test, observation, bench.history)
     if bench.distrust is not None:
-        # What bob makes of a tree is not to be believed; that the kernel refused to mount is no reading of bob's.
+        # bob's readings of trees are not believed, but the kernel's refusal to mount is.
         broken = [{outcome: told for outcome, told in one.items() if outcome not in mounted} for one in broken]
     doubt = _doubt(bench, observed.coverage, observed.lost, len(mounted))
     settled = complete if bench.workload.finish.is_settled else None

@@ -51,7 +51,7 @@ class _Harm:
         crash, said = self.easiest.shown
         return Way(
             said,
-            # A state that was looked at as a neighbour speaks for none, and is one all the same.
+            # A state that bob saw only as a neighbour has the weight 0, but counts as one.
             max(self.easiest.states, len(self.states)),
             consequence=consequence,
             told=crash.told.decode("latin-1"),
@@ -99,7 +99,7 @@ def judge(
             harm.trees[place, seen.outcome] = None
             harm.states.add((place, seen.state))
             crash = EasiestCrash(place, seen.state, seen.outcome, window.told)
-            # Of equals the latest window's is the easiest.
+            # Among equals, that of the latest window is the easiest.
             harm.easiest.add(seen.state, (crash, evidence(answer)), seen.states, after=(-place,))
     ways = sorted(
         ((harm.way(consequence, reliances), harm.easiest.shown[0]) for (consequence, _said), harm in found.items()),
@@ -110,7 +110,7 @@ def judge(
     answer_ways = tuple(way for way, _easiest in ways)
     verdict, reasons = verdict_of(answer_ways, reasons, is_believed=not contradictions, where="on some crash states")
     states = total(parts)
-    if reasons:  # not all that was seen has an answer, so what no answer shows may be there all the same
+    if reasons:  # not all that was seen has an answer: a breach may be unanswered
         states = replace(states, exhaustive=None)
     if not any(window.told for window in looked):
         notes = (*notes, NOTHING_TOLD)

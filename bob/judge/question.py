@@ -106,7 +106,7 @@ class _Recorded:
     """A recording of a trial, with one finish, and what was seen of it, from the ``folder`` of ``run``."""
 
     def __init__(self, request: ProbeRequest, run: RunDirectory, folder: Path) -> None:
-        # Its plan is of the whole recording; the crash states that were asked for are told as states of that.
+        # Its plan is of the whole recording; the crash states asked for are states of that.
         self.case = run.case(folder, request.configuration, request.model)
         self.observed = run.observed(folder)
         self.bench = JudgedCase.of(self.case, self.observed)

@@ -1,2 +1,1 @@
-"""The story of a crash state: the requests to the disk, with times, and their fates. A witness carries its time
-line."""
+"""The story of a crash state: requests to the disk, with times and fates, as the time line of a witness."""

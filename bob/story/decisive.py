@@ -1,7 +1,4 @@
-"""Which write a crash hangs on, in the words of its time line.
-
-It blames only writes that are known to decide (:func:`bob.crash.neighbours.causes`).
-"""
+"""The writes on which a crash hangs, in words: those known to decide (:func:`bob.crash.neighbours.causes`)."""
 
 from __future__ import annotations
 
@@ -11,19 +8,18 @@ from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, Progr
 from bob.trace.model import SECTOR_BYTES
 
 UNKNOWN = "unknown"
-MOST_NAMED = 3
-"""More deciding writes than this are counted, not named."""
+MOST_NAMED = 3  # deciding writes; bob counts the others
 _WORDS = {Fate.LOST: "lost", Fate.KEPT: "on the disk", Fate.TORN: "torn"}
 
 
 def decisive(line: CrashTimeline) -> str:
-    """Return which write the crash hangs on, as the beginning of a sentence."""
+    """Return :func:`in_words` as the beginning of a sentence."""
     words = in_words(line)
     return words[:1].upper() + words[1:]
 
 
 def in_words(line: CrashTimeline) -> str:
-    """Return which write the crash hangs on, as far as that is known: had it gone otherwise, the crash does no harm."""
+    """Return the deciding writes in words; if none is known to decide, how many unflushed writes had each fate."""
     decisive = [one for one in line.writes if one.decides]
     if len(decisive) == 1:
         return _fate(decisive[0])
@@ -46,16 +42,12 @@ def in_words(line: CrashTimeline) -> str:
 
 
 def sealing(line: CrashTimeline) -> frozenset[int]:
-    """Return the places, among the events, of the flushes and FUA writes that made something of the operations durable.
-
-    They were done before the crash, and something that was sent after the first operation (or system call) began is
-    durable by them, by the rules of the device (docs/how-it-works.md#the-rules).
-    """
+    """Return the indexes in ``line.events`` of flushes and FUA writes that made something of the operations durable:
+    something sent after the first call began (docs/how-it-works.md#the-rules)."""
     calls = (event.seconds for event in line.events if isinstance(event, CallEvent | ProgramCallEvent))
     began = min((seconds for seconds in calls if seconds >= 0), default=0.0)
     found: set[int] = set()
-    done: list[float] = []
-    """When writes were done that no flush has made durable so far."""
+    done: list[float] = []  # ends of writes that no flush has made durable so far
     for place, event in enumerate(line.events):
         match event:
             case WriteEvent(fate=Fate.DURABLE, fua=True) if event.seconds >= began:
@@ -89,5 +81,5 @@ def _and(words: Sequence[str]) -> str:
 
 
 def at(seconds: float) -> str:
-    """Return a moment of a recording, for people."""
+    """Return a moment of a recording (seconds) in words."""
     return f"{seconds:.1f} s" if abs(seconds) >= 1 else f"{seconds * 1000:.3g} ms"

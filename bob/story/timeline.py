@@ -1,8 +1,5 @@
-"""The time line of a crash: the events up to it, in order, and the fate of each write.
-
-Times are seconds after the start of the recording. Writes of one kind and fate that follow each other on the disk and
-in time are joined.
-"""
+"""The time line of a crash: its events in order, with the fate of each write. Times are seconds after the start of the
+recording. Writes of one kind and fate that follow each other on the disk and in time are joined."""
 
 from __future__ import annotations
 
@@ -21,17 +18,14 @@ from bob.trace.model import Moment, Trace
 from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 MOST_EVENTS = 150
-"""Of more events than this, the first durable writes are left out, and counted; those from before the recording always
-are. If there are still more, all of one kind and fate in a row are joined."""
+"""If there are more events, bob omits the first durable writes, then joins writes of one kind and fate in a row."""
 
 
-MOST_EARLY = 10
-"""Of the system calls before the first event whose effects exist, so many are listed."""
+MOST_EARLY = 10  # listed system calls before the first event, if their effects exist
 
 
 class Fate(StrEnum):
-    """The fate of a write: it was ``DURABLE``; or it was pending, and is on the medium whole (``KEPT``), in part
-    (``TORN``) or not at all (``LOST``)."""
+    """The fate of a write: durable, or pending and on the medium whole (KEPT), in part (TORN) or not at all (LOST)."""
 
     DURABLE = "durable"
     KEPT = "kept"
@@ -40,7 +34,7 @@ class Fate(StrEnum):
 
 
 class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="called"):
-    """Operation ``number`` of the workload, from its call until it returned (``end``; None: it had not)."""
+    """Operation ``number`` of the workload, from its call to its return (``end``; None: not yet)."""
 
     seconds: float
     end: float | None = None
@@ -48,8 +42,7 @@ class CallEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="cal
 
 
 class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
-    """A system call of a program, or its output, in ``words``. ``there`` says how much of its effect the crash left:
-    ``there``, ``partly`` or ``missing``; empty if it has none, or if bob cannot say."""
+    """A system call or output of a program. ``there`` (there, partly, missing) is empty without a known effect."""
 
     seconds: float
     words: str
@@ -57,7 +50,7 @@ class ProgramCallEvent(Document, frozen=True, tag_field="event", tag="asked"):
 
 
 class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="flushed"):
-    """A cache flush, from when it was sent until it was done (``end``; None: it was under way)."""
+    """A cache flush, from its sending to its completion (``end``; None: under way)."""
 
     seconds: float
     end: float | None = None
@@ -65,13 +58,9 @@ class FlushEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="fl
 
 
 class WriteEvent(Document, frozen=True, kw_only=True, tag_field="event", tag="written"):
-    """One write, or ``count`` joined ones, sent at ``seconds`` and done at ``end`` (None: it was under way).
-
-    ``first`` is the index of the first one in the trace. ``sectors`` counts all of them from ``sector`` on. ``what`` is
-    the name of the block, ``kind`` its sort. ``operations`` are those of the workload whose data it has; ``kept`` names
-    the atomic units of a torn write that exist. ``decides``: had this write alone gone otherwise, the crash would have
-    done no harm.
-    """
+    """``count`` joined writes of ``sectors`` in all; ``first`` is the index of the first in the trace, ``end`` None if
+    one was under way. ``what`` names the block, ``kind`` its sort, ``operations`` those with data in it, ``kept`` the
+    atomic units of a torn write that exist. ``decides``: had it alone gone otherwise, the crash would do no harm."""
 
     seconds: float
     end: float | None = None
@@ -94,8 +83,7 @@ StoryEvent = CallEvent | ProgramCallEvent | FlushEvent | WriteEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashTimeline:
-    """The ``events`` before the crash at ``crash`` (seconds), by when they began; ``left_out`` counts earlier durable
-    writes that are not listed."""
+    """The ``events`` before a crash (seconds), by when they began; ``left_out`` counts unlisted durable writes."""
 
     crash: float
     left_out: int = 0
@@ -121,8 +109,7 @@ def timeline(
     names: Sequence[tuple[str, str]],
     causes: Collection[int] = (),
 ) -> CrashTimeline:
-    """Return the time line of ``state`` at its growth point; ``names`` has the kind and the name of each write,
-    ``causes`` are those that decide (indexes)."""
+    """Return the time line of ``state``; ``names`` has each write's (kind, name), ``causes`` the deciding indexes."""
     time, start = point.time, trace.start.seconds
 
     def ended(moment: Moment) -> float | None:
@@ -174,8 +161,7 @@ def timeline(
 
 
 def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashTimeline:
-    """Return ``line`` with the system ``calls`` of a program that began before the crash. Of the calls before its first
-    event whose effects exist, it has only the last ones."""
+    """Return ``line`` with ``calls`` before the crash, but early ones whose effects exist only up to MOST_EARLY."""
     first = min((event.seconds for event in line.events), default=line.crash)
     before = sorted((call for call in calls if call.seconds <= line.crash), key=lambda call: call.seconds)
     early = [call for call in before if call.seconds < first and call.there in ("", "there")][:-MOST_EARLY]
@@ -185,8 +171,7 @@ def with_calls(line: CrashTimeline, calls: Iterable[ProgramCallEvent]) -> CrashT
 
 
 def alike(one: CrashTimeline, other: CrashTimeline) -> bool:
-    """Return whether two time lines have the same operations, flushes and writes in the same order, with the same
-    fates: all but times, tasks and words."""
+    """Return whether two time lines agree in all but times, tasks, and the kinds and names of blocks."""
     return one.left_out == other.left_out and [*map(_timeless, one.events)] == [*map(_timeless, other.events)]
 
 
@@ -242,7 +227,7 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``, with all writes of one kind and fate joined that only writes separate."""
+    """Yield ``events``, with writes of one kind and fate joined that only writes separate."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):
@@ -257,7 +242,7 @@ def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
 
 
 def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
-    """Return at most ``MOST_EVENTS``, without durable writes from before the recording; and how many were left out."""
+    """Return ``events`` without the first durable writes over MOST_EVENTS or before the recording, and their number."""
     spare = len(events) - MOST_EVENTS
     left_out = 0
     few: list[StoryEvent] = []

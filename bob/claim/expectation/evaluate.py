@@ -1,8 +1,5 @@
-"""Whether an observation is as it is expected to be, and what in it is not, in one line.
-
-``old`` is a file in the initial tree, ``new`` after the last operation without a crash. A state that the kernel does
-not mount answers ``mounts`` alone: any other test is neither true nor false.
-"""
+"""Evaluation of an expectation. ``old`` is a file in the initial tree, ``new`` one after the last operation without a
+crash. If a state does not mount, only ``mounts`` is true or false."""
 
 from __future__ import annotations
 
@@ -40,8 +37,7 @@ from bob.workload.operations import Operation
 from bob.workload.pattern import describe
 
 NANOSECONDS = 1_000_000_000
-LONGEST_WORDS = 200
-"""The most letters of words about one file."""
+LONGEST_WORDS = 200  # letters about one file
 
 _RELATIONS = {
     SizeRelation.EQUAL: operator.eq,
@@ -54,8 +50,7 @@ _RELATIONS = {
 
 
 def check(expectation: Expectation, history: History) -> None:
-    """Raise PointedError if ``expectation`` asks what this workload cannot answer: a name that nothing makes, bytes
-    that no operation wrote."""
+    """Raise PointedError if ``expectation`` names paths, operations or bytes that this workload does not have."""
     for atom in atoms(expectation.test):
         for name in names(atom):
             _check_name(name, history, expectation.text)
@@ -66,7 +61,7 @@ def check(expectation: Expectation, history: History) -> None:
 
 
 def holds(test: Formula, observation: Observation, history: History) -> bool | None:
-    """Return whether ``observation`` is as ``test`` wants it; None if the observation cannot tell."""
+    """Return whether ``test`` holds in ``observation``; None if the observation cannot tell."""
     match test:
         case Not(inner):
             found = holds(inner, observation, history)
@@ -84,7 +79,7 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
 
 
 def evidence(test: Formula, observation: Observation, history: History) -> str:
-    """Return what is there of the names that decide that ``test`` does not hold (or does), in one line."""
+    """Return the state of the names that decide ``test``, in one line."""
     deciding = list(_deciding(test, observation, history))
     found = dict.fromkeys(_found(name.path, observation) for atom in deciding for name in names(atom))
     told = list(found)
@@ -103,7 +98,6 @@ def evidence(test: Formula, observation: Observation, history: History) -> str:
 
 
 def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
-    """Yield what ``atom`` asks of ``node``, in words, unless the words of its name say so."""
     if isinstance(atom, Attribute):
         value = node.xattrs.get(atom.attribute)
         yield f"no {atom.attribute}" if value is None else f"{atom.attribute} = {_shortened(describe(value))}"
@@ -121,7 +115,7 @@ def _stat(atom: StatIs | Attribute, node: Node) -> Iterator[str]:
 
 
 def _check_name(name: NamedPath, history: History, text: str) -> None:
-    """Raise PointedError unless the name's directory exists at some time, and some name of the workload ends so."""
+    """Raise PointedError unless the path occurs in the workload, or at least its directory and its last part do."""
     known = {path for step in history.steps for path in step.names}
     directory, last = name.path.rpartition("/")[::2]
     bearers = {(path, thing) for step in history.steps for path, thing in step.names.items()}
@@ -154,7 +148,6 @@ def _check_content(content: Content, history: History, text: str) -> None:
 
 
 def _check_attribute(wanted: Attribute, history: History, text: str) -> None:
-    """Raise PointedError unless something ever has the attribute, and the operation, if any, sets or removes it."""
     source, name = wanted.source, wanted.attribute
     if not any(name in inode.xattrs for step in history.steps for inode in step.inodes.values()):
         raise PointedError(f"nothing ever has an attribute {name}", text, *wanted.name.at, hint=_SETTERS)
@@ -167,7 +160,6 @@ def _check_attribute(wanted: Attribute, history: History, text: str) -> None:
 
 
 def _operation(source: Source, history: History, text: str) -> Operation:
-    """Return the operation that ``source`` names. Raise PointedError if there is none of this number."""
     number, numbers = source.what, len(history.operations)
     assert isinstance(number, int)
     if number > numbers:
@@ -183,7 +175,6 @@ _WHEN = {KeptContents.OLD: "before the operations", KeptContents.NEW: "after the
 
 
 def _kept(what: KeptContents, path: str, history: History) -> bytes | None:
-    """Return the content of ``path`` before the operations or after them; None if no file has that name then."""
     step = history.steps[_STEPS[what]]
     thing = step.names.get(path)
     if thing is None or history.things[thing].kind is not FileKind.FILE:
@@ -192,7 +183,6 @@ def _kept(what: KeptContents, path: str, history: History) -> bytes | None:
 
 
 def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool | None:
-    """Return whether ``atom`` holds where the file system mounts; None if what it asks was not observed."""
     match atom:
         case Mounts():
             return True
@@ -216,7 +206,6 @@ def _atom_holds(atom: Atom, observation: Observation, history: History) -> bool 
 
 
 def _stat_is(atom: StatIs, node: Node) -> bool | None:
-    """Return whether stat says so of ``node``; None if that was not observed."""
     match atom.field:
         case StatField.SIZE | StatField.LINKS:
             number = node.size if atom.field is StatField.SIZE else node.links
@@ -273,20 +262,19 @@ def _is_there(path: str, observation: Observation) -> bool:
 
 
 def _hidden_by(path: str, observation: Observation) -> str | None:
-    """Return the directory above ``path`` that cannot be listed, which hides it; None if none does."""
+    """Return the directory above ``path`` that cannot be listed; None if all can."""
     tree = observation.tree or {}
     folders = ["/"] + [path[:end] for end in range(1, len(path)) if path[end] == "/"]
     for folder in folders:
         node = tree.get(folder)
         is_faulty = node is not None and node.kind == FileKind.DIRECTORY and node.fault is not None
-        # A fault may be that of an attribute only: then what is in it was listed.
+        # The fault may be of an attribute only: then its names were listed.
         if is_faulty and not any(other != folder and other.startswith(folder.rstrip("/") + "/") for other in tree):
             return folder
     return None
 
 
 def _deciding(test: Formula, observation: Observation, history: History) -> Iterator[Atom]:
-    """Yield the atoms by which ``test`` holds, or does not."""
     match test:
         case Not(inner):
             yield from _deciding(inner, observation, history)
@@ -303,7 +291,6 @@ def _deciding(test: Formula, observation: Observation, history: History) -> Iter
 
 
 def _found(path: str, observation: Observation) -> str:
-    """Return what has a name, in words."""
     node = _node(path, observation)
     if node is None:
         hidden = _hidden_by(path, observation)

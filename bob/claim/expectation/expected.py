@@ -1,4 +1,4 @@
-"""What a user expects of the tree after a crash (:mod:`bob.claim.expectation.language`)."""
+"""The claim that a user's expectation holds (:mod:`bob.claim.expectation.language`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class ExpectationClaim(Claim):
-    """``text`` holds, in the language of expectations."""
-
     text: str
 
     kind = "expectation"
@@ -50,7 +48,7 @@ class ExpectationClaim(Claim):
 
     @classmethod
     def read(cls, document: Mapping[str, Any], workload: Workload, known: PropertyLookup) -> Self | None:
-        """Return the expectation of a witness. Raise UsageError for text that cannot be expected of the workload."""
+        """Return the expectation of a witness. Raise UsageError if its text does not fit the workload."""
         if (text := document.get("expectation")) is None:
             return None
         check(parse(text), simulate(workload)[0])

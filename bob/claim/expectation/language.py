@@ -1,8 +1,5 @@
-"""The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md).
-
-``not`` binds closest, then ``and``, ``or``, and last ``implies``, which groups to the right; brackets group otherwise.
-Quotes are those of the operations' language.
-"""
+"""The parser of expectations: ``exists /a implies content /a = new`` (docs/try.md). ``not`` binds closest, then
+``and``, ``or``, and last ``implies``, which groups to the right. Quotes are those of operations."""
 
 from __future__ import annotations
 
@@ -53,16 +50,12 @@ FORMS = {
     "attribute": "attribute PATH NAME = old|new|opN",
     "mounts": "mounts",
 }
-"""The tests, and how each is written."""
 _COMPARED = {StatField.SIZE: "sizes", StatField.LINKS: "numbers of names"}
 JOINTS = ("and", "or", "implies")
-DEEPEST = 50
-"""So many brackets and ``not`` may be open at once."""
-MOST_TESTS = 200
-"""An expectation has at most so many tests."""
+DEEPEST = 50  # open brackets and ``not``
+MOST_TESTS = 200  # in one expectation
 
-PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")
-"""A word that needs no quotes."""
+PLAIN = re.compile(r"""[^\s()\[\]=<>!'"\\]+""")  # a word that needs no quotes
 _TOKEN = re.compile(
     rf"""(?P<symbol> [()] | [<>!]= | [=<>] )
        | (?P<range> \[ [^\[\]]* \] )
@@ -81,7 +74,7 @@ class _TokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Token:
-    """``text`` is without quotes; ``at`` is its place in the text, quotes included."""
+    """A token without quotes. ``at`` is its place in the text, quotes included."""
 
     kind: _TokenKind
     text: str
@@ -89,12 +82,12 @@ class _Token:
 
 
 def parse(text: str) -> Expectation:
-    """Return the expectation in ``text``. Raise PointedError for a mistake, with the characters that are wrong."""
+    """Return the expectation in ``text``. Raise PointedError with the characters of a mistake."""
     return Expectation(text, _Parser(text).whole())
 
 
 class _Parser:
-    """A recursive descent: one method for each precedence, one for each form of test."""
+    """A recursive descent: one method for each precedence, and one for each form of test."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -112,7 +105,6 @@ class _Parser:
         }
 
     def whole(self) -> Formula:
-        """Return the test that is all of the text."""
         test = self._implies()
         if self._token.kind is not _TokenKind.END:
             self._fail(f"{self._shown} where a test is over", hint=f"tests are joined by {', '.join(JOINTS)}")
@@ -260,11 +252,9 @@ class _Parser:
 
     @property
     def _shown(self) -> str:
-        """The next token, for a message."""
         return "the end" if self._token.kind is _TokenKind.END else repr(self._token.text)
 
     def _takes(self, text: str, kind: _TokenKind = _TokenKind.WORD) -> bool:
-        """Take the next token if it is this one; return whether it was."""
         taken = (self._token.kind, self._token.text) == (kind, text)
         self._next += taken
         return taken
@@ -306,7 +296,7 @@ _VALUES: dict[StatField, tuple[Callable[[str], int | tuple[int, int]], str, str]
     StatField.OWNER: (owner_in, "an owner and a group", "such as 1000:100"),
     StatField.TIME: (time_in, "a time", "an even number of seconds such as 1000000000"),
 }
-"""The readers of values, how a message names the value, and a hint."""
+"""Readers of values, names of the values in messages, and hints."""
 
 
 def _written(test: str) -> str:

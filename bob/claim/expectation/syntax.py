@@ -1,8 +1,5 @@
-"""An expectation as a tree of tests.
-
-Each name and source has its place in the text (``at``: first character, and the one after the last), at which an error
-points. Two that differ in their places alone are equal.
-"""
+"""The syntax tree of expectations. ``at`` is a place in the text for errors: the first character, and one past the
+last. Equality ignores it."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ TextSpan = tuple[int, int]
 
 
 class SizeRelation(StrEnum):
-    """How sizes and numbers are compared."""
-
     EQUAL = "="
     DIFFERENT = "!="
     LESS = "<"
@@ -25,8 +20,6 @@ class SizeRelation(StrEnum):
 
 
 class StatField(StrEnum):
-    """What stat says of a name, by its word in the language."""
-
     SIZE = "size"
     LINKS = "links"
     MODE = "mode"
@@ -36,8 +29,6 @@ class StatField(StrEnum):
 
 
 class KeptContents(StrEnum):
-    """Contents with a name."""
-
     OLD = "old"
     NEW = "new"
     ZEROS = "zeros"
@@ -46,15 +37,13 @@ class KeptContents(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NamedPath:
-    """A path within the probed file system."""
-
     path: str
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Whose bytes are expected: those of an operation by its number, or kept ones."""
+    """The expected bytes: those of an operation, by its number, or kept ones."""
 
     what: int | KeptContents
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -62,8 +51,6 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """The bytes ``start`` up to, not including, ``stop`` of a file."""
-
     start: int
     stop: int
     at: TextSpan = field(default=(0, 0), compare=False, repr=False)
@@ -71,13 +58,11 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """The kernel mounts the file system at once: no repair comes first."""
+    """The kernel mounts the file system without a repair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The name is there."""
-
     name: NamedPath
 
 
@@ -98,11 +83,8 @@ class Same:
 
 @dataclass(frozen=True, slots=True)
 class StatIs:
-    """``field`` of the name's inode compares so to ``value``: a number, (user, group) or a text.
-
-    Sizes (bytes) and numbers of names are of files, targets of symbolic links. A time is in seconds since 1970, as an
-    operation has set it.
-    """
+    """A comparison of an inode's ``field`` with ``value``: a number, (user, group) or a text. Sizes (bytes) and numbers
+    of names are of files, targets of symbolic links. An operation has set a time (seconds since 1970)."""
 
     name: NamedPath
     field: StatField
@@ -112,7 +94,7 @@ class StatIs:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The name is that of a file, which holds the bytes of ``source``; with ``prefix``, the first of them."""
+    """A file has the bytes of ``source``; with ``prefix``, the first of them."""
 
     name: NamedPath
     source: Source
@@ -122,7 +104,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """The name is there, and its extended attribute is as that of ``source``; if there was none, it has none."""
+    """The name is there with the extended attribute of ``source``, or without it if that lacks it."""
 
     name: NamedPath
     attribute: str
@@ -131,31 +113,23 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """``inner`` does not hold."""
-
     inner: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Both hold."""
-
     left: Formula
     right: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """One holds, or both."""
-
     left: Formula
     right: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class Implies:
-    """If ``left`` holds, ``right`` does."""
-
     left: Formula
     right: Formula
 
@@ -166,24 +140,19 @@ Formula = Atom | Not | And | Or | Implies
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """An expectation: the ``text`` of its author, and the ``test`` that it means."""
-
     text: str
     test: Formula
 
     @property
     def line(self) -> str:
-        """The text in one line, for people."""
         return " ".join(self.text.split())
 
     @property
     def asks_of_mounts(self) -> bool:
-        """Whether it speaks of states that the kernel does not mount."""
         return any(isinstance(atom, Mounts) for atom in atoms(self.test))
 
 
 def atoms(test: Formula) -> Iterator[Atom]:
-    """Yield the atoms of ``test``, from left to right."""
     match test:
         case Not(inner):
             yield from atoms(inner)
@@ -195,7 +164,6 @@ def atoms(test: Formula) -> Iterator[Atom]:
 
 
 def names(atom: Atom) -> tuple[NamedPath, ...]:
-    """Return the names in ``atom``."""
     if isinstance(atom, Mounts):
         return ()
     return (atom.one, atom.other) if isinstance(atom, Same) else (atom.name,)

@@ -1,7 +1,5 @@
-"""The facts of one operation in an observation, as data and in words.
-
-A crash may leave each part of an effect on its own. So an operation did not survive because something of it is there.
-"""
+"""The facts of one operation in an observation. A crash may leave each part of an effect on its own, so one part that
+is there does not show that the operation survived."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from bob.observe.observation import Presence
 
 
 class EffectPart(StrEnum):
-    """A part of an operation's effect. ``FILE``: the changed file or directory is there, and can be read."""
+    """A part of an effect. ``FILE``: the changed file or directory is there, and can be read."""
 
     NAME = "name"
     FILE = "file"
@@ -26,13 +24,10 @@ class EffectPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectFact:
-    """One fact of an operation in an observation, in words for people.
-
-    ``plainly`` is a shorter sentence, if there is one. Only a torn one of ``suspects`` explains the fact; bob does not
-    know which. ``is_unseen``: all of ``about`` or some of it was out of sight. ``is_there``: something of the operation
-    is there, though the fact is that it was torn; or may be, though others explain it. ``is_change``: in program order
-    the operation changed it.
-    """
+    """One fact of an operation, in words; ``plainly`` is a shorter sentence, if any. Only a torn one of ``suspects``
+    explains it. ``is_unseen``: some of ``about`` was out of sight. ``is_there``: something of the operation is there
+    although it was torn, or may be although others explain it. ``is_change``: in program order the operation changed
+    it."""
 
     fact: Fact
     part: EffectPart
@@ -47,24 +42,19 @@ class EffectFact:
 
     @property
     def words(self) -> str:
-        """The finding in one line."""
         if self.plainly:
             return self.plainly
         said = f"{self.about}: {self.found or 'nothing'}"
         return said if self.fact is Fact.AFTER else f"{said} instead of {self.expected}"
 
     def blaming(self, number: int, suspects: frozenset[int]) -> EffectFact:
-        """Return this finding about ``number``, which only a torn one of ``suspects`` explains."""
+        """Return the same fact about ``number``, which only a torn one of ``suspects`` explains."""
         return replace(self, fact=Fact.NEITHER if suspects == {number} else Fact.EITHER, suspects=suspects)
 
 
 class EffectExtent(StrEnum):
-    """How much of an operation an observation shows.
-
-    ``PART``: something of it is there, and something is missing or torn. ``BROKEN``: its changes are neither as before
-    nor as after, and nothing there is its own. ``UNCLEAR``: other operations, or a torn one of several, explain some of
-    it as well, or some of it is out of sight.
-    """
+    """The extent of an operation in an observation. ``PART``: something is there, and something missing or torn.
+    ``BROKEN``: torn, and nothing there is its own. ``UNCLEAR``: others explain some as well, or it is out of sight."""
 
     WHOLE = "whole"
     PART = "part"
@@ -82,7 +72,6 @@ class Account:
 
     @property
     def presence(self) -> Presence:
-        """The presence of the operation, for the rules."""
         return presence_of({finding.fact for finding in self.findings})
 
     @property
@@ -92,12 +81,11 @@ class Account:
 
     @property
     def lacking(self) -> tuple[EffectFact, ...]:
-        """The findings that it was not performed, or is torn."""
+        """The findings that it is missing or torn."""
         return tuple(finding for finding in self.findings if finding.fact in (Fact.BEFORE, Fact.NEITHER))
 
     @property
     def extent(self) -> EffectExtent:
-        """How much of it is there."""
         torn = [finding for finding in self.findings if finding.fact is Fact.NEITHER]
         is_some = bool(self.there) or any(finding.is_there for finding in torn)
         suspected = any(finding.suspects - {self.number} for finding in self.findings)
@@ -123,12 +111,11 @@ class Account:
         return "; ".join(finding.words for finding in told)
 
     def lacks(self, who: str) -> str:
-        """Return the sentence that not all of it is there; ``who`` is the operation in words."""
+        """Return the sentence that not all of the operation ``who`` (its words) is there."""
         said = _LACKS.get(self.extent, "not all of {} is there")
         return f"{said.format(who)} ({self.details})"
 
     def appears(self, who: str) -> str:
-        """Return the sentence that something of it is there."""
         if self.extent is EffectExtent.WHOLE:
             return f"{who} survived"
         said = _APPEARS.get(self.extent, "at least a part of {} is there")
@@ -144,7 +131,6 @@ _APPEARS = {EffectExtent.PART: "a part of {} is there", EffectExtent.BROKEN: "{}
 
 
 def presence_of(facts: Iterable[Fact]) -> Presence:
-    """Return the presence of an operation by its facts."""
     said = set(facts)
     if Fact.NEITHER in said or {Fact.BEFORE, Fact.AFTER} <= said:
         return Presence.PARTIAL

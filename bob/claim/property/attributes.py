@@ -1,9 +1,6 @@
-"""What stat says of a name: mode, owner, links of directories, and time of modification.
-
-A mode or owner that no operation sets stays what it was when the thing was new. A thing that no operation touched keeps
-its time. A directory has two links and one for each directory in it, on file systems that count them so (ext2's heirs
-and most others; btrfs says 1 of each).
-"""
+"""Expected modes, owners, links of directories, and times of modification. A mode or owner that no operation sets
+stays, and so does the time of an untouched thing. A directory has two links and one for each directory in it, if the
+file system counts so (ext2's heirs and most others; btrfs says 1)."""
 
 from __future__ import annotations
 
@@ -13,13 +10,11 @@ from bob.observe.observation import Node
 from bob.trace.recording import InodeStatus, Statuses
 from bob.workload.history import MODE, OWNER, TIME, FileKind, History, HistoryStep, attribute_set_by
 
-_OWN_LINKS = 2
-"""The name of a directory in the one above it, and its own ``.``."""
+_OWN_LINKS = 2  # its name in the directory above, and its own ``.``
 
 
 class Attributes:
-    """The expected attributes of each thing of ``history``, by the ``statuses`` of its names before and after the
-    operations. Nothing is expected of a thing without a status."""
+    """Expected attributes by the ``statuses`` of names before and after the operations; none without a status."""
 
     def __init__(self, history: History, statuses: Sequence[Statuses]) -> None:
         before, after = (*statuses, {}, {})[:2]
@@ -33,8 +28,7 @@ class Attributes:
             for number, operation in enumerate(history.operations, start=1)
             if (done := attribute_set_by(operation)) is not None
         }
-        self._times: dict[int, set[int]] = {}
-        """The times (ns since 1970) that operations set."""
+        self._times: dict[int, set[int]] = {}  # ns since 1970, as operations set them
         for step in history.steps[1:]:
             for thing, inode in step.inodes.items():
                 if (thing, TIME) in self._set and inode.modified is not None:
@@ -44,7 +38,7 @@ class Attributes:
         )
 
     def wrong(self, thing: int, node: Node, *, is_touched: bool) -> Iterator[str]:
-        """Yield words about each change of ``node``, which is ``thing``, that no operation made."""
+        """Yield words about changes of ``node``, which is ``thing``, that no operation made."""
         expected = self._expected.get(thing)
         if expected is None:
             return
@@ -63,7 +57,7 @@ class Attributes:
             yield f"the time of modification is {_time(node.mtime)} instead of {_time(first.mtime)}"
 
     def links_of_directory(self, node: Node, directories: int) -> str | None:
-        """Return what is wrong with the link count of a directory with so many ``directories``, if anything is."""
+        """Return the error in the link count of a directory with ``directories`` in it; None if it is right."""
         expected = _OWN_LINKS + directories
         if not self._counts_directories or node.mode is None or node.links == expected:
             return None

@@ -1,7 +1,4 @@
-"""Which operations a call makes durable, if it keeps a property.
-
-The call is the last operation of a workload, and the crashes come after it has returned.
-"""
+"""The operations that a call makes durable. The call ends the workload, and the crashes come after its return."""
 
 from __future__ import annotations
 
@@ -24,13 +21,10 @@ def covered(
     *,
     several: bool = False,
 ) -> tuple[int, ...]:
-    """Return the operations that ``call`` is to make durable: changes of ``kinds`` that stand in one of ``relations``
-    (none: any) to its target. Empty if ``history`` does not end with the call, or a crash may come before it returns.
-
-    An operation that is several changes counts only if the call makes all of them durable: the entry of a write that
-    makes its file may be there, as it is to be, and not the data. If it is the call, both are to be.
-    ``several``: only such operations count, and those on what another operation made.
-    """
+    """Return the operations that ``call`` must make durable: changes of ``kinds`` in one of ``relations`` (none: any)
+    to its target. Empty if ``history`` does not end with the call, or a crash may come before its return. All changes
+    of an operation must be covered, unless it is the call and makes its file. ``several``: only operations of several
+    changes, and those on what another operation made."""
     last = len(history.operations)
     if history.at is not At.END or not last:
         return ()
@@ -38,7 +32,7 @@ def covered(
         return ()
     target, places, every = target_of(history, last), NamePlaces(history), changes(history)
     if target is not None and not any(history.steps[-1].inodes[thing].links for thing in target.things):
-        return ()  # a file that is only kept open: after a crash there is none to ask of
+        return ()  # a file that is only kept open does not outlive a crash
     found = [
         change
         for change in every
@@ -56,8 +50,8 @@ def covered(
 
 
 def makers(history: History, number: int) -> frozenset[int]:
-    """Return the other operations that made what operation ``number`` is about, or a directory with a name of that. If
-    one of these is missing, bob cannot say more of ``number``. A rename's victim may be there or not."""
+    """Return the other operations that made the things of operation ``number``, or directories with their names.
+    Without one, bob cannot say more of ``number``. The victim of a rename does not count."""
     about = [change.things | change.directories for change in changes(history) if change.number == number]
     things = frozenset[int]().union(*about)
     operation, before = history.operations[number - 1], history.steps[number - 1].names
@@ -68,7 +62,6 @@ def makers(history: History, number: int) -> frozenset[int]:
 
 
 def _maker(history: History, thing: int) -> int:
-    """Return the operation that made ``thing``, or gave it its first name (0 or less: none)."""
     if not history.things[thing].is_born_unnamed:
         return history.things[thing].born
     named = (number for number, step in enumerate(history.steps) if thing in step.inodes and step.inodes[thing].links)
@@ -76,8 +69,8 @@ def _maker(history: History, thing: int) -> int:
 
 
 def _is_in(change: OperationChange, target: OperationScope | None, places: NamePlaces) -> bool:
-    """Return whether a change that is related to the directory ``target`` is one of that itself, of a name in it, or of
-    a file with a name in it. Things beside the directory are related, too; its fsync has nothing to do with them."""
+    """Return whether ``change`` is of the directory ``target`` itself, of a name in it, or of a file with a name in
+    it."""
     if target is None or change.things & target.things:
         return True
     if change.kind in _OF_NAMES:
@@ -110,7 +103,7 @@ def call_of(operation: Operation, history: History, step: HistoryStep) -> Call |
 
 
 def target_of(history: History, number: int) -> OperationScope | None:
-    """Return the target of operation ``number`` as a call; None for the whole file system."""
+    """Return the target of operation ``number``; None for the whole file system."""
     match history.operations[number - 1]:
         case ops.Fsync(path) | ops.Msync(path) | ops.Write(path, how=How.SYNC | How.DSYNC):
             return extent(history, number, history.steps[number].thing(path))

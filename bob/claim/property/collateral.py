@@ -1,16 +1,8 @@
-"""What no operation was to change, and a crash changed all the same.
+"""Damage to names, bytes and attributes that no operation was to change.
 
-- A name that no operation gave, took or moved refers to what it did; there are no other names.
-- A file has the bytes that it had, but for those that an operation wrote, cut off, or grew the file over.
-- The number of names, the extended attributes, the mode, the owner and, if no operation touched the thing, the time of
-  the last change are what they were. A directory has one link for each directory in it, if it had before.
-- All of it can be read.
-
-The *suspects* of damage are the operations nearest to it: those that touched the same file or directory, and for a lost
-name also those that changed names beside it. If there are none, they are those whose data is found in it, which may
-have got its blocks; then those that changed names beside it. There may be none at all.
-
-An operation on a file's name may damage its contents. On vfat a rename writes the new name without a size first
+Its *suspects* are the nearest operations: those on the same file or directory, and for a lost name also those on names
+beside it. Without any, they are those with data in the file, as they may have got its blocks; then those on names
+beside it. An operation on a name may damage contents. On vfat a rename first writes the new name without a size
 (``vfat_rename`` in fs/fat/namei_vfat.c), and an unlink frees clusters while a crash leaves the name.
 """
 
@@ -33,8 +25,8 @@ from bob.workload.pattern import describe, operations_in
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that no set of whole operations explains: at least one of ``suspects``, if any, is there only in part,
-    or did more than it was to do. ``part`` is the part of their effect; None for what they were not to change."""
+    """Something that no set of whole operations explains: one of ``suspects``, if any, is partial, or did more.
+    ``part`` is the part of their effect; None for collateral damage."""
 
     suspects: frozenset[int]
     about: str
@@ -42,8 +34,7 @@ class Damage:
 
 
 class Collateral:
-    """Finds damage to what the operations of ``history`` were not to change. ``touchers`` are the operations on each
-    thing's names or contents, or on the names in it; ``statuses`` those before and after the operations, if known."""
+    """A finder of damage. ``touchers`` are the operations on each thing's names or contents, or on names in it."""
 
     def __init__(
         self,
@@ -59,13 +50,13 @@ class Collateral:
         self._setters = _setters(history)
         self._links = _constant_links(history)
         changed = {thing.identity: _changes_state(history, thing.identity) for thing in history.things}
-        # What is wrong with these, the operations on them tell.
+        # The operations on these report their faults.
         self._told = {
             thing
             for thing, is_changed in changed.items()
             if is_changed or places.changers_in(thing) or any(map(places.changers, places.of(thing)))
         }
-        # Not all that is called changes something: a file may be cut off where it ends.
+        # Some operations change nothing: a file may be truncated to its own size.
         self._unchanged = {
             thing
             for thing, inode in history.steps[0].inodes.items()
@@ -73,7 +64,6 @@ class Collateral:
         }
 
     def damage(self, seen: Sightings) -> Iterator[Damage]:
-        """Yield all damage that shows in an observation."""
         yield from self._names(seen)
         if (fault := seen.root_fault) and ROOT not in self._told:
             yield Damage(frozenset(), f"/: {fault}")
@@ -90,7 +80,7 @@ class Collateral:
                 continue
             if node.kind == "unreadable":
                 continue
-            # What may be any of several things is damaged if it is so as each of them.
+            # A name that may be any of several things is damaged only if it is so as each of them.
             found = [list(self._of(thing, path, node, beside, seen)) for thing in sorted(things)]
             if all(found):
                 yield from found[0]
@@ -100,7 +90,6 @@ class Collateral:
                     yield Damage(frozenset().union(*map(self._movers_in, things)), f"of {path}: {wrong}")
 
     def _names(self, seen: Sightings) -> Iterator[Damage]:
-        """Yield names that no operation changed, and that are gone, or are names of something else."""
         for place, thing in self._lasting:
             there = seen.at(place) if seen.may_be_there(place[0]) else None
             if there is None or thing in there:
@@ -110,14 +99,13 @@ class Collateral:
             yield Damage(suspects, f"{self._path(place)} {now}, though no operation changed this name")
 
     def _of(self, thing: int, path: str, node: Node, beside: frozenset[int], seen: Sightings) -> Iterator[Damage]:
-        """Yield the damage to ``node``, if it is ``thing``."""
         near = self._touchers[thing] or beside
         for wrong in self._attributes.wrong(thing, node, is_touched=bool(self._touchers[thing])):
             yield Damage(near, f"of {path} {wrong}")
         if node.kind == FileKind.FILE:
             yield from self._contents(thing, path, node, beside)
             links = self._links.get(thing)
-            # Where there are as many names, these tell: of a rename that is there in part the file may have both.
+            # A partial rename may leave both names; a link count that agrees with the names is right.
             if links is not None and node.links not in (links, seen.names(thing)):
                 yield Damage(near, f"the number of names of {path}: {node.links} instead of {links}")
         first = self._history.steps[0].inodes.get(thing)
@@ -128,7 +116,6 @@ class Collateral:
                 yield Damage(near, f"the attribute {name} of {path}: {now}, though no operation set it")
 
     def _contents(self, thing: int, path: str, node: Node, beside: frozenset[int]) -> Iterator[Damage]:
-        """Yield bytes that no operation was to change, and a size that none could leave."""
         story, touchers = self._stories[thing], self._touchers[thing]
         if len(node.content) < node.size:
             about = f"what can be read of {path}: {len(node.content):,} B instead of {node.size:,} B"
@@ -138,7 +125,7 @@ class Collateral:
             found = node.content[start:stop]
             others = frozenset(n for n in operations_in(found) if n <= len(self._history.operations))
             about = f"bytes {start:,} to {stop:,} of {path}: {describe(found, start)}, where no operation wrote"
-            # Who takes a name away or moves it may have touched all of the file.
+            # An operation that removes or moves a name may have touched all of the file.
             yield Damage(suspects | (touchers - story.writers) or others or beside, about)
             return
         if thing in self._unchanged and node.size != len(story.initial):
@@ -148,7 +135,6 @@ class Collateral:
             yield Damage(touchers, f"the size of {path}: {node.size:,} B, which no operation leaves")
 
     def _movers_in(self, directory: int) -> frozenset[int]:
-        """Return the operations that make, move or remove directories in ``directory``."""
         is_directory = {thing.identity for thing in self._history.things if thing.kind is FileKind.DIRECTORY}
         own = [place for place, bearers in self._places.bearers.items() if place[0] == directory]
         found = [place for place in own if is_directory.intersection(self._places.bearers[place])]
@@ -164,7 +150,7 @@ class Collateral:
 
 
 def described(history: History, thing: int) -> str:
-    """Return a thing in words: its kind, and the name it had first."""
+    """Return a thing in words: its kind and its first name."""
     about = history.things[thing]
     steps = ([path for path, bearer in step.names.items() if bearer == thing] for step in history.steps)
     first = min(next((names for names in steps if names), about.names))
@@ -176,7 +162,6 @@ def _what(node: Node) -> str:
 
 
 def _setters(history: History) -> dict[int, set[str]]:
-    """Return the attributes that operations set, by thing."""
     found: dict[int, set[str]] = {}
     for before, after in pairwise(history.steps):
         for thing, inode in after.inodes.items():
@@ -189,7 +174,7 @@ def _setters(history: History) -> dict[int, set[str]]:
 
 
 def _constant_links(history: History) -> dict[int, int]:
-    """Return how many names a file has whenever it has one, if that is always the same."""
+    """Return the number of names of each file that has always the same number, or none."""
     found: dict[int, set[int]] = {}
     for step in history.steps:
         for thing, inode in step.inodes.items():
@@ -199,5 +184,4 @@ def _constant_links(history: History) -> dict[int, int]:
 
 
 def _changes_state(history: History, thing: int) -> bool:
-    """Return whether an operation changes the contents of ``thing``, its attributes or the number of its names."""
     return any(before.inodes.get(thing) != after.inodes.get(thing) for before, after in pairwise(history.steps))

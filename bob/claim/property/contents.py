@@ -1,15 +1,13 @@
-"""The operations of one file that explain each byte of it after a crash, and its size.
+"""The operations of one file that explain its size, and each of its bytes, after a crash.
 
-A crash may leave out any of a file's operations, and may leave others torn. So a byte says of operation k
+A crash may leave out or tear any operation. So a byte says of operation k
 
 - AFTER: only k put it there;
-- BEFORE: k did not: it is the initial tree's, or that of an earlier operation, or a hole that another operation left;
-- EITHER: it would be there with k and without it (a later operation wrote over it, two operations write the same);
-- NEITHER: only a torn k explains it. If another operation wrote here too, bob cannot say whose tear it is: then both
-  are *suspects*, and the fact is BEFORE or EITHER.
+- BEFORE: k did not: it is initial, or an earlier operation's, or a hole that another operation left;
+- EITHER: it would be there with k and without it;
+- NEITHER: only a torn k explains it. If others wrote here, all are *suspects*, and the fact is BEFORE or EITHER.
 
-Sizes work alike. If an operation takes a range out of the file or puts one in, a byte behind it may have one of several
-origins (:mod:`bob.claim.property.shifts`), and bob tries each. Offsets are in bytes.
+Sizes work alike. Behind a shifted range bob tries each origin (:mod:`bob.claim.property.shifts`). Offsets are bytes.
 """
 
 from __future__ import annotations
@@ -23,13 +21,10 @@ from bob.claim.property.shifts import Origin, Shift, origins
 from bob.workload import operations as ops
 from bob.workload.history import History
 
-Sizes = frozenset[tuple[int, int]]
-"""Ranges of sizes that a file may have, with both ends."""
+Sizes = frozenset[tuple[int, int]]  # ranges of sizes, with both ends
 
 
 class Fact(Enum):
-    """The evidence of an observation about an operation; see the module's text."""
-
     BEFORE = "before"
     AFTER = "after"
     EITHER = "either"
@@ -38,7 +33,7 @@ class Fact(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The fact about an operation in the bytes from ``start`` up to, not including, ``stop``."""
+    """A fact in the bytes from ``start`` up to, not including, ``stop``."""
 
     start: int
     stop: int
@@ -48,12 +43,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class ContentChange:
-    """The change of a file's contents by an operation, wherever it finds them.
-
-    It first sets the size to ``cut`` (None: leaves it), then puts ``data`` at ``start`` and grows the file to ``stop``:
-    torn, to a size after ``bottom``. ``resizes``: in program order it changed the size. ``keeps_size``: it is not a
-    write, and not even a part of it changes the size. A ``shift`` moves all behind ``start``, and does nothing else.
-    """
+    """An operation's change of a file, whatever its contents. It sets the size to ``cut`` (None: leaves it), puts
+    ``data`` at ``start`` and grows the file to ``stop``; torn, to a size after ``bottom``. ``resizes``: in program
+    order the size changed. ``keeps_size``: it is not a write, and no part of it changes the size. A ``shift`` only
+    moves all behind ``start``."""
 
     number: int
     cut: int | None
@@ -66,16 +59,15 @@ class ContentChange:
     shift: Shift | None = None
 
     def covers(self, at: int) -> bool:
-        """Return whether it wrote data at offset ``at``."""
         return self.start <= at < self.start + len(self.data)
 
     def concerns(self, origin: Origin) -> bool:
-        """Return whether it decides the byte that comes from ``origin``, unless a later operation does."""
+        """Return whether it decides the byte from ``origin``, unless a later operation does."""
         at = origin.after(self.number)
         return at is not None and (self.covers(at) if self.shift is None else at >= self.start)
 
     def reaches(self, at: int) -> bool:
-        """Return whether it grows the file over offset ``at``, or cuts it off before."""
+        """Return whether it grows the file over offset ``at``, or truncates it before."""
         if self.shift is not None:
             return self.start <= at
         return self.bottom <= at < self.stop or (self.cut is not None and self.cut <= at)
@@ -97,8 +89,6 @@ class ContentChange:
 
 
 class FileStory:
-    """All changes by a workload to the contents of one file (``identity``)."""
-
     def __init__(self, history: History, identity: int) -> None:
         first = history.steps[0].inodes.get(identity)
         self.initial = b"" if first is None else first.content
@@ -110,12 +100,10 @@ class FileStory:
 
     @property
     def writers(self) -> frozenset[int]:
-        """The operations that change its contents or size."""
         return frozenset(self._by_number)
 
     @property
     def sizers(self) -> frozenset[int]:
-        """The operations that may change its size."""
         return frozenset(change.number for change in self.changes if not change.keeps_size)
 
     @property
@@ -138,27 +126,24 @@ class FileStory:
         return Fact.EITHER, resizing
 
     def is_partly(self, number: int, size: int, before: int) -> bool:
-        """Return whether ``size`` is a part of operation ``number`` on a file of ``before`` bytes: of its growth,
-        or the cut alone."""
+        """Return whether ``size`` is a part of operation ``number`` on ``before`` bytes: of its growth, or the cut
+        alone."""
         own = self._by_number[number]
         bottom = own.bottom if own.cut is not None else max(own.bottom, before)
         return bottom < size < own.stop or (size == own.cut != own.stop)
 
     def may_have(self, size: int) -> bool:
-        """Return whether a crash can have left ``size``, if every operation on this file may have been torn."""
+        """Return whether a crash can leave ``size``, if every operation may be torn."""
         return _within(size, self._possible) or any(change.bottom < size < change.stop for change in self.changes)
 
     def is_size_with(self, number: int, size: int, stop: int) -> bool:
-        """Return whether ``size`` can be there with just the part of operation ``number`` up to ``stop``."""
+        """Return whether ``size`` fits with just the part of operation ``number`` up to ``stop``."""
         if stop <= self._by_number[number].start:
             return _within(size, self._sizes(left_out=number))
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """Yield the facts about operation ``number`` in the bytes of its range, up to the end of ``found``.
-
-        If one of several operations is a shift, the tear of any may be anywhere: then bob cannot say whose it is.
-        """
+        """Yield facts about operation ``number`` in its range of ``found``, EITHER if a shift hides the torn one."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return
@@ -181,7 +166,7 @@ class FileStory:
             yield from self._compare(number, start, stop, found[start:stop], zeroed)
 
     def may_be(self, found: bytes) -> bool:
-        """Return whether a crash can have left ``found``, if every operation on this file may have been torn."""
+        """Return whether a crash can leave ``found``, if every operation may be torn."""
         if not _within(len(found), self._possible):
             return False
         return all(
@@ -192,12 +177,9 @@ class FileStory:
         )
 
     def outside(self, found: bytes) -> Iterator[tuple[int, int, frozenset[int]]]:
-        """Yield the ranges of ``found`` in which no operation wrote, and that no set of them explains, torn ones
-        included: each with the operations that change this file there, or else anywhere in it.
-
-        Before the end of the initial contents, and before the first cut, each byte is as it was. Behind that it is
-        zero, or as it was: an operation that cuts the file off may be there in part.
-        """
+        """Yield ranges of ``found`` where no operation wrote, and that no set of operations, torn ones included,
+        explains. Each has the operations that change the file there, or else anywhere. Behind the initial contents or
+        the first cut, a byte may be zero or as it was: a truncation may be there in part."""
         kept = min([len(self.initial), *(change.cut for change in self.changes if change.cut is not None)])
         for start, stop in self._pieces(0, len(found)):
             if self._concerned(start) or self._is_initial(Origin(start), found[start:stop]):
@@ -208,13 +190,12 @@ class FileStory:
             yield start, stop, here or self.writers
 
     def _zeroing(self, number: int, size: int) -> list[ContentChange]:
-        """Return the other operations that may have zeroed what they cut off, and left ``size`` as it was (ext4 zeroes
-        the rest of a block first, ``ext4_block_truncate_page``)."""
+        """Return others that may have zeroed what they cut off, as ext4 does (``ext4_block_truncate_page``)."""
         cutting = [change for change in self.changes if change.cut is not None and change.number != number]
         return [change for change in cutting if _within(size, self._sizes(left_out=change.number))]
 
     def _compare(self, number: int, start: int, stop: int, found: bytes, zeroed: frozenset[int]) -> Iterator[Stretch]:
-        """Yield facts about a piece in which no operation begins or ends, and which ``zeroed`` may have zeroed."""
+        """Yield facts about a piece without inner edges, which ``zeroed`` may have zeroed."""
         without = along = False
         for origin in origins(self._shifts, start):
             is_without, is_along = self._explained(number, origin, found)
@@ -237,7 +218,7 @@ class FileStory:
             yield from self._compare(number, middle, stop, found[middle - start :], zeroed)
 
     def _explained(self, number: int, origin: Origin, found: bytes) -> tuple[bool, bool]:
-        """Return whether ``found``, a piece from ``origin``, can be there without operation ``number``, and with it."""
+        """Return whether ``found``, from ``origin``, can be there without operation ``number``, and with it."""
         own, shown = self._by_number[number], list(self._showing(origin, found))
         if own.shift is not None:
             is_explained = bool(shown) or (not any(found) and self._is_hole(origin, self.changes))
@@ -255,7 +236,7 @@ class FileStory:
         return without, along
 
     def _showing(self, origin: Origin, found: bytes) -> Iterator[int]:
-        """Yield the operations that may have left ``found``, which comes from ``origin``; 0 for the initial tree."""
+        """Yield the operations that may have left ``found``, from ``origin``; 0 for the initial tree."""
         if self._is_initial(origin, found):
             yield 0
         for change in self.changes:
@@ -266,23 +247,19 @@ class FileStory:
             yield shift
 
     def _is_grown(self, number: int, origin: Origin) -> bool:
-        """Return whether another operation than ``number`` made the file longer over ``origin``."""
         growing = (change for change in self.changes if change.number != number and change.resizes)
         places = ((change, origin.after(change.number)) for change in growing)
         return any(at is not None and change.bottom <= at < change.stop for change, at in places)
 
     def _concerned(self, at: int) -> frozenset[int]:
-        """Return the operations that may have changed the byte at ``at``."""
         every = list(origins(self._shifts, at))
         return frozenset(change.number for change in self.changes if any(map(change.concerns, every)))
 
     def _is_cut(self, change: ContentChange, at: int) -> bool:
-        """Return whether an operation cuts off what may be at ``at``."""
         places = (origin.after(change.number) for origin in origins(self._shifts, at))
         return change.cut is not None and any(place is not None and change.cut <= place for place in places)
 
     def _beside(self, found: bytes, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Return each byte of a range of ``found``, and the initial one (0 beyond the end)."""
         return zip(found[start:stop], self.initial[start:stop].ljust(stop - start, b"\0"), strict=True)
 
     def _is_initial(self, origin: Origin, found: bytes) -> bool:
@@ -290,7 +267,7 @@ class FileStory:
         return start is not None and self.initial.startswith(found, start)
 
     def _is_hole(self, origin: Origin, changes: Iterable[ContentChange], *, is_there: bool = False) -> bool:
-        """Return whether whole ``changes`` can leave zeros at ``origin``; ``is_there``: something was there before."""
+        """Return whether whole ``changes`` can leave zeros at ``origin``; ``is_there``: over earlier data."""
         first = origin.after(0)
         is_gone = not is_there and (first is None or first >= len(self.initial))
         for change in changes:
@@ -303,12 +280,10 @@ class FileStory:
         return False
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Return the range, cut at the end of the initial contents, and at each end of an operation on this file."""
         cuts = [start, *(edge for edge in self._edges if start < edge < stop), stop]
         return ((low, high) for low, high in pairwise(cuts) if low < high)
 
     def _all_edges(self) -> list[int]:
-        """Return the end of the initial contents, and the ends of operations, before later shifts or after them."""
         edges = {len(self.initial)}
         for change in self.changes:
             if change.shift is not None:
@@ -319,7 +294,6 @@ class FileStory:
         return sorted(edges)
 
     def _sizes(self, *, left_out: int | None = None, whole: int | None = None, stop: int | None = None) -> Sizes:
-        """Return every size that the operations can leave, each there, left out or torn, but for the two named ones."""
         sizes: Sizes = frozenset({(len(self.initial), len(self.initial))})
         for change in self.changes:
             if change.number == whole:

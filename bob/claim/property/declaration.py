@@ -12,8 +12,6 @@ from bob.workload.kinds import ChangeKind, Relation
 
 
 class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
-    """How a property is judged."""
-
     rule: Rule
     subject: Effect | tuple[Effect, ...] | None = field(default_factory=older(None))
     spans: tuple[Span, ...] = field(default_factory=older(()))
@@ -27,15 +25,13 @@ class JudgeDeclaration(Declaration, frozen=True, omit_defaults=True):
 
     @property
     def subjects(self) -> tuple[Effect, ...]:
-        """The subjects. Raises ValueError if they are needed, and not there."""
+        """The subjects. Raises ValueError if they are needed and missing."""
         if self.subject is None and not self.kinds and self.rule is not Rule.COLLATERAL:
             raise ValueError("judge: 'subject' is missing")
         return (self.subject,) if isinstance(self.subject, Effect) else self.subject or ()
 
 
 class PropertyDocument(Document, frozen=True):
-    """A property; it needs no other file to be understood."""
-
     name: OneLine
     family: OneLine
     meaning: OneLine
@@ -43,12 +39,11 @@ class PropertyDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, prop: Property) -> PropertyDocument:
-        """Return the document of ``prop``."""
         return adapt(cls, prop, judge=adapt(JudgeDeclaration, prop, subject=prop.subjects))
 
     @property
     def declared(self) -> Property:
-        """The property. Raises ValueError for a document that no property has."""
+        """The property. Raises ValueError for keys that do not go together."""
         own = {"name": self.name, "family": self.family, "meaning": self.meaning}
         prop = adapt(Property, self.judge, **own)
         if prop.rule is Rule.PREFIX and prop.subjects != (Effect.APPEND,):

@@ -1,4 +1,4 @@
-"""From observations to the verdict of one workload. Pure; judging again needs no guest."""
+"""The verdict of one workload from its observations. Pure; judging again needs no guest."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The crash state of a workload that shows a violation best: the later operation is there whole, and the state
-    departs least from a clean prefix."""
+    """The crash state that shows a violation best: the later operation is whole, the state near a clean prefix."""
 
     state: CrashState
     outcome: int
@@ -42,9 +41,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadVerdict:
-    """The verdict of a workload on a property, by those of its ``states`` that can be judged; ``reason`` says why it is
-    UNKNOWN. A FAILS has the number of ``violations``, the best ``evidence``, and all seen states that break it
-    (``showing``)."""
+    """The verdict on a property by the ``states`` that can be judged; ``reason`` says why it is UNKNOWN. A FAILS has
+    the number of ``violations``, the best ``evidence``, and all seen states that break it (``showing``)."""
 
     verdict: Verdict
     states: States
@@ -55,17 +53,13 @@ class WorkloadVerdict:
 
 
 class JudgedCase:
-    """A workload with all observations of it, ready for any number of properties.
+    """A workload with its observations, ready for any number of properties. ``observations`` has each outcome of
+    ``states``. ``coverage`` is of all that was observed; the attribute, of what bob can judge. ``lost`` says why
+    outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
 
-    ``observations`` has each outcome of ``states`` (large ones are read one by one). ``coverage`` is of what was
-    observed; the attribute of this name is of what bob can judge. ``lost`` says why some outcomes are not known.
-    ``inodes`` and ``statuses`` are by name, before and after the operations. ``complete`` is the state with every write
-    of the recording.
-
-    Two states are controls. Before the operations none may be there; in the complete state, if the recording ended with
-    everything written, none may be missing. Both must mount. Otherwise every verdict is UNKNOWN, and ``distrust`` says
-    why. If a control was not seen, nothing holds: ``unseen`` says which one. (A crash after the last operation never
-    leaves the state from before the operations.)
+    Two controls must mount: before the operations none is there, and in ``complete``, the state with every write, none
+    is missing if all was written. Otherwise ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control
+    that was not seen; then nothing holds.
     """
 
     def __init__(
@@ -101,7 +95,6 @@ class JudgedCase:
 
     @classmethod
     def of(cls, case: Case, observed: Observations) -> JudgedCase:
-        """Return a case with the observations of its crash states."""
         return cls(
             case.workload,
             case.inodes,
@@ -114,8 +107,8 @@ class JudgedCase:
         )
 
     def _control(self, outcome: int | None, when: str, wrong: tuple[Presence, ...], *, must: bool) -> None:
-        """Note why bob distrusts all, if ``outcome`` says ``wrong`` things of an operation; or that a control that
-        ``must`` be seen was not."""
+        """Set ``distrust`` if ``outcome`` has a ``wrong`` presence, or ``unseen`` if a control that ``must`` be seen
+        was not."""
         if outcome is None:
             if must and self.unseen is None:
                 self.unseen = f"a control was not seen: the state {when}"
@@ -123,7 +116,6 @@ class JudgedCase:
             self.distrust = self._wrong(outcome, when, wrong)
 
     def _wrong(self, outcome: int, when: str, wrong: tuple[Presence, ...]) -> str | None:
-        """Return what ``outcome`` says that a control must not say."""
         reading = self._readings.get(outcome)
         if reading is None:
             return f"a control failed: {when} the file system could not be mounted"
@@ -135,16 +127,14 @@ class JudgedCase:
 
     @property
     def unmountable(self) -> list[ExploredState]:
-        """The explored states that did not mount."""
         return [seen for seen in self._states if seen.outcome is not None and seen.outcome not in self._readings]
 
     @staticmethod
     def asks(prop: Property, workload: Workload) -> bool:
-        """Return whether ``workload`` asks for ``prop``."""
         return bool(questions(prop, simulate(workload)[0]))
 
     def judge(self, prop: Property) -> WorkloadVerdict | None:
-        """Return the verdict of this workload on ``prop``; None if it does not ask for it."""
+        """Return the verdict on ``prop``; None if the workload does not ask for it."""
         asked = questions(prop, self.history)
         if not asked:
             return None
@@ -172,7 +162,6 @@ class JudgedCase:
         return self.unseen
 
     def evidence(self, prop: Property, seen: ExploredState) -> Evidence:
-        """Return the evidence of a state that was ``seen`` to break ``prop``."""
         question, outcome = self._broken(prop, seen)
         reading, observation = self._readings[outcome], self._observations[outcome]
         found = violation(prop, question, self.history, self.oracle, reading, observation)
@@ -180,7 +169,6 @@ class JudgedCase:
         return Evidence(seen.state, outcome, found)
 
     def blamed(self, prop: Property, seen: ExploredState) -> tuple[int, ...]:
-        """Return the operations that break ``prop`` in a state that was ``seen`` to break it."""
         question, outcome = self._broken(prop, seen)
         return blamed(prop, question, self.history, self._readings[outcome])
 
@@ -196,23 +184,20 @@ class JudgedCase:
         return CrashState(min((seen.state.point for seen in self._states), default=0))
 
     def satisfies(self, prop: Property | None, state: CrashState) -> bool:
-        """Return whether ``state`` is known to satisfy ``prop``; to mount, if that is None."""
+        """Return whether ``state`` is known to satisfy ``prop`` (None: to mount)."""
         outcome = self._outcomes.get(state)
         if outcome is None or outcome not in self._readings:
             return False
         return prop is None or self._clearest(prop, questions(prop, self.history), outcome) is None
 
     def observation(self, outcome: int) -> Observation:
-        """Return the observation of an outcome."""
         return self._observations[outcome]
 
     def outcome(self, state: CrashState) -> int | None:
-        """Return the number of the outcome of ``state``; None if it is not known."""
         return self._outcomes.get(state)
 
     def _clearest(self, prop: Property, asked: Sequence[Question], number: int) -> Question | None:
-        """Return the first question that observation ``number`` answers wrongly, with the later operation there whole
-        if possible."""
+        """Return the first question that observation ``number`` breaks, if possible with the later operation whole."""
         reading = self._readings[number]
         broken = (question for question in asked if is_broken(prop, question, self.history, reading))
         first = next(broken, None)
@@ -231,7 +216,7 @@ _WORDS = {Presence.FULL: "there", Presence.PARTIAL: "there in part", Presence.NO
 
 
 def inodes_of_things(history: History, *known: Mapping[str, int]) -> dict[int, int]:
-    """Return the inode number of each thing by its names before (``known[0]``) and after (``known[1]``) all steps."""
+    """Return the inode number of each thing, by its names before and after all steps (``known``)."""
     inodes = {}
     for step, numbers in zip((history.steps[0], history.steps[-1]), known, strict=True):
         for path, identity in step.names.items():

@@ -1,4 +1,4 @@
-"""A property of some operations: a row of a table."""
+"""The claim that a property of some operations is kept: a row of a table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OfProperty(Judgeable):
-    """The property ``name``, asked by ``question`` of particular operations. ``declared`` is the property; None if this
-    bob does not know it, and the witness is older than declarations."""
+    """The property ``name`` of particular operations. ``declared`` is None if neither bob nor the witness has it."""
 
     name: str = field()  # not the property of Claim, which would be its default
     question: Question = field()
@@ -60,8 +59,8 @@ class OfProperty(Judgeable):
         return f"{self.name} is violated on {configuration}"
 
     def violation(self, seen: Observation, context: Context) -> Violation | None:
-        """Return how ``seen`` breaks it; None if it does not, or was not mounted. Raise UsageError if this bob does not
-        know the property."""
+        """Return how ``seen`` breaks it; None if it does not, or did not mount. Raises UsageError for an unknown
+        property."""
         if not seen.mounted:
             return None
         history, oracle = _oracle(context)
@@ -148,7 +147,7 @@ def _oracle(context: Context) -> tuple[History, Oracle]:
 
 
 class QuestionDocument(Document, frozen=True):
-    """A question in a witness. A field that this bob does not know asks in a way that it does not know."""
+    """A question in a witness. An unknown field is an error, as it may change the question."""
 
     required: tuple[int, ...]
     later: int | None

@@ -1,15 +1,10 @@
-"""The sets of operations that can have happened, as far as names can tell.
+"""Sets of operations that can have happened, as far as names can tell.
 
-A crash may leave out any operations. But a file system refuses to make a name that is there (EEXIST), to take away or
-to move one that is not (ENOENT), and to remove a directory with names in it (ENOTEMPTY). A set with an operation that
-would have been refused explains nothing. Nor does one that leaves a file or directory of the initial tree without a
-name, though no operation of the workload takes a name of it away.
-
-The kernel walks a path before it hands an operation to the file system, which knows the inode of the directory, and the
-name in it. So an operation in a directory that was moved before is not refused if that move is missing.
-
-bob judges *groups* of operations apart: those that change the same names, directly or by a chain of others, and then
-those that have a file or a directory in common as well.
+A crash may leave out any operations. But a file system refuses to make a name that exists (EEXIST), to remove or move
+one that does not (ENOENT), and to remove a full directory (ENOTEMPTY). A set with a refused operation explains nothing.
+The same is true of a set that leaves an initial file without a name, if no operation takes a name of it away. The
+kernel walks a path before the file system gets the operation, so one in a moved directory works without the move. bob
+judges *groups* apart: operations in a chain of common names, then also of common files and directories.
 """
 
 from __future__ import annotations
@@ -23,17 +18,12 @@ from bob.workload import operations as ops
 from bob.workload.history import FileKind, History
 from bob.workload.operations import Replacing
 
-MOST_STATES = 4096
-"""The most ways that a group may leave its names. Of larger ones bob leaves out operations that only make or remove a
-name, and if that is not enough, judges each name by itself."""
+MOST_STATES = 4096  # states of the names of a group; of a larger one bob leaves operations out (:func:`_group`)
 
-_NamesState = tuple[int | None, ...]
-"""The thing at each place of a group, or nothing."""
+_NamesState = tuple[int | None, ...]  # the thing at each place of a group
 
 
 class _Act(Enum):
-    """A way to change names."""
-
     MAKE = "make"
     LINK = "link"
     REMOVE = "remove"
@@ -45,7 +35,7 @@ class _Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _NameStep:
-    """An operation on names: it makes, links or moves ``thing`` to ``place``, from the place ``old``."""
+    """A change of names: ``thing`` comes to ``place``, from the place ``old``."""
 
     number: int
     act: _Act
@@ -55,7 +45,7 @@ class _NameStep:
 
 
 class OperationGroup:
-    """A group of operations: each set of them that can have happened leaves one state of their places."""
+    """Operations judged together: each set that can have happened leaves one state of their places."""
 
     def __init__(self, history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> None:
         self.numbers = tuple(step.number for step in steps)
@@ -64,7 +54,7 @@ class OperationGroup:
         self._at = {place: index for index, place in enumerate(self.places)}
         self._homes = {thing: places.of(thing) for thing in range(len(history.things))}
         first: _NamesState = tuple(places.initially(place) for place in self.places)
-        # Of what no operation removes something must be left; what has a name elsewhere has one.
+        # A thing that no operation removes must keep a name; one with a name elsewhere has that.
         kept = {
             thing
             for thing in first
@@ -81,12 +71,10 @@ class OperationGroup:
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are few enough ways to try them all."""
         return self._states is not None
 
     def is_explained(self, found: Sequence[frozenset[int | None] | None]) -> bool:
-        """Return whether a set that can have happened leaves what was ``found`` at each of ``places``: one of several
-        things, or anything (None)."""
+        """Return whether a possible set leaves one of ``found`` at each of ``places`` (None: anything)."""
         return self._states is None or any(
             all(there is None or value in there for there, value in zip(found, state, strict=True))
             for state in self._states
@@ -150,8 +138,7 @@ class OperationGroup:
 
 
 def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterable[int]) -> Iterator[OperationGroup]:
-    """Yield the smallest groups of which no set that can have happened explains the names that are ``seen``, but for
-    those with a ``torn`` operation, which explains them."""
+    """Yield the smallest groups without a ``torn`` operation whose ``seen`` names no possible set explains."""
     explained_by_others = {frozenset({number}) for number in torn}
     for group in groups:
         numbers = frozenset(group.numbers)
@@ -162,14 +149,14 @@ def unexplained(groups: Iterable[OperationGroup], seen: Sightings, torn: Iterabl
 
 
 def found(group: OperationGroup, seen: Sightings) -> list[frozenset[int | None] | None]:
-    """Return what is seen at each place of ``group``; None if the observation cannot tell."""
+    """Return the things seen at each place of ``group``; None if the observation cannot tell."""
     there = [seen.at(place) if seen.may_be_there(place[0]) else None for place in group.places]
-    # What is none of the things that it can be is told by the operations on that name.
+    # If a name is none of the things that it can be, the operations on it report that.
     return [None] * len(there) if any(one is not None and not one for one in there) else there
 
 
 def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
-    """Return the groups of a workload, first those that change the same names, which have fewer suspects."""
+    """Return the groups of a workload; those by names, with fewer suspects, come first."""
     steps = [step for number in range(1, len(places.changes)) if (step := _step(history, places, number)) is not None]
     by_name: Mapping[int, set[object]] = {step.number: set(places.changes[step.number]) for step in steps}
     by_thing = {step.number: by_name[step.number] | _shared(places, step) for step in steps}
@@ -183,8 +170,7 @@ def groups(history: History, places: NamePlaces) -> list[OperationGroup]:
 
 
 def _group(history: History, places: NamePlaces, steps: Sequence[_NameStep]) -> OperationGroup:
-    """Return a group of ``steps``; of too many, without those that only make or remove a name that no other changes.
-    The rest does not depend on them, but that a directory may be empty without them."""
+    """Return the group of ``steps``; if it is too large, without those that alone make or remove a name."""
     group = OperationGroup(history, places, steps)
     fewer = [step for step in steps if not _stands_alone(history, places, step)]
     return group if group.is_judged or len(fewer) < 2 else OperationGroup(history, places, fewer)
@@ -197,8 +183,7 @@ def _stands_alone(history: History, places: NamePlaces, step: _NameStep) -> bool
 
 
 def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
-    """Return what else an operation depends on, or others on it: its things and directories, by all the names they ever
-    had, and the names in a directory that it removes."""
+    """Return the other names that an operation needs: of its things and directories, and in a removed one."""
     things = {step.place[0], *(() if step.old is None else (step.old[0],))}
     if step.thing is not None:
         things.add(step.thing)
@@ -214,7 +199,7 @@ def _shared(places: NamePlaces, step: _NameStep) -> set[object]:
 
 
 def _chained(keys: Mapping[int, set[object]]) -> list[tuple[int, ...]]:
-    """Return the sets of numbers that have a key in common, directly or by a chain of others."""
+    """Return the sets of numbers that share a key, directly or by a chain of others."""
     parts: list[tuple[set[int], set[object]]] = []
     for number, own in keys.items():
         numbers, together = {number}, set(own)
@@ -230,7 +215,6 @@ _RENAMES = {Replacing.REPLACE: _Act.RENAME, Replacing.REFUSE: _Act.MOVE, Replaci
 
 
 def _step(history: History, places: NamePlaces, number: int) -> _NameStep | None:
-    """Return operation ``number`` as a change of names; None if it changes none."""
     if not places.changes[number]:
         return None
     operation = history.operations[number - 1]

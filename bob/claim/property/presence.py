@@ -1,18 +1,10 @@
-"""The presence oracle: is nothing, a part or all of operation k to be seen in an observation?
+"""The presence oracle: nothing, a part or all of operation k is there in an observation.
 
-An operation's effect is a handful of *facts*: a name refers to a thing, a file has this size, these bytes, so many
-names, this attribute. A crash may leave out any operation and keep any other, so bob compares each fact with all that
-sets of operations can leave (:mod:`bob.claim.property.contents`, :mod:`bob.claim.property.possible`):
-
-- AFTER: only sets with k in them explain it;
-- BEFORE: only sets without k do;
-- EITHER: both do: the observation cannot tell;
-- NEITHER: no set explains it, and only k can have left it half done.
-
-If no set of whole operations explains something, but any of several operations can have left it half done, those are
-its *suspects*: bob does not know which, but they are not all atomic (:class:`Damage`). All else is to be as it was
-(:mod:`bob.claim.property.collateral`). If an observation cannot tell, the file system has the benefit of the doubt: a
-false accusation is the worst error (docs/design.md).
+An effect consists of *facts*: a name refers to a thing, a file has this size, these bytes, this attribute. bob compares
+each fact with the results of all sets of operations (:mod:`bob.claim.property.contents` and ``possible``). It is AFTER
+if only sets with k explain it, and BEFORE if only sets without k do. It is EITHER if both do, NEITHER if none does and
+only k can have left it half done. If several can have, they are its *suspects* (:class:`Damage`). In doubt the file
+system is right: a false accusation is the worst error (docs/design.md).
 """
 
 from __future__ import annotations
@@ -36,12 +28,9 @@ from bob.workload.pattern import CELL_BYTES, describe
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The oracle's reading of one observation: the presence of operation k at ``presences[k - 1]``.
-
-    ``whole`` are the operations that are there whole (:class:`bob.claim.property.account.EffectExtent`). Of those in
-    ``prefixes`` a block-granular prefix of their data is there. ``collateral`` is damage to what no operation was to
-    change; its suspects, if any, are those nearest to it.
-    """
+    """The reading of one observation: the presence of operation k at ``presences[k - 1]``, and the operations that are
+    ``whole``. ``prefixes`` are those with a block-granular prefix of their data. The suspects of ``collateral`` damage
+    are the operations nearest to it."""
 
     presences: tuple[Presence, ...]
     damage: tuple[Damage, ...] = ()
@@ -50,13 +39,11 @@ class Reading:
     whole: frozenset[int] = frozenset()
 
     def of(self, number: int) -> Presence:
-        """Return the presence of operation ``number``."""
         return self.presences[number - 1]
 
 
 class Oracle:
-    """The presence oracle of one recorded workload. ``inodes`` has the inode numbers of things, ``statuses`` those of
-    names before and after the operations, as far as they are known."""
+    """The oracle of one recorded workload. ``statuses`` are by name, before and after the operations, if known."""
 
     def __init__(self, history: History, inodes: Mapping[int, int], statuses: Sequence[Statuses] = ()) -> None:
         self._history = history
@@ -74,7 +61,6 @@ class Oracle:
         self._collateral = Collateral(history, self._places, self._stories, touchers, statuses)
 
     def read(self, observation: Observation) -> Reading:
-        """Return the presence of every operation in ``observation``, which has a tree."""
         seen = self._sightings(observation)
         presences, damage, whole = [], [], set()
         for number in range(1, len(self._history.operations) + 1):
@@ -86,7 +72,7 @@ class Oracle:
         collateral = list(self._collateral.damage(seen))
         torn = [number for number, presence in enumerate(presences, start=1) if presence is Presence.PARTIAL]
         for group in unexplained(self._groups, seen, torn):
-            # What is made by a write is in no row of the table that is about names.
+            # No row about names covers a file that a write makes.
             is_of_names = self._directory_operations.issuperset(group.numbers)
             (damage if is_of_names else collateral).append(self._unexplained(group, seen))
         partial = [number for number in self._history.data if presences[number - 1] is Presence.PARTIAL]
@@ -113,7 +99,7 @@ class Oracle:
                 continue
             node, finding = self._find(number, thing, seen)
             if node is None:
-                # What the operation takes the last name from is to be gone.
+                # If the operation takes the last name, the file is to be gone.
                 yield replace(finding, is_change=now.links > 0 or was is None)
                 continue
             if was is None:
@@ -125,13 +111,11 @@ class Oracle:
             yield from self._attributes(number, thing, was, now, node)
 
     def _unexplained(self, group: OperationGroup, seen: Sightings) -> Damage:
-        """Return the damage of names that no set of operations explains."""
         names = zip(group.places, found(group, seen), strict=True)
         about = [f"{name} is {self._who(there)}" for (_folder, name), there in names if there is not None]
         return Damage(frozenset(group.numbers), f"of the names, {', '.join(about)}", EffectPart.NAME)
 
     def _name(self, number: int, place: NamePlace, seen: Sightings) -> EffectFact:
-        """Return the fact of a place that the operation changed."""
         places = self._places
         now = places.changes[number][place]
         path, earlier = self._path(number, place), {places.initially(place), places.before(number, place)}
@@ -156,7 +140,7 @@ class Oracle:
         return replace(finding, fact=_compare(found, {places.initially(place)}, values, number))
 
     def _find(self, number: int, thing: Thing, seen: Sightings) -> tuple[Node | None, EffectFact]:
-        """Return a file that the operation changed; if it cannot be read, None, and the fact about the operation."""
+        """Return a changed file, or None if it cannot be read; and the fact about the operation."""
         identity, places = thing.identity, self._places
         about = f"the file {thing.label}"
         plainly = f"{about} is not there"
@@ -179,7 +163,6 @@ class Oracle:
         return None, finding.blaming(number, suspects)
 
     def _made(self, number: int, thing: Thing, node: Node, *, is_named: bool) -> Iterator[EffectFact]:
-        """Yield facts of a file that the operation made. Its names may be others' by now."""
         name = thing.label
         if is_named:
             yield EffectFact(Fact.AFTER, EffectPart.FILE, f"the file {name}", "there", "there")
@@ -187,7 +170,7 @@ class Oracle:
             yield EffectFact(Fact.NEITHER, EffectPart.SIZE, f"the size of {name}", "0 B", f"{node.size:,} B")
 
     def _links(self, number: int, thing: Thing, node: Node) -> EffectFact:
-        """Return the fact of a number of names that is wrong: any operation that changes it may be there or not."""
+        """Return the fact of a wrong number of names: any operation that changes it may be there or not."""
         counts = [step.inodes[thing.identity].links for step in self._history.steps if thing.identity in step.inodes]
         first = len(self._history.steps) - len(counts)
         steps = enumerate(pairwise(counts), start=1)
@@ -233,14 +216,13 @@ class Oracle:
             return
         data = self._data(number, thing, node, explain=explain)
         if story.is_entangled and presence_of({fact, data.fact}) is Presence.PARTIAL:
-            yield size.blaming(number, story.writers)  # which of them is torn, if one is, cannot be told
+            yield size.blaming(number, story.writers)  # bob cannot say which of them is torn
             return
         yield size
         is_as_before = was is not None and was.content[start : start + length] == now.content[start : start + length]
         yield replace(data, is_change=not is_as_before and start < len(node.content))
 
     def _data(self, number: int, thing: Thing, node: Node, *, explain: bool) -> EffectFact:
-        """Return the fact of the data of an operation."""
         _thing, start, length = self._history.data[number]
         facts: set[Fact] = set()
         suspects: frozenset[int] = frozenset()
@@ -253,7 +235,7 @@ class Oracle:
         found = describe(content, start) if explain or suspects else ""
         is_cut = start < len(node.content) < start + length
         is_there = Fact.AFTER in facts
-        if Fact.NEITHER in facts:  # of bytes that nothing explains, some may be as it wrote them by chance
+        if Fact.NEITHER in facts:  # unexplained bytes may equal its data by chance
             is_there = explain and self._has_cell_of(number, thing, content)
         return EffectFact(
             _FACTS[presence_of(facts)],
@@ -267,7 +249,7 @@ class Oracle:
         )
 
     def _has_cell_of(self, number: int, thing: Thing, content: bytes) -> bool:
-        """Return whether ``content``, found in the range of operation ``number``, has a cell of its new data."""
+        """Return whether ``content``, in the range of operation ``number``, has a cell of its new data."""
         _thing, start, length = self._history.data[number]
         before, after = (self._history.steps[step].inodes.get(thing.identity) for step in (number - 1, number))
         was, own = (b"" if inode is None else inode.content[start : start + length] for inode in (before, after))
@@ -275,7 +257,6 @@ class Oracle:
         return any(content[cell] == own[cell] != was[cell] for cell in cells)
 
     def _of_directory(self, number: int, thing: Thing, was: Inode, now: Inode, seen: Sightings) -> Iterator[EffectFact]:
-        """Yield facts of the attributes of a directory that is to be seen."""
         node = seen.node(thing.identity)
         if node is not None and node.fault:
             finding = EffectFact(Fact.EITHER, EffectPart.FILE, f"the directory {thing.label}", "readable", node.fault)
@@ -289,7 +270,7 @@ class Oracle:
         for attribute in sorted({*before, *after}):
             if before.get(attribute) == after.get(attribute):
                 continue
-            if attribute != TIME or own is not None:  # what is written to has a later time: that is not asked
+            if attribute != TIME or own is not None:  # a change of contents sets a later time: bob does not ask for it
                 yield self._attribute(number, thing, attribute, node)
 
     def _attribute(self, number: int, thing: Thing, attribute: str, node: Node) -> EffectFact:
@@ -315,7 +296,7 @@ class Oracle:
         if is_status and (node.mtime if is_time else found) is None:
             return replace(finding, is_unseen=True)
         if is_time:
-            # A change of the contents sets it, too, to the time at which that is done: any other time.
+            # A change of the contents sets it, too, to any other time.
             writers = self._stories[thing.identity].writers | self._places.changers_in(thing.identity)
             values |= dict.fromkeys(writers - set(values))
             found = found if found in [first, *values.values()] else None
@@ -325,7 +306,7 @@ class Oracle:
         return replace(finding, fact=_compare({found}, {first}, one_each, number))
 
     def _leaves_prefix(self, number: int, seen: Sightings) -> bool:
-        """Return whether the write ``number`` is there up to a boundary of a block, and nothing of it after that."""
+        """Return whether the write ``number`` is there up to a block boundary, and nothing of it after that."""
         identity, offset, length = self._history.data[number]
         node = seen.node(identity)
         if node is None or node.fault:
@@ -361,7 +342,7 @@ class Oracle:
         return place[1]
 
     def _plainly(self, path: str, found: Set[int | None], now: int | None, earlier: Set[int | None]) -> str:
-        """Return a sentence about a name that is there, or is gone; an empty one if another thing has it."""
+        """Return a sentence about a name that exists or is gone; empty if another thing has it."""
         if found == {now} and (now is None or earlier == {None}):
             return f"{path} is gone" if now is None else f"{path} exists"
         if found == {None}:
@@ -385,7 +366,7 @@ _FACTS = {
 
 
 def _compare(found: Set[object], initially: Set[object], values: Mapping[int, Set[object]], number: int) -> Fact:
-    """Return the fact of ``found``, one of several values, by the ``values`` that each operation may leave."""
+    """Return the fact of ``found`` by the ``values`` that each operation may leave."""
     without = set(initially).union(*(value for other, value in values.items() if other != number))
     along = set[object]().union(*(value for other, value in values.items() if other >= number))
     return fact_of(without=bool(without & found), along=bool(along & found))

@@ -1,12 +1,11 @@
 """Properties, and when an observation violates one.
 
 - atomicity of k: the effect of k is never partial;
-- prefix: an append leaves nothing, or a block-granular prefix of it, in order;
-- ordering X -> Y: whenever any of Y's effect is there, X's effect is there in full;
-- durability of k after a call: whenever that has returned before the crash, k's effect is there in full;
-- collateral: what no operation was to change is as it was. Damage whose only suspect is an operation of an atomicity
-  property breaks that property instead. What one of two operations left half done is collateral, too, if no atomicity
-  property speaks of both.
+- prefix: an append leaves nothing, or a block-granular prefix of it;
+- ordering X -> Y: if any of Y's effect is there, X's effect is there in full;
+- durability of k after a call: if that returned before the crash, k's effect is there in full;
+- collateral: the rest is as it was. Damage by an only suspect breaks its atomicity property instead, if it has one.
+  A half-done effect of one of two operations is collateral, too, if no atomicity property covers both.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from bob.workload.language import write_one
 
 
 class Rule(StrEnum):
-    """How a property is judged."""
-
     ATOMIC = "atomic"
     PREFIX = "prefix"
     ORDERED = "ordered"
@@ -50,20 +47,15 @@ ONLY_FOR: dict[str, tuple[Rule, ...]] = {
 
 
 class Later(StrEnum):
-    """The later operations of an ordering property."""
-
     ANY = "any"
     APPEND_SAME_FILE = "append-same-file"
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One row of the table: its name, its meaning, and its rule.
-
-    Its operations are those of ``subjects``, ``spans`` and ``kinds`` unless empty; ``kinds`` allow only operations
-    that are one change. For an ordering, ``later_kinds`` are those of the later operation, and ``relations`` is between
-    the two; for durability, ``relations`` is between the change and the target of ``call``.
-    """
+    """One row of the table. Its operations are those of ``subjects``, ``spans`` and ``kinds``, unless empty; ``kinds``
+    allow only operations of one change. ``relations`` are between the two operations of an ordering, or for durability
+    between the change and the target of ``call``."""
 
     name: str
     family: str
@@ -71,26 +63,22 @@ class Property:
     rule: Rule
     subjects: tuple[Effect, ...] = ()
     spans: tuple[Span, ...] = ()
-    then_renamed: bool = False
-    """The subject is the write together with a later rename of its file."""
+    then_renamed: bool = False  # the subject is the write with a later rename of its file
     later: Later = Later.ANY
     kinds: tuple[ChangeKind, ...] = ()
     later_kinds: tuple[ChangeKind, ...] = ()
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Durability only of operations that are several changes, or on a thing that another one made. They are lost with
-    its making, if that was to be durable, too."""
+    """Only operations of several changes, or on a thing that another made. Lost with it, they count if both are
+    durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A property asked of particular operations of one workload.
-
-    ``required`` must be there in full (ordering, durability), or must not be partial (atomicity). ``later`` is the
-    operation whose presence asks for it (ordering), ``returned`` the one that had returned before the crash
-    (durability). A question ``beside`` the operations asks about all that none was to change.
-    """
+    """A property asked of operations. ``required`` must be there in full, or for atomicity not in part. They must be so
+    if ``later`` is there (ordering), or ``returned`` had returned before the crash (durability). ``beside`` asks about
+    all that no operation was to change."""
 
     required: tuple[int, ...]
     later: int | None = None
@@ -99,17 +87,14 @@ class Question:
 
     @property
     def operations(self) -> tuple[int, ...]:
-        """The numbers of all operations that it is about."""
         others = (number for number in (self.later, self.returned) if number is not None)
         return tuple(dict.fromkeys((*self.required, *others)))
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An observation that answers ``question`` wrongly, with the evidence in one line.
-
-    ``wrong`` is an operation of which not all is there, or damage. ``accounts`` has each operation of the question.
-    """
+    """A wrong answer to ``question``, with the evidence in one line. ``wrong`` is an incomplete operation, or damage.
+    ``accounts`` has each operation of the question."""
 
     question: Question
     evidence: str
@@ -118,13 +103,12 @@ class Violation:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the later operation, if any, is there whole."""
         later = self.question.later
         return all(one.extent is EffectExtent.WHOLE for one in self.accounts if one.number == later)
 
 
 def questions(prop: Property, history: History) -> tuple[Question, ...]:
-    """Return all questions of ``prop`` about a workload; none if the workload has nothing to do with it."""
+    """Return all questions of ``prop`` about a workload; none if it does not concern ``prop``."""
     if prop.call is not None:
         numbers = covered(prop.call, prop.kinds, prop.relations, history, several=prop.several)
         return tuple(Question((number,), returned=len(history.operations)) for number in numbers)
@@ -147,7 +131,6 @@ def _chosen(prop: Property, history: History) -> list[ClassifiedOperation]:
 
 
 def _is_of(kinds: tuple[ChangeKind, ...], history: History, number: int) -> bool:
-    """Return whether operation ``number`` is one change of these kinds, or there are no ``kinds``."""
     change = single_changes(history).get(number)
     return not kinds or (change is not None and change.kind in kinds)
 
@@ -169,7 +152,6 @@ def _ordered(prop: Property, history: History, subject: ClassifiedOperation) -> 
 
 
 def _is_paired(prop: Property, history: History, first: int, later: int) -> bool:
-    """Return whether the kinds and relations of an ordering fit these two operations."""
     single = single_changes(history)
     if not _is_of(prop.later_kinds, history, later):
         return False
@@ -184,12 +166,11 @@ def _renames(history: History, number: int, subject: ClassifiedOperation) -> boo
 
 
 def is_broken(prop: Property, question: Question, history: History, reading: Reading) -> bool:
-    """Return whether an observation with this ``reading`` breaks ``prop``."""
     return _wrong(prop, question, history, reading) is not None
 
 
 def _wrong(prop: Property, question: Question, history: History, reading: Reading) -> int | Damage | None:
-    """Return the number of an operation of which not all is there, or the damage; None if ``prop`` is not broken."""
+    """Return an incomplete operation, or damage, that breaks ``prop``; None if nothing does."""
     if question.beside:
         return _beside(history, reading)
     lost = next((number for number in question.required if reading.of(number) in _LOST), None)
@@ -209,7 +190,6 @@ def _wrong(prop: Property, question: Question, history: History, reading: Readin
 
 
 def is_clear(question: Question, reading: Reading) -> bool:
-    """Return whether the later operation of ``question``, if any, is there whole."""
     return question.later is None or question.later in reading.whole
 
 
@@ -241,8 +221,7 @@ def _said(question: Question, history: History, reading: Reading, wrong: Account
 
 
 def blamed(prop: Property, question: Question, history: History, reading: Reading) -> tuple[int, ...]:
-    """Return the operations that break ``prop`` in an observation with this ``reading``, in their order: those required
-    that are missing or partial, or the suspects of the damage."""
+    """Return the operations to blame: suspects of collateral damage, or the incomplete ones of ``required``."""
     if question.beside:
         found = _beside(history, reading)
         return () if found is None else tuple(sorted(found.suspects))
@@ -251,8 +230,7 @@ def blamed(prop: Property, question: Question, history: History, reading: Readin
 
 
 def _torn_by_a_shift(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage by this operation, or by another, to a file in which a range moves. bob cannot say whose tear it
-    is, but the call was to make all suspects durable."""
+    """Return damage to a file with a moved range, if all suspects, ``number`` among them, had to be durable."""
     assert prop.call is not None
     torn = [damage for damage in reading.damage if number in damage.suspects]
     shifts = {change.number for change in changes(history) if change.kind is ChangeKind.SHIFT}
@@ -266,7 +244,7 @@ _LOST = (Presence.NONE, Presence.PARTIAL)
 
 
 def _damage(prop: Property, number: int, history: History, reading: Reading) -> Damage | None:
-    """Return damage that this operation may have done. bob does not know the culprit; ``prop`` covers all suspects."""
+    """Return damage that operation ``number`` may have done, if ``prop`` covers all suspects."""
     for damage in reading.damage:
         if number in damage.suspects and damage.suspects <= {s.number for s in _chosen(prop, history)}:
             return damage
@@ -274,9 +252,8 @@ def _damage(prop: Property, number: int, history: History, reading: Reading) -> 
 
 
 def _beside(history: History, reading: Reading) -> Damage | None:
-    """Return the first damage to what no operation was to change, but not if it breaks the atomicity of its only
-    suspect. Or return damage that only a part of one of several operations explains, if no atomicity row speaks of all
-    of these, and none of them is known to be there in part."""
+    """Return the first collateral damage that breaks no atomicity of an only suspect. Else return damage by one of
+    several atomic operations in different rows of Table 1, if none is known to be partial."""
     atomic = {subject.number: subject for subject in subjects(history) if subject.effect in _ATOMIC}
     beside = (one for one in reading.collateral if len(one.suspects) != 1 or not one.suspects <= atomic.keys())
     between = (
@@ -289,13 +266,11 @@ def _beside(history: History, reading: Reading) -> Damage | None:
     return next(chain(beside, between), None)
 
 
-_ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)
-"""The effects in the atomicity rows of Table 1."""
+_ATOMIC = (Effect.OVERWRITE, Effect.APPEND, Effect.DIRECTORY)  # in atomicity rows of Table 1
 
 
 def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
-    """Return whether an atomicity row of Table 1 covers all of these. Multi-block writes belong to one row, appended or
-    not."""
+    """Return whether one atomicity row of Table 1 covers all of these. Writes of several blocks share a row."""
     rows = {
         (None, subject.span) if subject.span is Span.BLOCKS else (subject.effect, subject.span) for subject in several
     }
@@ -303,7 +278,6 @@ def _is_of_one_row(several: Sequence[ClassifiedOperation]) -> bool:
 
 
 def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
-    """Return damage in words, with its suspects; ``beside``: it is in what they were not to change."""
     suspects = " or ".join(quoted(history, number) for number in sorted(damage.suspects))
     if not beside:
         return f"{suspects} is neither there nor left out ({damage.about})"
@@ -311,5 +285,4 @@ def _of_suspects(damage: Damage, history: History, *, beside: bool) -> str:
 
 
 def quoted(history: History, number: int) -> str:
-    """Return operation ``number`` in words."""
     return f"operation {number} ({write_one(history.operations[number - 1])})"

@@ -1,8 +1,5 @@
-"""The one sentence that sums up a crash that breaks a property, from its time line and the question.
-
-It says how the data that is there came to the medium, and where the missing data was when the power failed. It claims
-no more than the time line shows (:mod:`bob.story.decisive`).
-"""
+"""The sentence that sums up a crash that breaks a property, from its time line and the question. It claims no more than
+the time line shows (:mod:`bob.story.decisive`)."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ JOURNAL, METADATA = "journal", "metadata"
 def of_question(
     line: CrashTimeline, operations: Sequence[Operation], question: Question, extents: Mapping[int, EffectExtent]
 ) -> str:
-    """Return what happened, in one sentence. ``extents`` say how much of the operations of ``question`` is there, if it
-    is known."""
+    """Return the sentence. ``extents`` say how much of each operation of ``question`` is there, if known."""
     if question.beside:
         return f"{decisive(line)}, and what no operation was to change is not as it was."
     if question.returned is not None:
@@ -87,18 +83,16 @@ def _how(line: CrashTimeline, number: int) -> tuple[str, float | None]:
 
 
 def _short(one: WriteEvent) -> str:
-    """Return the name of a write without the contents of a log record, which the time line lists."""
     return re.split(r" \(|: ", one.what, maxsplit=1)[0] if one.kind == JOURNAL else one.what
 
 
 def _sent(line: CrashTimeline, number: int) -> WriteEvent | None:
-    """Return a lost or torn write with data of operation ``number``: one that decides, or the first if none does."""
+    """Return a lost or torn write with data of operation ``number`` that decides, or the first if no write decides."""
     own = [one for one in line.writes if number in one.operations and one.fate in (Fate.LOST, Fate.TORN)]
     return next((one for one in own if one.decides or not line.causes), None)
 
 
 def _still(line: CrashTimeline, number: int) -> str:
-    """Return where the data of operation ``number``, or its change, was instead."""
     if first := _sent(line, number):
         what = "was torn as the disk wrote it" if first.fate is Fate.TORN else "was still only in the disk's cache"
         return f"{what}, sent at {at(first.seconds)}"
@@ -112,7 +106,6 @@ def _still(line: CrashTimeline, number: int) -> str:
 
 
 def _where(line: CrashTimeline, number: int) -> str:
-    """Return which writes with the data of operation ``number``, or its change, are there, and which not."""
     own = [one for one in line.writes if number in one.operations]
     if not line.causes or any(one.decides for one in own):
         there = sum(one.sectors for one in own if one.fate in (Fate.DURABLE, Fate.KEPT))

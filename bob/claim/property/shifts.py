@@ -1,8 +1,5 @@
-"""The origin of the bytes of a file in which ranges are taken out or put in.
-
-fallocate(2) takes a range out (FALLOC_FL_COLLAPSE_RANGE) or puts in a range of zeros (FALLOC_FL_INSERT_RANGE), and all
-behind it moves. Offsets and lengths are in bytes.
-"""
+"""Origins of bytes in a file where fallocate(2) takes ranges out (FALLOC_FL_COLLAPSE_RANGE), or inserts ranges of zeros
+(FALLOC_FL_INSERT_RANGE). Offsets and lengths are in bytes."""
 
 from __future__ import annotations
 
@@ -13,32 +10,32 @@ from itertools import combinations
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Operation ``number`` puts ``length`` bytes in at ``offset``; a negative number takes so many out."""
+    """Operation ``number`` inserts ``length`` bytes at ``offset``; a negative length takes bytes out."""
 
     number: int
     offset: int
     length: int
 
     def origin(self, at: int) -> int | None:
-        """Return the place before of the byte that is at ``at`` now; None if it was put in."""
+        """Return the offset, before the shift, of the byte at ``at``; None if it was inserted."""
         if at < self.offset:
             return at
         return at - self.length if at >= self.offset + self.length else None
 
     def moved(self, at: int) -> int:
-        """Return the place afterwards of the end of a file, or of a piece of it, that was at ``at``."""
+        """Return the offset, after the shift, of an end at ``at``, of the file or of a piece."""
         return at if at <= self.offset else max(self.offset, at + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of the byte found at ``at``, if just the shifts ``there`` happened, in order."""
+    """The origin of the byte at ``at``, if just the shifts ``there`` happened, in order."""
 
     at: int
     there: tuple[Shift, ...] = ()
 
     def after(self, number: int) -> int | None:
-        """Return its place after operation ``number`` (0: in the initial tree); None if a later shift put it in."""
+        """Return its offset after operation ``number`` (0: in the initial tree); None if a later shift inserted it."""
         at: int | None = self.at
         for shift in reversed(self.there):
             if shift.number <= number or at is None:
@@ -48,7 +45,6 @@ class Origin:
 
     @property
     def put_in_by(self) -> int | None:
-        """The operation that put it in, if one did."""
         at = self.at
         for shift in reversed(self.there):
             before = shift.origin(at)
@@ -58,7 +54,6 @@ class Origin:
         return None
 
     def has(self, number: int) -> bool:
-        """Return whether operation ``number`` is one of the shifts that happened."""
         return any(shift.number == number for shift in self.there)
 
 

@@ -1,9 +1,6 @@
-"""The file, directory or link that each observed name is.
-
-A name is a place in a directory, *(directory, base name)*: a move of a directory leaves the names in it alone. If
-things bear one name after the other, inode numbers tell them apart, or else their contents. If neither does, an
-observed name may be any of several things.
-"""
+"""The identity of each observed name. A name is a place, *(directory, base name)*, so a move of a directory leaves the
+names in it alone. Inode numbers, or else contents, distinguish things that bore one name. If neither does, a name may
+be any of several things."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from bob.workload.history import FileKind, History, HistoryStep
 from bob.workload.operations import Rename, Replacing
 
 ROOT = 0
-NamePlace = tuple[int, str]
-"""A name in a directory: (thing, base name)."""
+NamePlace = tuple[int, str]  # (directory, base name)
 
 
 class NamePlaces:
@@ -29,30 +25,27 @@ class NamePlaces:
             is_as_before = number > 0 and step.names is history.steps[number - 1].names
             self._steps.append(self._steps[-1] if is_as_before else _places(step))
         self._things = history.things
-        self.changes: list[dict[NamePlace, int | None]] = [{}]
-        """By operation: the places that it changed, and the thing there then (None: nothing)."""
+        self.changes: list[dict[NamePlace, int | None]] = [{}]  # by operation: changed places, and the things then
         for before, after in zip(self._steps, self._steps[1:], strict=False):
             if before is after:
                 self.changes.append({})
                 continue
             changed = [place for place in {**before, **after} if before.get(place) != after.get(place)]
             self.changes.append({place: after.get(place) for place in sorted(changed)})
-        self.bearers: dict[NamePlace, list[int]] = {}
-        """By place: the things there at any step, or perhaps if operations before an exchange are missing."""
+        self.bearers: dict[NamePlace, list[int]] = {}  # the things that may ever be there
         for number, there in enumerate(self._steps):
             for place, thing in there.items() if not number or there is not self._steps[number - 1] else ():
                 bearers = self.bearers.setdefault(place, [])
                 if thing not in bearers:
                     bearers.append(thing)
-        self.brought = self._brought(history)
-        """By operation: the places that it changes, and all that it may leave there (None: nothing)."""
+        self.brought = self._brought(history)  # by operation: changed places, and all that it may leave there
         for brought in self.brought:
             for place, things in brought.items():
                 new = sorted(thing for thing in things if thing is not None and thing not in self.bearers[place])
                 self.bearers[place] += new
 
     def _brought(self, history: History) -> list[dict[NamePlace, frozenset[int | None]]]:
-        """Return ``brought``. An exchange brings to a name whatever the other one had, by the operations before it."""
+        """Return ``brought``. An exchange brings to a name whatever the other one may have had."""
         first: dict[NamePlace, frozenset[int | None]] = {
             place: frozenset({thing}) for place, thing in self._steps[0].items()
         }
@@ -73,15 +66,13 @@ class NamePlaces:
         return found
 
     def initially(self, place: NamePlace) -> int | None:
-        """Return the thing at ``place`` in the initial tree."""
         return self._steps[0].get(place)
 
     def before(self, number: int, place: NamePlace) -> int | None:
-        """Return the thing at ``place`` just before operation ``number``, in program order."""
         return self._steps[number - 1].get(place)
 
     def lasting(self) -> list[tuple[NamePlace, int]]:
-        """Return the names of the initial tree that no operation changes, and their things."""
+        """Return the initial names that no operation changes, and their things."""
         changed = frozenset().union(*self.changes)
         return sorted((place, thing) for place, thing in self._steps[0].items() if place not in changed)
 
@@ -90,7 +81,6 @@ class NamePlaces:
         return [place for place, bearers in self.bearers.items() if thing in bearers]
 
     def changers(self, place: NamePlace) -> frozenset[int]:
-        """Return the operations that change the thing at ``place``."""
         return frozenset(number for number, changed in enumerate(self.changes) if place in changed)
 
     def changers_in(self, directory: int) -> frozenset[int]:
@@ -103,7 +93,6 @@ class NamePlaces:
         )
 
     def is_made(self, thing: int) -> bool:
-        """Return whether an operation makes ``thing``: without it the thing is not there yet."""
         return self._things[thing].born >= 0
 
     def is_removed(self, thing: int) -> bool:
@@ -112,13 +101,11 @@ class NamePlaces:
         return any(before > after for before, after in pairwise(names))
 
     def is_moved(self, thing: int) -> bool:
-        """Return whether an operation changes a name of ``thing``, or of a directory that it is in."""
+        """Return whether an operation changes a name of ``thing``, or of a directory above it."""
         return thing != ROOT and any(self.changers(place) or self.is_moved(place[0]) for place in self.of(thing))
 
 
 class Sightings:
-    """The places of a history's things in one observation."""
-
     def __init__(
         self,
         places: NamePlaces,
@@ -141,10 +128,7 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things that ``place`` may be: {None} for nothing, empty for none of those that it can be.
-
-        None if it cannot be seen: its directory is lost or cannot be listed.
-        """
+        """Return the things that ``place`` may be: {None} for nothing, empty for a stranger; None if out of sight."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
@@ -158,12 +142,12 @@ class Sightings:
         return frozenset(thing for path in paths for thing in self._who[path])
 
     def node(self, thing: int) -> Node | None:
-        """Return ``thing`` as found; None if it is not there, or bob is not certain."""
+        """Return ``thing`` as observed; None if it is missing, or bob is not certain."""
         paths = self._certain(thing)
         return self._tree.get(paths[0]) if paths else None
 
     def names(self, thing: int) -> int:
-        """Return the number of names of ``thing``, a file, with those that no operation gave it."""
+        """Return the number of names of the file ``thing``, with those that no operation gave it."""
         paths = self._certain(thing)
         inode = self._tree[paths[0]].inode if paths else 0
         files = ((path, node) for path, node in self._tree.items() if node.kind == FileKind.FILE)
@@ -171,16 +155,14 @@ class Sightings:
         return len({*paths, *same})
 
     def may_be_there(self, thing: int) -> bool:
-        """Return whether something found may be ``thing``."""
         return thing in self._at
 
     @property
     def strays(self) -> list[str]:
-        """The found names at places where no operation ever put one."""
         return [path for path in sorted(self._tree) if path != "/" and not self._bearers(path)]
 
     def sighted(self) -> Iterator[tuple[str, Node, frozenset[int]]]:
-        """Return every name that was found, in order, with the things that it may be."""
+        """Return every observed name, in order, with the things that it may be."""
         return ((path, node, self._who[path]) for path, node in sorted(self._tree.items()) if path != "/")
 
     def is_stray(self, path: str) -> bool:
@@ -188,17 +170,14 @@ class Sightings:
         return not self._bearers(path) and bool(self.folder_of(path))
 
     def folders_in(self, path: str) -> int:
-        """Return the number of directories in the directory ``path``."""
         inside = (name for name, node in self._tree.items() if node.kind == FileKind.DIRECTORY)
         return sum(name != "/" and name.rpartition("/")[0] == path for name in inside)
 
     @property
     def root_fault(self) -> str | None:
-        """The kernel's error if the root cannot be listed."""
         return self._fault("/")
 
     def folder_of(self, path: str) -> frozenset[int]:
-        """Return the things that the directory of ``path`` may be."""
         return self._who.get(path.rsplit("/", 1)[0] or "/", frozenset())
 
     def fault(self, place: NamePlace) -> str | None:
@@ -206,7 +185,6 @@ class Sightings:
         return next((node.fault for node in self._nodes(place) if node.fault), None)
 
     def kind(self, place: NamePlace) -> str | None:
-        """Return the kind of the thing at ``place``; None for nothing."""
         return next((node.kind for node in self._nodes(place)), None)
 
     def _nodes(self, place: NamePlace) -> list[Node]:
@@ -214,7 +192,7 @@ class Sightings:
         return [self._tree[path] for path in paths if path in self._tree]
 
     def is_broken(self, directory: int) -> bool:
-        """Return whether ``directory`` was found but cannot be listed."""
+        """Return whether ``directory`` is there but cannot be listed."""
         return any(self._fault(folder) for folder in self._at.get(directory, []))
 
     def _certain(self, thing: int) -> list[str]:
@@ -229,10 +207,7 @@ class Sightings:
         return sorted({thing for parent in parents for thing in self._places.bearers.get((parent, name), [])})
 
     def _numbers_agree(self, paths: Sequence[str]) -> bool:
-        """Return whether most things that no operation moved have their old inode numbers; False if there are none.
-
-        Some file systems invent new numbers.
-        """
+        """Return whether most unmoved things have their old inode numbers: some file systems invent new ones."""
         checked = agreeing = 0
         for path in paths:
             node, bearers = self._tree[path], self._bearers(path)
@@ -243,7 +218,6 @@ class Sightings:
         return 2 * agreeing > checked
 
     def _identify(self, node: Node, bearers: Iterable[int]) -> frozenset[int]:
-        """Return those of ``bearers`` that ``node`` may be."""
         if node.kind == "unreadable":
             return frozenset(bearers)
         things = [self._history.things[thing] for thing in bearers]

@@ -1,4 +1,4 @@
-"""The operations of a workload by the words of Table 1: overwrites, appends, directory operations, and their span."""
+"""Operations in the words of Table 1: overwrites, appends, directory operations, and their span."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload import operations as ops
 from bob.workload.history import History
 
-BLOCK_BYTES = 4096
-"""The file-system block that Table 1 means by a block, in bytes."""
+BLOCK_BYTES = 4096  # the block that Table 1 means
 
 
 class Effect(StrEnum):
-    """The effect of an operation, in the words of Table 1."""
-
     OVERWRITE = "overwrite"
     APPEND = "append"
     TRUNCATING_APPEND = "truncating-append"
@@ -25,7 +22,7 @@ class Effect(StrEnum):
 
 
 class Span(StrEnum):
-    """The reach of a write: inside one sector, inside one block (over several sectors), over several blocks."""
+    """The reach of a write: inside one sector, inside one block, or over several blocks."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -34,8 +31,6 @@ class Span(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedOperation:
-    """An operation with its class. ``number`` counts from 1; ``thing`` is the file that it writes."""
-
     number: int
     effect: Effect
     span: Span | None = None

@@ -1,4 +1,4 @@
-"""The words of rows (``fsync-file.entry``) and of clauses (``durable fsync-file entry``): calls, their parts, units."""
+"""The words of rows (``fsync-file.entry``) and clauses (``durable fsync-file entry``): calls, parts, units."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class Call(StrEnum):
-    """A call after whose return something is durable."""
-
     FSYNC_FILE = "fsync-file"
     FDATASYNC_FILE = "fdatasync-file"
     FSYNC_DIRECTORY = "fsync-directory"
@@ -17,25 +15,19 @@ class Call(StrEnum):
     O_DSYNC = "o-dsync"
     SYNCFS = "syncfs"
     SYNC = "sync"
-    RETURNED = "returned"
-    """The operation itself that made the change, as a mount with the option ``sync`` promises."""
+    RETURNED = "returned"  # the operation that made the change, as a mount with ``sync`` promises
 
     @property
     def words(self) -> str:
-        """The call for people."""
         return _CALLS[self]
 
 
 class What(StrEnum):
-    """The part of earlier changes that a call makes durable.
-
-    Of its target: the ``data``, ``size``, ``attributes``, the ``entry`` that it was made with, its ``names`` (links and
-    renames of it), the names in it (``entries``), the entry of its ``parent``. The others are of all else that was done
-    before; an append is any change of a size. Calls without a target (sync) and ``returned`` speak of every file.
-
-    Only rows of tables ask for two parts of ``entries``, the new ones and those that are moved, linked or removed, and
-    for ``everything``: a call that makes all of it durable is a total ordering point.
-    """
+    """The part of earlier changes that a call makes durable. For its target: ``entry`` is the one that it was made
+    with, ``names`` are its links and renames, ``entries`` the names in it, ``parent`` the entry of its parent. Parts
+    that begin with ``other`` are of all earlier changes elsewhere; an append is any change of a size. Calls without a
+    target, and ``returned``, speak of every file. Only rows ask for new and moved (linked, removed) entries, and for
+    ``everything``."""
 
     DATA = "data"
     SIZE = "size"
@@ -54,7 +46,7 @@ class What(StrEnum):
 
 
 class Unit(StrEnum):
-    """The size up to which a change is whole: 512 bytes of a file, 4 KiB of a file, or all of the change."""
+    """The part of a change that is whole: 512 bytes of a file, 4 KiB of a file, or all of it."""
 
     SECTOR = "sector"
     BLOCK = "block"
@@ -62,12 +54,12 @@ class Unit(StrEnum):
 
 
 def row_of_today(name: str) -> str:
-    """Return the name of a row in today's words; any other name as it is."""
+    """Return the name of a row, or of another thing, in today's words."""
     return _ROWS.get(name, name)
 
 
 def clause_of_today(name: str) -> str:
-    """Return a clause of a model in today's words; any other text as it is."""
+    """Return a clause of a model, or other text, in today's words."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name
