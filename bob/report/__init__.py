@@ -1,1 +1,1 @@
-"""Reports: the table of a run, and several configurations side by side. Nothing here knows a guest or a colour."""
+"""Reports of results for terminals, pages and documents. Nothing here knows a guest or a colour."""

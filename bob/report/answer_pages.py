@@ -1,8 +1,5 @@
-"""The answers to a quick question, or for a program, as a page that stands alone, or as several.
-
-Of several pages the first has the answers, and each witness has one. A page that stands alone has the time lines of the
-witnesses in it. The words are in ``answers.html.j2`` and ``programs.html.j2``.
-"""
+"""The answers to a quick question, or for a program, as one page that stands alone, or with a page for each witness.
+The words are in ``answers.html.j2`` and ``programs.html.j2``."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ from bob.version import __version__
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """An answer about a subject with its place on the page, and the ways with their witnesses.
-
-    ``protocol`` is the update protocol of a program with what it relies on there, as a picture; empty if not known.
-    """
+    """An answer with its place on the page; ``protocol`` is a picture of the update protocol, empty if unknown."""
 
     anchor: str
     subject: SubjectResult
@@ -47,10 +41,7 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the pages about ``result``, each with its place in their folder, and last the answers, which link to them.
-
-    All link to ``home``, if any, as it is seen from the answers.
-    """
+    """Yield the pages of witnesses, then the answers, with their places. All link to ``home`` as seen from the last."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)
@@ -61,7 +52,6 @@ def _laid_out(result: Result, run: Path) -> list[ShownAnswer]:
 
 
 def _of_question(result: Result, run: Path) -> Iterator[ShownAnswer]:
-    """Yield each answer, and last, if some states could not be mounted, that as one way of its own."""
     [subject] = result.subjects
     for number, answer in enumerate(subject.answers, start=1):
         anchor = f"answer-{number}"
@@ -75,7 +65,6 @@ def _of_question(result: Result, run: Path) -> Iterator[ShownAnswer]:
 
 
 def _of_program(result: Result, run: Path) -> Iterator[ShownAnswer]:
-    """Yield the answer on each file system, and that of each model."""
     protocols = {protocol.configuration: protocol for protocol in result.protocols}
     for number, subject in enumerate(result.file_systems, start=1):
         anchor, answer = f"answer-{number}", subject.answer

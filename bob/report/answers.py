@@ -1,4 +1,4 @@
-"""The answers to a quick question for a terminal: whether each expectation holds, and the ways to break it."""
+"""Print the answers to a quick question: whether each expectation holds, and the ways to break it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ WHEN = {
     At.ANY: "the crash comes anywhere after the first operation was called",
 }
 HOLDS_MEANS = "holds: no explored crash state breaks it. It is no proof."
-LINES_OF_A_FALL = 12
-"""The lines of the console that are shown where the kernel panicked or hung; the result document has more."""
+LINES_OF_A_FALL = 12  # lines of the console after a panic or hang; the result has more
 NEEDS_NO_CRASH = (
     "the state with every write there breaks it, too: either it is not what was meant, or the file system loses it "
     "without the loss of any write"
@@ -79,7 +78,7 @@ def asks_of_mounts(subject: SubjectResult) -> bool:
 
 
 def explored_of(part: ByRecording) -> str:
-    """Return how much was explored of a recording, or why there is none."""
+    """Return how much was explored of a recording, or why it is missing."""
     if not part.is_recorded:
         return f"not recorded: {part.reason}"
     return f"{explored(part.states)}, by {plural(part.states.mounted, 'mount')}"
@@ -116,7 +115,7 @@ def says(answer: Answer) -> str:
 
 
 def by_finish(answer: Answer) -> str:
-    """Return what each recording says of an expectation that breaks in one of them."""
+    """Return the verdict of each recording on an expectation."""
     said = []
     for one in answer.recordings:
         match one.verdict:
@@ -131,7 +130,7 @@ def by_finish(answer: Answer) -> str:
 
 
 def shown_by(answer: Answer, way: Way) -> str:
-    """Return the finishes whose recordings show ``way``, that of its witness first; nothing of a single recording."""
+    """Return the finishes that show ``way``, that of its witness first; empty for a single recording."""
     if len(answer.recordings) < 2:
         return ""
     finishes = [one.finish for one in answer.recordings]
@@ -140,7 +139,7 @@ def shown_by(answer: Answer, way: Way) -> str:
 
 
 def held(answer: Answer) -> str:
-    """Return in how many legal crash states an expectation holds that none of the explored ones breaks."""
+    """Return in how many legal crash states an expectation holds."""
     states = answer.states
     if states.exhaustive == "sectors":
         return f"holds in all {compact(states.legal_sectors)} legal crash states"

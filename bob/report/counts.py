@@ -8,11 +8,8 @@ from bob.text import LARGEST_IN_DIGITS, compact, plural, share
 
 
 def whole_states(states: States) -> str:
-    """Return how many legal states of whole writes were explored; nothing if no state is legal.
-
-    Examples: ``all 4,096``, ``812 of 2^20``, ``37 % of 2^122``, ``all 4,090 that mount; 6 do not``. A result without
-    the count says at best that all were explored.
-    """
+    """Return how many legal states of whole writes were explored, empty if no state is legal: ``all 4,096``, ``812 of
+    2^20``, ``37 % of 2^122``, ``all 4,090 that mount; 6 do not``."""
     if not states.legal_writes:
         return ""
     some, refused = _some_whole(states), states.unmountable_writes
@@ -24,7 +21,7 @@ def whole_states(states: States) -> str:
 
 
 def torn_states(states: States) -> str:
-    """Return the share of the legal states with torn writes that was explored, such as ``12 %``; nothing if unknown."""
+    """Return the explored share of the legal torn states, such as ``12 %``; empty if unknown."""
     found = states.explored_torn
     if found is None and states.exhaustive:
         found = states.explored - states.legal_writes
@@ -32,10 +29,7 @@ def torn_states(states: States) -> str:
 
 
 def of_model(found: Allowed) -> str:
-    """Return the tried share of the crash states that a model allows, such as ``12 % of 4,096 that it allows``.
-
-    A result without the count says at best that all were tried.
-    """
+    """Return the tried share of the crash states that a model allows, such as ``12 % of 4,096 that it allows``."""
     if found.is_all or found.allowed is None:
         return "all that it allows" if found.is_all else "not all that it allows"
     least = "" if found.is_counted else "at least "

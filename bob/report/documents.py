@@ -1,4 +1,4 @@
-"""Results as documents: Markdown, LaTeX, CSV. The HTML page has a module of its own (:mod:`bob.report.page`)."""
+"""Results as Markdown, LaTeX and CSV; :mod:`bob.report.page` has the HTML page."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from bob.report.templating import environment
 from bob.text import plural
 from bob.version import __version__
 
-NOT_PROBED = "·"
-"""The mark in LaTeX, where blank says that the property holds."""
+NOT_PROBED = "·"  # in LaTeX, where blank says that the property holds
 
 _CODE = {
     "block_start_string": "<%",
@@ -28,16 +27,14 @@ _CODE = {
     "variable_end_string": ">>",
     "comment_start_string": "<#",
     "comment_end_string": "#>",
-}
-"""The marks of code in these templates: braces are LaTeX's own."""
+}  # marks of code in templates: LaTeX needs its braces
 
-Rows = list[tuple[str, list[tuple[str, list[str]]]]]
-"""Families, in each the properties, with the marks of all columns."""
+Rows = list[tuple[str, list[tuple[str, list[str]]]]]  # families, in each the properties, with the marks of all columns
 
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """The columns of one file system in the head of the LaTeX table: the first and the last, counted from 1."""
+    """The columns of one file system in LaTeX's head, from ``first`` to ``last``, counted from 1."""
 
     fs: str
     columns: Sequence[ShownColumn]
@@ -46,17 +43,17 @@ class _Heads:
 
     @property
     def wide(self) -> bool:
-        """Whether it has a heading of its own: over a single column there would be no room for one."""
+        """Whether it has a heading of its own: over a single column there is not enough room."""
         return len(self.columns) > 1
 
 
 def to_csv(columns: Sequence[ShownColumn]) -> str:
-    """Return one line for each cell, with the names of :data:`bob.report.frames.CELL_FIELDS` above."""
+    """Return a line for each cell, under the names of :data:`bob.report.frames.CELL_FIELDS`."""
     return str(cell_frame(columns).to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(columns: Sequence[ShownColumn]) -> str:
-    """Return the table, the evidence of each ×, and the conditions of the measurement, as Markdown for a forge."""
+    """Return the table, the evidence of each × and the conditions as Markdown for a forge."""
     text = _render(
         "table.md.j2",
         markdown,

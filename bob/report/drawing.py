@@ -1,10 +1,5 @@
-"""The time line of a witness as a picture: SVG, for a page or a file of its own.
-
-One row an event, since times differ by a factor of a million. On the left the program's operations, in the middle what
-was sent to the disk, each write with a mark and a word for what the crash made of it; flushes are bars across. Marks
-differ in shape, so they can be told apart in print, and by people who do not see their colours (those are Wong's,
-Nature Methods 8, 2011).
-"""
+"""Draw the time line of a witness as SVG: one row an event, since times differ by a factor of a million. Marks differ
+in shape, for print and for people who do not see their colours (Wong's, Nature Methods 8, 2011)."""
 
 from __future__ import annotations
 
@@ -20,14 +15,10 @@ from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-WIDTH, ROW, LINE = 1120, 26, 15
-"""Of the picture, of an event, and of a further line of one; all in pixels."""
-TIME, PROGRAM, DISK, WORDS = 84, 96, 340, 412
-"""Where the columns begin: times end at the first."""
-LONG = 1.0
-"""Where nothing comes for so long (seconds), the picture says so: else one does not see it, since rows are events."""
-LETTER, MOST_LINES = 7.4, 3
-"""Width of a letter, about; what is longer than so many lines of its column is cut."""
+WIDTH, ROW, LINE = 1120, 26, 15  # pixels: the picture's width, an event, a further line of one
+TIME, PROGRAM, DISK, WORDS = 84, 96, 340, 412  # pixels: where columns begin; times end at the first
+LONG = 1.0  # seconds without an event: rows would not show such a pause
+LETTER, MOST_LINES = 7.4, 3  # pixels of a letter, about; a column's text is cut after so many lines
 
 COLOURS = {Fate.DURABLE: "#009E73", Fate.KEPT: "#0072B2", Fate.TORN: "#B07700", Fate.LOST: "#D55E00"}
 STYLE = """
@@ -46,23 +37,18 @@ LEGEND = {
 }
 
 
-Role = Callable[[int], str]
-"""What a claim says of an operation, by its number; nothing where it is not about that one."""
+Role = Callable[[int], str]  # a claim's words about an operation, by its number; empty for others
 
 
 def nothing(_number: int) -> str:
-    """Nothing, of any operation."""
     return ""
 
 
 def svg(
     line: CrashTimeline, operations: Sequence[Operation], role: Role = nothing, found: str = "", *, legend: bool = True
 ) -> str:
-    """The picture as an ``<svg>`` element. Operations are framed of which ``role`` says something, by their numbers;
-    ``found`` is what was found after the crash. A page of several pictures has one ``legend`` for them all.
-
-    In bold is what was lost or torn, what decides, the data of operations, and what made durable what is there.
-    """
+    """Return the picture as an ``<svg>`` element. Operations with a ``role`` are framed; ``found`` is the evidence
+    after the crash. Lost, torn and deciding writes, data of operations, and what made the rest durable are bold."""
     root = Xml.Element(
         "svg",
         {
@@ -103,7 +89,7 @@ def svg(
 
 
 def mark(fate: Fate) -> str:
-    """The mark of ``fate`` by itself, as an ``<svg>`` element of the size of a letter."""
+    """Return the mark of ``fate`` as an ``<svg>`` element of the size of a letter."""
     root = Xml.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "viewBox": "0 0 16 16", "width": "16", "height": "16",
@@ -116,7 +102,7 @@ def mark(fate: Fate) -> str:
 def _row(
     root: Xml.Element, event: StoryEvent, operations: Sequence[Operation], role: Role, y: int, *, seals: bool
 ) -> int:
-    """Draw ``event`` at ``y``, which ``seals`` what is there, or does not; the height of its row."""
+    """Draw ``event``, which makes durable what is there if it ``seals``; return the height of its row."""
     put_text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
     match event:
         case CallEvent():
@@ -140,7 +126,7 @@ def _row(
 
 
 def _gap(root: Xml.Element, seconds: float, y: int) -> int:
-    """Draw at ``y`` that nothing came for so long, where that is long; the height of the row."""
+    """Draw a long pause at ``y``; return the height of its row, 0 for a short one."""
     if seconds < LONG:
         return 0
     put_rule(root, 8, y, DISK - 26, y, dash="1 5")
@@ -150,7 +136,7 @@ def _gap(root: Xml.Element, seconds: float, y: int) -> int:
 
 
 def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int) -> int:
-    """Operation ``number``, in a frame: of those that have a role, with that."""
+    """Draw an operation in a frame, with its role; return the height of its row."""
     asked = role(number)
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
     box = Xml.SubElement(root, "rect", {"x": str(PROGRAM - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
@@ -163,7 +149,7 @@ def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role:
 
 
 def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
-    """A filled square, a filled circle, half a square, or the outline of one that is crossed out."""
+    """Draw a filled square, a filled circle, half a square, or a crossed-out outline."""
     colour = COLOURS[fate]
     square = {"x": str(x - 6), "y": str(y - 6), "width": "12", "height": "12", "stroke": colour, "stroke-width": "2"}
     match fate:
@@ -180,7 +166,7 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
 
 
 def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str) -> int:
-    """Put ``said`` in as many lines as it takes, but not too many; how many these are. What was cut is the title."""
+    """Put ``said`` in at most MOST_LINES lines and return their number; the whole of a cut text is its title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
     few = parts[:MOST_LINES]
     if len(few) < len(parts):
@@ -193,7 +179,7 @@ def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, st
 def put_text(
     root: Xml.Element, x: float, y: float, said: str, style: str = "", *, anchor: str = "start", whole: str = ""
 ) -> None:
-    """Put a line of text, whose base line begins (or ends, by ``anchor``) there; the ``whole`` of it is its title."""
+    """Put a line of text that begins (or ends, by ``anchor``) there; the ``whole`` of it is its title."""
     element = Xml.SubElement(root, "text", {"x": str(x), "y": str(y), "class": style, "text-anchor": anchor})
     element.text = clean(said)
     if whole:
@@ -204,7 +190,6 @@ def put_rule(
     root: Xml.Element, x: float, y: float, right: float, bottom: float, *, colour: str = "", width: int = 1,
     dash: str = "",
 ) -> None:  # fmt: skip
-    """Put a straight line; without a ``colour`` it is one that divides."""
     ends = {"x1": str(x), "y1": str(y), "x2": str(right), "y2": str(bottom), "stroke-width": str(width)}
     Xml.SubElement(root, "line", {**ends, **dict(_stroke(colour, dash))})
 

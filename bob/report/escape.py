@@ -1,8 +1,5 @@
-"""Text of others (kernels, tools, file names), escaped for documents.
-
-The result is a :class:`Raw`, which is not escaped again. Runs of blanks and line ends become one blank: in Markdown and
-LaTeX they have a meaning.
-"""
+"""Escape text of others (kernels, tools, file names) for documents. A :class:`Raw` is not escaped again; blanks and
+line ends become one blank, since Markdown and LaTeX give them a meaning."""
 
 from __future__ import annotations
 
@@ -39,13 +36,13 @@ REPLACEMENT = "\ufffd"
 
 
 class Raw(str):
-    """Text that is part of the document's own language already."""
+    """Text in the document's own language."""
 
     __slots__ = ()
 
 
 def clean(text: str) -> str:
-    """Return ``text`` without control characters and halves of surrogate pairs, which no document may hold."""
+    """Return ``text`` with U+FFFD for control characters and lone surrogates, which no document may hold."""
     return _NO_TEXT.sub(REPLACEMENT, text)
 
 
@@ -60,7 +57,6 @@ def markdown(text: object) -> Raw:
 
 
 def markdown_code(text: object) -> Raw:
-    """Return ``text`` as code in a line of Markdown."""
     line = _one_line(str(text))
     if not line:
         return Raw("")

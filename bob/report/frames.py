@@ -1,8 +1,5 @@
-"""Results as DataFrames, to count, filter and plot: the table itself, or one row a cell, or one row a workload.
-
-Counts of legal states have up to thousands of digits. They are Python's own integers (dtype object), and exact; beside
-each stands its binary logarithm, for programs that have no such integers.
-"""
+"""Results as DataFrames: the table, a row for each cell, or a row for each workload. Counts have up to thousands of
+digits: they are Python's integers (dtype object), each beside its binary logarithm."""
 
 from __future__ import annotations
 
@@ -25,8 +22,7 @@ _EXPLORED = ("explored", "explored_writes", "unmountable", "unmountable_writes")
 _LEGAL = ("legal_writes", "legal_sectors", "exhaustive")
 _LOG2 = ("log2_explored", "log2_explored_writes", "log2_legal_writes", "log2_legal_sectors")
 _STATES = (*_EXPLORED, *_LEGAL, *_LOG2, "torn_share")
-_COUNTS = ("workloads", "failing_workloads")
-"""Counts that are never large; those of crash states are of any size."""
+_COUNTS = ("workloads", "failing_workloads")  # small: int64
 _VIOLATIONS = ("violations", "log2_violations")
 _FLOATS = (*_LOG2, "log2_violations", "torn_share")
 CELL_FIELDS = (*_PLACE, "verdict", *_STATES, *_COUNTS, *_VIOLATIONS, "evidence", "reason", "witness")
@@ -34,10 +30,8 @@ WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATI
 
 
 def matrix(results: Iterable[Result]) -> pd.DataFrame:
-    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all results; empty where a property was not probed.
-
-    Rows are properties under their family (a two-level index), in Table 1's order; columns are configurations.
-    """
+    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all results; empty if a property was not probed. Rows are
+    properties under their family (a two-level index), in Table 1's order; columns are configurations."""
     columns = [(result, column) for result in results for column in result.subjects]
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
@@ -53,21 +47,15 @@ def matrix(results: Iterable[Result]) -> pd.DataFrame:
 
 
 def cell_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return one row for each cell of the table, column by column, each in the order of Table 1.
-
-    The columns are :data:`CELL_FIELDS`. ``workloads`` says how many asked, ``failing_workloads`` how many of them
-    showed a violation, and ``violations`` in how many explored states all together; ``witness`` is a path from the run
-    directory on. What a cell does not have (evidence, reason, witness, exhaustive) is an empty text.
-    """
+    """Return a row for each cell, with :data:`CELL_FIELDS`, column by column in the order of Table 1. ``workloads``
+    asked, ``failing_workloads`` showed a violation, in ``violations`` explored states; ``witness`` is a path in the run
+    directory. A text that a cell lacks is empty."""
     rows = [_cell(column, cell) for column in columns for cell in cells(column.configuration).values()]
     return _frame(rows, CELL_FIELDS)
 
 
 def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
-    """Return one row for each workload that was asked for a cell.
-
-    The columns are :data:`WORKLOAD_FIELDS`. A recording that several properties ask about has a row in each of them.
-    """
+    """Return a row for each workload of each cell (:data:`WORKLOAD_FIELDS`); a recording stands in all its cells."""
     rows = [
         _workload(column, cell, workload)
         for column in columns
@@ -78,10 +66,7 @@ def workload_frame(columns: Iterable[ShownColumn]) -> pd.DataFrame:
 
 
 def _frame(rows: list[dict[str, Any]], fields: tuple[str, ...]) -> pd.DataFrame:
-    """Return ``rows`` as a frame of objects, so that numbers of any size stay what they are and nothing becomes NaN.
-
-    Logarithms and shares are floats, and NaN where they are not known.
-    """
+    """Return ``rows`` as objects, so that integers stay exact; logarithms and shares are floats, NaN if unknown."""
     frame = pd.DataFrame(rows, columns=list(fields), dtype=object)
     kinds = {**dict.fromkeys(_COUNTS, "int64"), **dict.fromkeys(_FLOATS, "float64")}
     return frame.astype({field: kind for field, kind in kinds.items() if field in fields})
@@ -123,7 +108,7 @@ def _violations(count: int) -> dict[str, Any]:
 
 
 def _states(states: States) -> dict[str, Any]:
-    unknown = "" if states.legal_writes else 0  # of older results, which do not tell
+    unknown = "" if states.legal_writes else 0  # in older results
     return {
         **{name: getattr(states, name) for name in (*_EXPLORED, *_LEGAL)},
         **{name: log2(getattr(states, name.removeprefix("log2_")) or 0) for name in _LOG2},
@@ -134,7 +119,7 @@ def _states(states: States) -> dict[str, Any]:
 
 
 def _torn_share(states: States) -> float:
-    """Return the part of the legal torn states that was explored (0 to 1); the counts are too large for a division."""
+    """Return the explored part of the legal torn states (0 to 1); the counts are too large for a division."""
     if states.explored_torn is None or states.legal_torn <= 0:
         return math.nan
     if states.explored_torn <= 0:

@@ -13,10 +13,7 @@ from bob.claim.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The cells of one configuration in one grid, by what is down and across.
-
-    ``down`` and ``across`` are those with a cell, in the order of the layout.
-    """
+    """A grid of one configuration; ``down`` and ``across`` are those with a cell, in the order of the layout."""
 
     layout: Layout
     down: tuple[str, ...]
@@ -24,7 +21,7 @@ class Grid:
     cells: Mapping[tuple[str, str], Answer]
 
     def rows(self) -> Iterator[tuple[str, list[Answer | None]]]:
-        """Yield the rows, each with its name and its cells; None where nothing was asked."""
+        """Yield the rows, each with its name and its cells; None if nothing was asked."""
         for down in self.down:
             yield down, [self.cells.get((down, across)) for across in self.across]
 
@@ -47,12 +44,12 @@ def grids(column: SubjectResult) -> list[Grid]:
 
 
 def listed(column: SubjectResult) -> SubjectResult:
-    """Return ``column`` with those of its cells that are in no grid."""
+    """Return ``column`` without the cells that stand in grids."""
     return replace(column, answers=tuple(cell for cell in column.answers if place_of(cell.name) is None))
 
 
 def finishes(cell: Answer) -> str:
-    """Return in words with which finishes the workloads of a cell fail."""
+    """Return the finishes of failing workloads of a cell, in words."""
     asked = {workload.finish for workload in cell.recordings}
     failing = dict.fromkeys(workload.finish for workload in cell.recordings if workload.verdict is Verdict.FAILS)
     if len(asked) > 1 and failing.keys() == asked:

@@ -1,8 +1,5 @@
-"""Points as JUnit XML for a CI: ``testsuites``, in it a ``testsuite`` for each suite, a ``testcase`` for each point.
-
-JUnit XML has no standard. Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters and others read the same.
-An unknown point is an ``error``, which none of them passes. GitLab shows ``classname`` beside the case's name.
-"""
+"""Points as JUnit XML for a CI. It lacks a standard: Jenkins' plugin xunit checks a schema; GitLab, GitHub's reporters
+and others read the same. An unknown point is an ``error``, which none of them passes."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _TAGS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "
 
 
 def to_junit(suites: Sequence[Suite]) -> str:
-    """Return ``suites`` as the text of an XML file, in UTF-8. Characters that XML cannot have become U+FFFD."""
+    """Return ``suites`` as XML in UTF-8; characters that XML cannot have become U+FFFD."""
     root = ElementTree.Element("testsuites", {"name": "bob", **_counts(suites)})
     known = [suite.seconds for suite in suites if suite.seconds is not None]
     if known:  # suites of one run share its time

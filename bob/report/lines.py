@@ -1,7 +1,5 @@
-"""Text and tables on a terminal: broken into lines where people would break them, without blanks at their ends.
-
-The owner of the rich Console says how wide it is, and which colours the styles ``bob.*`` have.
-"""
+"""Print text and tables, broken into lines as people would, without blanks at their ends. The owner of the rich Console
+sets its width and the colours of the styles ``bob.*``."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from bob.report.nearby import witness_command
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """What ``inner`` prints, without the blanks at the ends of lines with which rich fills up tables."""
+    """A renderable: ``inner`` without blanks at the ends of lines, which rich adds to tables."""
 
     inner: RenderableType
 
@@ -39,7 +37,7 @@ class Trimmed:
 
 
 def print_indented(console: Console, text: Text | str, indent: int, style: str = "") -> None:
-    """Print ``text`` so many columns from the left, also where it takes several lines."""
+    """Print ``text`` with each line so many columns from the left."""
     shown = Text(text, style) if isinstance(text, str) else text
     console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
 
@@ -52,12 +50,12 @@ def print_hanging(console: Console, mark: Text, text: str, indent: int = 0, gap:
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
-    """Print a title, each part with its style. A list of mount options is broken behind its commas."""
+    """Print a title, each part with its style; a list of mount options is broken behind its commas."""
     console.print(Trimmed(broken(Text.assemble(*parts), console.width)))
 
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
-    """Print the command that shows ``witness``, if any, on one line: a shell takes no command that is broken up."""
+    """Print the command that shows ``witness``, if any, on one line: a shell takes no broken command."""
     if witness:
         console.print(Text(" " * indent + witness_command(run, witness), "bob.command"), soft_wrap=True)
 
@@ -66,7 +64,7 @@ _ENDS = re.compile(r"[,\s]+|$")
 
 
 def broken(text: Text, width: int) -> Text:
-    """Return ``text`` in lines of at most ``width`` columns, which end at a blank or behind a comma where they can."""
+    """Return ``text`` in lines of at most ``width`` columns, broken at blanks or behind commas if possible."""
     begins, fits, line = [], 0, 0
     for found in _ENDS.finditer(text.plain):
         if fits > line and cell_len(text.plain[line : found.end()].rstrip()) > width:
@@ -101,10 +99,7 @@ MarkRows = Iterable[tuple[str, Sequence[Text]]]
 
 
 def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple[str, MarkRows]], legend: Text) -> None:
-    """Print a table of marks with a column for each of ``names``, and the rows of each family below its name.
-
-    Letters stand for names that do not fit, with a key to them.
-    """
+    """Print a table of marks: a column for each of ``names``, or for a letter if they do not fit, with a key."""
     rows = [(family, list(marked)) for family, marked in families]
     first = max(len(name) for _family, marked in rows for name, _marks in marked) + 2
     fits = first + sum(len(name) + 2 for name in names) <= console.width
@@ -123,7 +118,6 @@ def print_marks(console: Console, names: Sequence[str], families: Sequence[tuple
 
 
 def key(heads: Sequence[str], names: Sequence[str]) -> Table:
-    """Return a table of the names that ``heads`` stand for, in two columns read downwards."""
     table = Table.grid(padding=(0, 2, 0, 0))
     half = (len(names) + 1) // 2
     pairs = [(Text(head, "bob.heading"), Text(name)) for head, name in zip(heads, names, strict=True)]

@@ -1,4 +1,4 @@
-"""Tables of marks for a terminal: several configurations side by side as in Table 1, and the grids of finer tables."""
+"""Print tables of marks: several configurations side by side as in Table 1, and the grids of finer tables."""
 
 from __future__ import annotations
 
@@ -33,11 +33,9 @@ def _mark_of(verdict: Verdict) -> Text:
 
 
 _LEGEND = Text("   ").join(Text.assemble(_mark_of(verdict), f" {what}") for verdict, what in _MEANINGS.items())
-"""The meanings of the marks, in one line."""
 
 
 def print_overview(console: Console, results: Sequence[Result]) -> None:
-    """Print the verdicts of all configurations in ``results``, one column each."""
     columns = [(result, column) for result in results for column in result.subjects]
     families = [
         (family, [(name, list(map(_mark, cells))) for name, cells in rows])
@@ -47,7 +45,7 @@ def print_overview(console: Console, results: Sequence[Result]) -> None:
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:
-    """Print grids, whose witnesses are in the folder ``run``: the marks, then each × with the finishes that show it."""
+    """Print the marks of grids, then each × with the finishes that show it; ``run`` has the witnesses."""
     for grid in found:
         _print_grid(console, grid)
         console.print()

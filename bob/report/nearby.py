@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def witness_command(run: Path, witness: str) -> str:
-    """Return the command that shows a witness again, to be pasted into a shell in this directory."""
+    """Return the command that shows a witness again, for a shell in this directory."""
     return f"bob replay {shlex.quote(str(nearby(run / witness)))}"
 
 

@@ -1,8 +1,5 @@
-"""Results as one HTML page: the table, and below it for each cell what was run, what failed, and the evidence.
-
-The page stands alone: no network, no script, nothing beside the file. Or it is the first of several, and each witness
-has a page of its own. jinja2 escapes whatever kernels, tools and files said.
-"""
+"""Results as one HTML page: the table, and for each cell what was run, what failed, and the evidence. It needs no
+network, script or other file, unless each witness has a page of its own."""
 
 from __future__ import annotations
 
@@ -39,27 +36,23 @@ class PageCell:
 
     @property
     def anchor(self) -> str:
-        """The id of the section with its evidence."""
         return self.shown.anchor
 
     @property
     def link(self) -> str:
-        """The target of its mark in the table."""
         return self.shown.page or f"#{self.anchor}"
 
     @property
     def mark(self) -> str:
-        """The mark in the table."""
         return MARKS_IN_GRID[self.cell.verdict]
 
     @property
     def violations(self) -> int:
-        """The number of explored states that violate the property."""
         return sum(workload.violations for workload in self.cell.recordings)
 
     @property
     def variants(self) -> str:
-        """How many workloads were run, and how many of them failed or are unknown, in words."""
+        """How many workloads were run, failed and are unknown, in words."""
         run = len(self.cell.recordings)
         if not run:
             return ""
@@ -75,22 +68,21 @@ class PageCell:
 
     @property
     def finishes(self) -> str:
-        """The finishes with which a cell of a grid fails; a grid has no room for its workloads."""
+        """The finishes of failing workloads, for a cell of a grid only."""
         return finishes(self.cell) if self.is_in_grid else ""
 
     @property
     def is_in_grid(self) -> bool:
-        """Whether it is one of hundreds, so that less is said of it."""
         return place_of(self.cell.name) is not None
 
     @property
     def by_workload(self) -> list[tuple[str, list[ByRecording]]]:
-        """The recordings, those of one workload (which differ in how they finish) together."""
+        """The recordings, grouped by workload; those of one group differ in how they finish."""
         return [(name, list(group)) for name, group in groupby(self.cell.recordings, lambda workload: workload.name)]
 
     @property
     def summary(self) -> str:
-        """The cell in a line, for those who cannot see its row and column."""
+        """The cell in a line, for people who cannot see its row and column."""
         said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
         if self.cell.recordings:
             return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
@@ -99,7 +91,7 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageGrid:
-    """A grid of a configuration: its rows, each with its name and its cells (None: it was not asked)."""
+    """A grid of a configuration; a cell is None if it was not asked."""
 
     grid: Grid
     rows: Sequence[tuple[str, Sequence[PageCell | None]]]
@@ -107,10 +99,7 @@ class PageGrid:
 
 @dataclass(frozen=True, slots=True)
 class PageColumn:
-    """A configuration with its place on the page, its cells by the property's name, and those that stand in grids.
-
-    ``beside`` has what was not asked: crash states that do not mount, and others with something wrong.
-    """
+    """A configuration with its place on the page; ``beside`` has crash states that do not mount or have trouble."""
 
     anchor: str
     column: ShownColumn
@@ -121,7 +110,6 @@ class PageColumn:
 
     @property
     def configuration(self) -> SubjectResult:
-        """The result of this configuration."""
         return self.column.configuration
 
     @property
@@ -137,7 +125,7 @@ class _Anchors:
     given: set[str] = field(default_factory=set)
 
     def new(self, *words: str) -> str:
-        """Return an id made of ``words``, in letters that a link need not escape, and short enough for a file."""
+        """Return an id made of ``words`` that a link need not escape, and short enough for a file."""
         wanted = "--".join(re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:80] or "x" for word in words)
         found, number = wanted, 2
         while found in self.given:
@@ -148,36 +136,30 @@ class _Anchors:
 
 @dataclass(slots=True)
 class _Files:
-    """Gives out the files of pages in ``folder``, each once; none if there is no folder."""
+    """Gives out the files of pages in ``folder``, each once; an empty name without a folder."""
 
     folder: str
     names: _Anchors = field(default_factory=_Anchors)
 
     def page(self, name: str) -> str:
-        """Return the place of the page of this name."""
         return self.folder and f"{self.folder}/{self.names.new(name)}.html"
 
 
 def to_html(columns: Sequence[ShownColumn]) -> str:
-    """Return the page about ``columns``, which stands alone."""
     return _render(columns, list(laid_out(columns)))
 
 
 def pages(
     columns: Sequence[ShownColumn], shown: Sequence[PageColumn] | None = None, home: str = ""
 ) -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the pages about ``columns``, each with its place in their folder.
-
-    The witnesses come first, each with its file beside, and last the table, which links to them. ``shown`` is what
-    :func:`shown_apart` returns, if it is known already. All link to ``home``, if any, as it is seen from the table.
-    """
+    """Yield the page and file of each witness, then the table, each with its place. ``shown`` may be what
+    :func:`shown_apart` returned. All link to ``home``, as seen from the table."""
     shown = shown_apart(columns) if shown is None else shown
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(columns, shown, home)
 
 
 def shown_apart(columns: Sequence[ShownColumn]) -> list[PageColumn]:
-    """Return ``columns`` with a page for each witness."""
     return list(laid_out(columns, WITNESSES))
 
 
@@ -210,10 +192,8 @@ def _render(columns: Sequence[ShownColumn], shown: Sequence[PageColumn], home: s
 
 
 def laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageColumn]:
-    """Yield each of ``columns`` with its place on the page.
-
-    With a ``folder``, each witness that can be read has a page of its own in there, CONFIGURATION/PROPERTY.html.
-    """
+    """Yield each of ``columns`` with its place on the page; with a ``folder``, each readable witness has a page of its
+    own in there, CONFIGURATION/PROPERTY.html."""
     anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
     for column in columns:
         found, run = column.configuration, column.run

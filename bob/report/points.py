@@ -1,9 +1,5 @@
-"""Results for a CI: one *point* for each question, which passed or did not.
-
-A point is a test case of JUnit: a property of a configuration, a program on a configuration, or an expectation. Points
-of one configuration, or of one program, are a *suite*. Against a table that says what is expected, a point passes if
-the verdict is the expected one.
-"""
+"""Results for a CI. A *point* (a test case of JUnit) asks one question; points of one configuration, or one program,
+are a *suite*. Against a table of expectations, a point passes if its verdict is the expected one."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from bob.text import plural
 
 
 class Outcome(StrEnum):
-    """The outcome of a point. UNKNOWN is neither of the first two, as when a guest was lost."""
+    """The outcome of a point, UNKNOWN as after the loss of a guest."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -38,11 +34,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One question: ``message`` says in one line why it did not pass, ``details`` are more lines.
-
-    The last of these is the command that shows a violation again, if it has a witness. ``is_better`` says of a FAILED
-    point that less is broken than was expected.
-    """
+    """One question. ``message`` says why it did not pass; ``details`` end with the command that shows a violation
+    again, if any. ``is_better``: it FAILED because less is broken than expected."""
 
     name: str
     outcome: Outcome
@@ -53,11 +46,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Points that belong together. ``started`` is ISO 8601, ``seconds`` how long the whole run took (None: not known).
-
-    ``about`` has the conditions of the measurement, a name and a value each; ``notes`` are lines that belong to no
-    point.
-    """
+    """Points that belong together. ``started`` is ISO 8601, ``seconds`` the whole run's (None: unknown). ``about`` has
+    the conditions by name; ``notes`` belong to no single point."""
 
     name: str
     points: tuple[Point, ...]
@@ -67,7 +57,6 @@ class Suite:
     notes: tuple[str, ...] = ()
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many points have this outcome."""
         return sum(point.outcome is outcome for point in self.points)
 
 
@@ -81,12 +70,9 @@ _NO_REASON = "no reason was kept"
 
 
 def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ...]:
-    """Return the suites of ``result``, whose files are in ``folder``.
-
-    Of a table they are one for each configuration, with a point for each property; ``within`` stands before their
-    names, where results of several kernels go into one file. A question has a point for each expectation, and for each
-    finish at which the kernel fell. A program has one for each file system that it was tried on, and for each model.
-    """
+    """Return the suites of ``result``, whose files are in ``folder``: for a table one for each configuration
+    (``within`` precedes its name), with a point for each property. A question has points for expectations and falls of
+    the kernel, a program for file systems and models."""
     if result.workload is not None:
         return _of_question(result, folder)
     if result.program is not None:
@@ -124,10 +110,7 @@ def _of_program(result: Result, folder: Path) -> tuple[Suite, ...]:
 
 
 def suites_of_comparison(comparison: Comparison, within: str = "") -> tuple[Suite, ...]:
-    """Return a suite for each configuration of B, in which a cell passes that is as A expects it.
-
-    A cell of which one side says nothing is skipped.
-    """
+    """Return a suite for each configuration of B. A cell passes if A expects it, and is skipped if a side lacks it."""
     result = comparison.b.result
     if result is None:
         return ()
@@ -167,7 +150,6 @@ def _points_of(comparison: Comparison, column: SubjectResult) -> Iterator[Point]
 
 
 def _compared(comparison: Comparison, cell: Cell) -> Point:
-    """Return the point of a cell that a table expects something of, or that only one side has."""
     was = f"expected: {says(cell.a)}" if cell.a is not None else ""
     now = f"found: {says(cell.b)}" if cell.b is not None else ""
     is_better = cell.kind is Kind.NO_LONGER_FAILS
@@ -215,7 +197,7 @@ def _ways(answer: Answer, folder: Path) -> Iterator[str]:
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
-    """Return the point of a program on a file system, or by a model; a model that is wrong has failed."""
+    """Return the point of a program on a file system, or by a model; a wrong model fails."""
     answer, model, name = subject.answer, subject.model, _named(subject)
     if model is None:
         details = [f"{explored(answer.states)}; {seen(subject, 'outcome')}", *_ways(answer, folder)]
@@ -234,7 +216,6 @@ def _named(subject: SubjectResult) -> str:
 
 
 def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:
-    """Yield what belongs to no cell: findings, states that do not mount, and trouble with some that do."""
     for said, witness in _beside(column):
         yield said
         if witness:
@@ -270,7 +251,6 @@ def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]
 
 
 def _seconds(run: Run) -> int | None:
-    """Return how long a run took; None if it was stopped."""
     took = seconds_between(run.started, run.finished)
     return None if took is None else max(0, round(took))
 

@@ -1,4 +1,4 @@
-"""The answers for a program for a terminal: whether it survives on each configuration, and what harms it."""
+"""Print the answers for a program: whether it survives on each configuration, and what harms it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from bob.report.rows import style
 from bob.text import plural
 
 SAFE_MEANS = "safe: the checker accepts every crash state that was explored. It is no proof."
-MOST_RELIED_ON = 3
-"""So much of what a program relies on is shown for each vulnerability; result.json has all."""
+MOST_RELIED_ON = 3  # shown reasons of each vulnerability; result.json has all
 
 
 def print_programs(console: Console, result: Result, run: Path) -> None:
@@ -56,7 +55,7 @@ def _print_file_system(console: Console, subject: SubjectResult, run: Path) -> N
 
 
 def seen(subject: SubjectResult, what: str) -> str:
-    """Return how many trees the checker saw, each of which is a ``what``, and how often it ran."""
+    """Return how many trees (each is a ``what``) the checker saw, and how often it ran."""
     assert subject.checks is not None
     return f"{plural(subject.checks.trees, what)}, {plural(subject.checks.runs, 'check')}"
 
@@ -94,7 +93,7 @@ def _print_model(console: Console, subject: SubjectResult, model: Allowed) -> No
 
 
 def print_change(console: Console, found: Change) -> None:
-    """Print what a changed model changes for a program."""
+    """Print which vulnerabilities of a program a changed model adds or mends."""
     models = (found.before, found.after)
     counts = ", ".join(f"{_vulnerabilities(len(model.answer.ways))} by {model.name}" for model in models)
     print_indented(console, Text.assemble((found.program, "bob.title"), f": {counts}"), 0)

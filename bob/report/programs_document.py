@@ -18,11 +18,8 @@ _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
 
 
 def page(programs: Sequence[Result], configurations: Sequence[str], folder: str) -> str:
-    """Return the page about ``programs``, each named once, with these ``configurations`` as columns.
-
-    An answer at a pace other than undisturbed is named ``CONFIGURATION-PACE``. The witnesses are in ``folder``, where
-    the commands look for them.
-    """
+    """Return the page about ``programs``, with ``configurations`` as columns. An answer at another pace than
+    undisturbed is named ``CONFIGURATION-PACE``. Commands look for witnesses in ``folder``."""
     lines = [
         *_head(programs),
         "| program | " + " | ".join(configurations) + " |",
@@ -44,7 +41,6 @@ def page(programs: Sequence[Result], configurations: Sequence[str], folder: str)
 
 
 def _by_pace(program: Result, configuration: str) -> dict[Pace, SubjectResult]:
-    """Return the answers of one configuration, in the order of the paces."""
     subjects = {subject.name: subject for subject in program.file_systems}
     return {pace: subjects[name] for pace in Pace if (name := pace.of(configuration)) in subjects}
 
@@ -64,7 +60,7 @@ def _head(programs: Sequence[Result]) -> list[str]:
 
 
 def _cell(answers: Mapping[Pace, SubjectResult]) -> str:
-    """Return what a cell says; the paces that agree are named together, and all of them need no name."""
+    """Return a cell, which names the paces that agree together, or no pace if all do."""
     paces: dict[str, list[Pace]] = {}
     for pace, subject in answers.items():
         paces.setdefault(_verdict(subject.answer), []).append(pace)
@@ -80,7 +76,7 @@ def _verdict(answer: Answer) -> str:
 
 
 def _entry(subject: SubjectResult, folder: str, known: Set[tuple[Consequence | None, str]]) -> list[str]:
-    """Return the lines about one answer; of what is ``known`` from an earlier pace, only how many it has."""
+    """Return the lines about one answer; ways that are ``known`` from an earlier pace are only counted."""
     answer, checks = subject.answer, subject.checks
     assert checks is not None
     explored = f"{compact(answer.states.explored)} of {compact(answer.states.legal_sectors)} crash states"

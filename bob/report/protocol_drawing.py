@@ -1,10 +1,6 @@
-"""The update protocol of a program as a picture (OSDI'14, Figure 4): SVG, for a page or a file of its own, and DOT.
-
-One row a step, or several like ones; what is about one file stands in a frame. On the right a line joins what a sync
-makes durable to the sync: those are the orders that there are. On the left is what the program relies on and was not
-given, each with its number: an arrow from what must be there first to what may only come then, a bracket around what
-must be there together. The look is that of :mod:`bob.report.drawing`; lines differ in shape, not in colour alone.
-"""
+"""Draw the update protocol of a program (OSDI'14, Figure 4) as SVG or DOT: one row a step, one frame a file. On the
+right, a line joins what a sync makes durable to the sync. On the left, an arrow shows an order that the program needs
+and was not given, and a bracket what must be there together. Lines differ in shape, not in colour alone."""
 
 from __future__ import annotations
 
@@ -24,10 +20,8 @@ from bob.story.timeline import Fate
 from bob.text import plural
 
 NEEDED, GIVEN, TOLD = COLOURS[Fate.LOST], COLOURS[Fate.KEPT], COLOURS[Fate.DURABLE]
-ROW, HEAD, GAP, LINE = 22, 24, 12, 16
-"""Heights of a row, of the name of a module, between modules, and of a line of text; all in pixels."""
-BOX, LANE, MARGIN = 520, 16, 12
-"""Widths: of a module, of a line beside the modules, and what is left free; all in pixels."""
+ROW, HEAD, GAP, LINE = 22, 24, 12, 16  # heights in pixels: a row, a module's name, between modules, a line
+BOX, LANE, MARGIN = 520, 16, 12  # widths in pixels: a module, a line beside modules, the margin
 STYLE = """
 .bob-protocol { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-protocol text { font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; fill: currentColor; }
@@ -41,7 +35,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """A line beside the modules, in lane ``lane`` (from 0, the next one first)."""
+    """A line beside the modules; lane 0 is next to them."""
 
     lane: int
     top: int
@@ -49,8 +43,7 @@ class _Lane:
 
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
-    """The diagram of a recording, with what these ``ways`` say that the program relies on: of each first the
-    shortest reason of its kind, then, as far as there is room, the others."""
+    """Return the diagram of a recording with the needs of ``ways``: first the shortest of each kind, then others."""
     shortest, others = list[Need | None](), list[Need | None]()
     for one in ways:
         seen: set[Reliance] = set()
@@ -62,10 +55,8 @@ def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
 
 
 def picture(result: Result, *, is_dot: bool = False) -> str:
-    """The update protocol of a run, with all that it relies on by the answers about its first recording: SVG, or DOT.
-
-    Raises UsageError where none is known.
-    """
+    """Return the update protocol of a run as SVG or DOT, with the needs that answers about its first recording name.
+    Raise UsageError if none is known."""
     if not result.protocols:
         hint = "runs of before have none, and none is made where the calls of the program are not known"
         raise UsageError(f"this run of {result.program_name} has no update protocol", hint=hint)
@@ -77,7 +68,6 @@ def picture(result: Result, *, is_dot: bool = False) -> str:
 
 
 def svg(made: Diagram, title: str) -> str:
-    """The picture as an ``<svg>`` element with this ``title``."""
     needs = _lanes([_span(need) for need in made.needs])
     orders = _lanes([(first, sync) for first, _last, sync in made.orders])
     left = MARGIN + LANE * (1 + max((place.lane + 1 for place in needs), default=0)) + (10 if needs else 0)
@@ -102,7 +92,7 @@ def svg(made: Diagram, title: str) -> str:
 
 
 def dot(made: Diagram, title: str) -> str:
-    """The same for Graphviz: modules are clusters; orders that syncs give are solid, those that are needed dashed."""
+    """Return the diagram for Graphviz: modules are clusters; orders that syncs give are solid, needed ones dashed."""
     lines = [f"digraph protocol {{\n  label={_quote(title)};\n  node [shape=box, fontname=monospace];"]
     inside = {place for first, end in made.modules for place in range(first, end)}
     for number, (first, end) in enumerate(made.modules):
@@ -131,7 +121,6 @@ def dot(made: Diagram, title: str) -> str:
 
 
 def told(made: Diagram) -> str:
-    """The picture in words."""
     steps = sum(len(row.steps) for row in made.rows)
     said = [f"{plural(steps, 'step')} in {plural(len(made.modules), 'module')}"]
     said += [f"{number}. {need.sentence}" for number, need in enumerate(made.needs, start=1)]
@@ -139,7 +128,7 @@ def told(made: Diagram) -> str:
 
 
 def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], int]:
-    """Draw the rows; where the middle of each is, and where they end."""
+    """Draw the rows; return the middle of each, and where they end."""
     begins = dict(made.modules)
     y: list[int] = []
     at = MARGIN
@@ -159,7 +148,7 @@ def _put_rows(root: Xml.Element, made: Diagram, left: int) -> tuple[list[int], i
 
 
 def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int) -> None:
-    """A frame; where there are several rows, with what they are about at its head."""
+    """Draw a frame; several rows have a head that says what they are about."""
     head = HEAD if len(rows) > 1 else 0
     corner = {"x": str(left), "y": str(y), "width": str(BOX), "rx": "4"}
     if head:
@@ -169,7 +158,7 @@ def _put_module(root: Xml.Element, rows: Sequence[DiagramRow], left: int, y: int
 
 
 def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone: bool) -> None:
-    """A row; of one that is alone in its module with what it is about, and who does it."""
+    """Draw a row; if it is alone in its module, with its file and its process."""
     first = row.first
     if row.is_gap:
         put_text(root, left + 8, y + 4, _said(row), "quiet")
@@ -186,14 +175,13 @@ def _put_row(root: Xml.Element, row: DiagramRow, left: int, y: int, *, is_alone:
 
 
 def _put_cut(root: Xml.Element, x: int, y: int, said: str, width: int, style: str) -> None:
-    """A line of text that ends where there is no room; then the whole of it is its title."""
+    """Put a line of text, cut to ``width``; the whole of a cut one is its title."""
     most = int(width / LETTER)
     is_long = len(said) > most
     put_text(root, x, y, f"{said[: most - 1]}…" if is_long else said, style, whole=said if is_long else "")
 
 
 def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], x: int) -> None:
-    """A bracket around the rows of each loop, with the number of its rounds."""
     spans: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
         if row.loop is not None and not row.is_gap:
@@ -205,7 +193,7 @@ def _put_loops(root: Xml.Element, rows: Sequence[DiagramRow], y: Sequence[int], 
 
 
 def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> None:
-    """From the first row that a sync makes durable down to the sync, with an arrow at that."""
+    """Draw a line from the first row that a sync makes durable down to the sync."""
     first, last, sync = y
     _path(root, f"M{box} {first} H{x} V{sync} H{box + 7}", GIVEN, 1.8)
     if last != first:
@@ -214,7 +202,7 @@ def _put_order(root: Xml.Element, box: int, x: int, y: tuple[int, int, int]) -> 
 
 
 def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: Sequence[int]) -> None:
-    """An arrow from what must be there first, or a bracket around a group, with its number."""
+    """Draw a numbered arrow from the steps that must be there first, or a bracket around a group."""
     ends = [y[place] for place in (*need.first, *need.then)]
     for place in need.first:
         _path(root, f"M{box} {y[place]} H{x}", NEEDED, 2, "" if not need.then else "6 3")
@@ -230,7 +218,7 @@ def _put_need(root: Xml.Element, number: int, need: Need, box: int, x: int, y: S
 
 
 def _put_words(root: Xml.Element, made: Diagram, y: int, width: int) -> int:
-    """What the marks mean, and what is relied on, below the picture; where it ends."""
+    """Put a legend and what is relied on below the picture; return where they end."""
     keys = []
     if any(row.first.kind is StepKind.SYNC for row in made.rows):
         keys.append(("a sync, and from where on it makes durable what is its own", GIVEN, ""))
@@ -260,7 +248,7 @@ def _heading(rows: Sequence[DiagramRow]) -> str:
 
 
 def _about(rows: Sequence[DiagramRow]) -> str:
-    """The file that a module is about, or the directory of several."""
+    """Return the file that a module is about, or the directory of several."""
     paths = {step.path for row in rows for step in row.steps}
     first = rows[0].first.path or "/"
     return first if len(paths) == 1 else f"{first.rsplit('/', 1)[0]}/… ({plural(len(paths), 'file')})"
@@ -272,7 +260,6 @@ def _who(row: DiagramRow) -> str:
 
 
 def _said(row: DiagramRow, path: str = "") -> str:
-    """A row in words, with the ``path`` that it is about, if any."""
     first, count = row.first, len(row.steps)
     if row.is_gap:
         return f"… {plural(count, 'step')}"
@@ -290,7 +277,7 @@ def _span(need: Need) -> tuple[int, int]:
 
 
 def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Lane]:
-    """A lane for each span, so that none of one lane touch; the shortest are next to the modules."""
+    """Return a lane for each span, without overlaps in a lane; the shortest are next to the modules."""
     asked = list(spans)
     found: dict[int, _Lane] = {}
     taken: list[list[tuple[int, int]]] = []
@@ -313,6 +300,5 @@ def _path(root: Xml.Element, data: str, colour: str, width: float, dash: str = "
 
 
 def _quote(text: str) -> str:
-    """A string of DOT's."""
     plain = clean(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
     return f'"{plain}"'

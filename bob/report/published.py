@@ -1,8 +1,5 @@
-"""The published table, and the known reasons why a kernel of today differs from it (reports/published/).
-
-Blank in the published table means that no violation was found, not that the property holds. A reason is given for a
-cell only if the witness fits it. docs/formats.md describes both files.
-"""
+"""The published table, and known reasons why a kernel of today differs from it (reports/published/, docs/formats.md). A
+blank means that no violation was found, not that the property holds."""
 
 from __future__ import annotations
 
@@ -23,8 +20,7 @@ from bob.resources import shipped
 from bob.schema import Declaration, OneLine, adapt, declared, field, mistakes_in, toml
 from bob.witness.traits import WORDS, Trait, Traits
 
-OSDI14 = "osdi14"
-"""The name of the published table on the command line."""
+OSDI14 = "osdi14"  # its name on the command line
 
 _TABLE, _REASONS = "osdi14-table1.json", "osdi14-reasons.toml"
 Texts = Annotated[tuple[str, ...], Meta(min_length=1)]
@@ -42,20 +38,15 @@ class Published:
 class Direction(StrEnum):
     """The difference from the published table that a reason explains."""
 
-    FOUND = "found"
-    """bob finds a violation where the published table is blank."""
-    NOT_FOUND = "not found"
-    """bob finds none where the published table has a ×."""
+    FOUND = "found"  # bob finds a violation, the published table is blank
+    NOT_FOUND = "not found"  # bob finds none, the published table has a ×
     ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A cell of a run that differs from the published table.
-
-    ``shown`` is what its witness shows (None: it has none). ``unlike`` are the configurations with another verdict in
-    this row of the run.
-    """
+    """A cell of a run that differs from the published table. ``shown`` is what its witness, if any, shows; ``unlike``
+    are configurations with another verdict in this row of the run."""
 
     configuration: str
     name: str
@@ -66,14 +57,9 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason why cells differ from the published table.
-
-    ``configurations`` and ``properties`` are names or globs. ``background`` says that other code is behind the name,
-    but not which part of it makes the difference. ``measured`` are the kernel versions of the measurement.
-
-    The witness of a violation with this reason shows of each trait in ``shows`` one of the words. ``like`` is a
-    configuration that must have the same verdict as the cell's own.
-    """
+    """The reason why cells differ from the published table. ``configurations`` and ``properties`` are names or globs;
+    ``measured`` are kernel versions. ``background``: other code is behind the name, but the part that matters is
+    unknown. A violation's witness shows one word of each trait in ``shows``; ``like`` must have the cell's verdict."""
 
     title: str
     because: str
@@ -86,7 +72,6 @@ class Reason:
     like: str | None = None
 
     def speaks_of(self, configuration: str, name: str, direction: Direction) -> bool:
-        """Return whether the reason is about that cell and a difference in that direction."""
         return (
             self.direction in (direction, Direction.ANY)
             and any(fnmatchcase(configuration, glob) for glob in self.configurations)
@@ -126,13 +111,11 @@ def osdi14() -> Published:
 
 @cache
 def osdi14_reasons() -> tuple[Reason, ...]:
-    """Return the known reasons for differences from that table, in the order of their file."""
+    """Return the known reasons for differences from Table 1, in the order of their file."""
     return load_reasons(shipped("reports/published") / _REASONS)
 
 
 class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
-    """A reason in the file of reasons."""
-
     title: OneLine
     direction: Direction
     configurations: Texts
@@ -145,7 +128,7 @@ class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
 
     @property
     def reason(self) -> Reason:
-        """The reason. Raise UsageError if it can fit no row."""
+        """The reason. Raise UsageError if it can fit no row, or no witness."""
         rows = [name for names in FAMILIES.values() for name in names]
         for glob in self.properties:
             if not any(fnmatchcase(name, glob) for name in rows):
@@ -163,8 +146,6 @@ class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 class ReasonsDeclaration(Declaration, frozen=True):
-    """The file of reasons."""
-
     reason: tuple[ReasonDeclaration, ...]
 
 

@@ -30,8 +30,7 @@ FAMILIES = {
         "append-any",
         "directory-op-any",
     ),
-}
-"""The two families of persistence properties, and their rows in the order of Table 1 (docs/design.md, section 4)."""
+}  # rows by family in the order of Table 1 (docs/design.md, section 4)
 
 TITLES = {
     "single-sector-overwrite": "Single sector overwrite",
@@ -47,12 +46,10 @@ TITLES = {
     "append-append-same-file": "Append → Append (same file)",
     "append-any": "Append → Any op",
     "directory-op-any": "Dir op → Any op",
-}
-"""The rows as the paper words them; X → Y says that X is persisted before Y."""
+}  # as the paper words them; X → Y: X is persisted before Y
 
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
-MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}
-"""The marks in a grid of sixteen columns, where a word is too wide; a legend says what they mean."""
+MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}  # a word is too wide for sixteen columns; there is a legend
 
 _ORDER = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
 
@@ -72,10 +69,7 @@ def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
 
 
 def families_of(columns: Sequence[SubjectResult]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
-    """Return the families, each with its properties, and for each property the cells of all ``columns``.
-
-    A cell is None where the property was not asked.
-    """
+    """Return the families with their properties, each with the cells of all ``columns``; None if it was not asked."""
     known = [{cell.name: cell for cell in column.answers} for column in columns]
     return [
         (family, [(name, [cells.get(name) for cells in known]) for name in names])
@@ -84,7 +78,7 @@ def families_of(columns: Sequence[SubjectResult]) -> list[tuple[str, list[tuple[
 
 
 def style(verdict: Verdict) -> str:
-    """Return the name of a verdict's style; only bob.cli knows which colour that is."""
+    """Return the name of a verdict's style; only bob.cli knows its colour."""
     return f"bob.{verdict.value}"
 
 
@@ -100,10 +94,7 @@ def title(name: str) -> str:
 
 
 def meanings(columns: Iterable[SubjectResult] = ()) -> dict[str, str]:
-    """Return what the shipped probes say of their properties, and ``columns`` of theirs.
-
-    A run that is over does not suffer from a probe file that is broken, so only these two keys are read.
-    """
+    """Return the meanings of the properties in shipped probes, except broken files, and in ``columns``."""
     found = {IDEMPOTENT.name: IDEMPOTENT.meaning}
     for path in sorted(shipped("probes").glob("*.toml")):
         with suppress(OSError, ValueError):

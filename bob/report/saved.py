@@ -1,4 +1,4 @@
-"""A result that was saved, read again: what ``bob.load`` gives, and where ``bob show`` starts from."""
+"""A saved result: what ``bob.load`` gives, and where ``bob show`` starts."""
 
 from __future__ import annotations
 
@@ -25,50 +25,44 @@ if TYPE_CHECKING:
 
 
 STOPPED = "the run was stopped before its end: file systems and paces that come later are not here"
-"""What is noted of each answer of such a run of bob app."""
+"""The note on each answer of a stopped run of bob app."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Saved:
-    """A result and the folder that its files are in; ``path`` is what was named to read it (None: nothing was read).
-    Everything here is made anew when it is asked for."""
+    """A result and the folder of its files; ``path`` was named to read it (None: not read). Calls compute anew."""
 
     result: Result
     folder: Path
     path: Path | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
-        """One line: what is in it may be megabytes."""
         verdicts = Counter(cell.verdict for column in self.result.subjects for cell in column.answers)
         told = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict if verdicts[verdict])
         return f"<{plural(len(self.result.subjects), 'configuration')} in {self.folder}: {told or 'no cells'}>"
 
     def _repr_html_(self) -> str:
-        """The table, which a notebook shows of a cell's last value."""
         return str(self.matrix().to_html())
 
     @property
     def answers(self) -> tuple[Answer, ...]:
-        """All answers."""
         return self.result.answers
 
     def matrix(self) -> pd.DataFrame:
-        """The table: properties under their family in rows, configurations in columns, the marks of the verdicts.
-
-        The marks are ``×`` (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty where it was not probed.
-        """
+        """Return the table: properties under their family in rows, configurations in columns. The marks are ``×``
+        (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty if not probed."""
         from bob.report.frames import matrix
 
         return matrix([self.result])
 
     def cells(self) -> pd.DataFrame:
-        """One row for each cell: verdict, counts, evidence, witness; see :func:`bob.report.frames.cell_frame`."""
+        """Return a row for each cell: verdict, counts, evidence, witness; see :func:`bob.report.frames.cell_frame`."""
         from bob.report.frames import cell_frame
 
         return cell_frame(self._columns())
 
     def workloads(self) -> pd.DataFrame:
-        """One row for each workload of each cell; see :func:`bob.report.frames.workload_frame`."""
+        """Return a row for each workload of each cell; see :func:`bob.report.frames.workload_frame`."""
         from bob.report.frames import workload_frame
 
         return workload_frame(self._columns())
@@ -78,10 +72,8 @@ class Saved:
 
 
 def load(path: Path) -> Saved:
-    """Return the result in ``path``: a run directory, or a result document.
-
-    Raise StoreError if there is none or it cannot be read, MalformedError if it is damaged, or has several results.
-    """
+    """Return the result in ``path``: a run directory, or a result document. Raise StoreError if it is missing or cannot
+    be read, MalformedError if it is damaged or has several results."""
     every = load_every(path)
     if len(every) != 1:
         raise MalformedError(f"{result_file(path)} has {len(every)} results", hint="bob show PATH")
@@ -89,15 +81,13 @@ def load(path: Path) -> Saved:
 
 
 def load_every(path: Path) -> list[Saved]:
-    """Return the result in ``path``, or all of a file that has several (reports/make-apps writes such). Raise as
-    :func:`load` does."""
+    """Return all results in ``path`` (reports/make-apps writes several in a file). Raise as :func:`load` does."""
     folder = path if path.is_dir() else path.parent
     return [Saved(result, folder, path) for result in read_results(path)]
 
 
 def load_table(path: Path) -> Saved:
-    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for the answers to a question, or of
-    a program."""
+    """Return the table in ``path``. Raise as :func:`load` does, and MalformedError for a question or a program."""
     saved = load(path)
     if not saved.result.is_table:
         verb = "try" if saved.result.workload is not None else "app"
@@ -108,8 +98,7 @@ def load_table(path: Path) -> Saved:
 
 
 def result_file(path: Path) -> Path:
-    """The file of the result in ``path``, a directory or that file; a large one of a reference is compressed (.xz). It
-    may not be there."""
+    """Return the result's file in ``path``, a directory or that file. It may be compressed (.xz), or missing."""
     if not path.is_dir():
         return path
     plain, packed = path / "result.json", path / "result.json.xz"
@@ -117,14 +106,13 @@ def result_file(path: Path) -> Path:
 
 
 def document_of(file: Path) -> dict[str, Any]:
-    """The document in a file, which may be compressed. Raises OSError, and :data:`bob.fields.MISSHAPEN` for what is
-    none."""
+    """Return the document in a file, plain or compressed. Raise OSError, or :data:`bob.fields.MISSHAPEN`."""
     data = file.read_bytes()
     return documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
 
 
 def _about(path: Path) -> Mapping[str, Any]:
-    """What the run directory ``path`` says of itself; nothing where that cannot be read."""
+    """Return what run.json in ``path`` says of the run; empty if it cannot be read."""
     if not (path / "run.json").is_file():
         return {}
     try:
@@ -134,11 +122,11 @@ def _about(path: Path) -> Mapping[str, Any]:
 
 
 def _check_run(file: Path, document: Mapping[str, Any]) -> None:
-    """Raise MalformedError where ``file`` is the result of another run than the run.json beside it."""
+    """Raise MalformedError if ``file`` is the result of another run than the run.json beside it."""
     run = document.get("run", document)
     try:
         about = documents.opened(file.with_name("run.json").read_bytes())
-    except fields.UNREADABLE:  # there is none, or it is told where it is needed
+    except fields.UNREADABLE:  # it is missing, or its error shows where it is needed
         return
     ids = about.get("id"), run.get("id") if isinstance(run, Mapping) else None
     if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:
@@ -146,7 +134,7 @@ def _check_run(file: Path, document: Mapping[str, Any]) -> None:
 
 
 def _instead(path: Path) -> str:
-    """What to do with a directory that has no result."""
+    """Return a hint for a directory without a result."""
     if (path / "run.json").is_file():
         if cannot_be_resumed(_about(path)):
             return instead_of_resuming(path)
@@ -157,10 +145,7 @@ def _instead(path: Path) -> str:
 
 
 def read_results(path: Path) -> list[Result]:
-    """Return the results in ``path``, a run directory or a file.
-
-    Raise StoreError or MalformedError if there is none, or one cannot be read.
-    """
+    """Return the results in a run directory or a file. Raise StoreError or MalformedError if one cannot be read."""
     file = result_file(path)
     if not file.exists():
         if file == path:
@@ -188,7 +173,6 @@ def read_results(path: Path) -> list[Result]:
 
 
 def _noted(result: Result, note: str) -> Result:
-    """Return ``result`` with ``note`` at each of its file systems."""
     subjects = (replace(one, notes=(*one.notes, note)) if one.model is None else one for one in result.subjects)
     return replace(result, subjects=tuple(subjects))
 
@@ -197,5 +181,4 @@ _SHOWN_BY = {
     "bob.apm/1": "`bob apm show FILE` shows a model",
     "bob.witness/1": "`bob witness show FILE` shows a witness",
     "bob.witnesses/1": "`bob witness show` shows one of them, by the path that it has in the bundle",
-}
-"""By schema: what shows a document that is no result."""
+}  # hints for other documents, by schema

@@ -1,4 +1,4 @@
-"""A way to break a claim on a page: with the story of its witness there, or on a page of its own."""
+"""A way to break a claim on a page, with the story of its witness there or on a page of its own."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from bob.report.witness_page import to_html, witness_text
 from bob.witness import bundle
 from bob.witness.document import Witness, read
 
-INDEX = PurePosixPath("index.html")
-"""The first of several pages."""
-WITNESSES = "witnesses"
-"""The folder of the pages of witnesses."""
+INDEX = PurePosixPath("index.html")  # the first of several pages
+WITNESSES = "witnesses"  # the folder for pages of witnesses
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the witness in the file ``path`` shows; ``page`` is the place of its own page, empty if it has none."""
+    """The story of the witness in the file ``path``; ``page`` is the place of its own page, or empty."""
 
     witness: Witness
     path: Path
@@ -31,7 +29,6 @@ class Story:
 
     @property
     def sentence(self) -> str:
-        """The events, in one sentence."""
         return self.witness.sentence
 
     @property
@@ -43,11 +40,8 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class ShownWay:
-    """A way with its place on the page, the id ``anchor``.
-
-    ``where`` says which crash states show it, ``story`` what its witness shows (None: there is no such file), and
-    ``command`` shows it again (empty: no witness was kept).
-    """
+    """A way at ``anchor`` of a page. ``where`` says which crash states show it, ``story`` is None without the file, and
+    ``command`` shows it again (empty without a witness)."""
 
     anchor: str
     way: Way
@@ -57,12 +51,11 @@ class ShownWay:
 
     @property
     def page(self) -> str:
-        """The place of the page of its witness; empty if it has none."""
+        """The place of its witness's page; empty if it lacks one."""
         return self.story.page if self.story else ""
 
     @property
     def is_drawn_here(self) -> bool:
-        """Whether the time line of the witness is on this page."""
         return self.story is not None and not self.story.page
 
     @property
@@ -73,10 +66,7 @@ class ShownWay:
 
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
-    """Return ``way``, whose witness is in the folder ``run``, at the place ``anchor`` of a page.
-
-    Raise MalformedError if its witness is there and damaged.
-    """
+    """Return ``way`` at ``anchor`` of a page, with its witness in ``run``. Raise MalformedError if that is damaged."""
     if way.witness is None:
         return ShownWay(anchor, way, where, None, "")
     path = run / way.witness
@@ -85,10 +75,8 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page of each witness that has one, and its file beside, each with its place in their folder.
-
-    They link to the answers, and to ``home``, if any, which is given as it is seen from the answers.
-    """
+    """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to
+    ``home``, as seen from the answers."""
     for shown in ways:
         if shown.story is not None and shown.page:
             page, path = PurePosixPath(shown.page), shown.story.path

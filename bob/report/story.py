@@ -1,8 +1,5 @@
-"""The story of a witness for a terminal: the operations, the time line of the disk, what was found, and one sentence.
-
-Everything is printed to a rich Console whose owner says which colours the styles ``bob.*`` have. No colour says
-anything that a word does not say as well.
-"""
+"""Print the story of a witness: the operations, the time line of the disk, the evidence, and one sentence. The owner of
+the rich Console sets the colours of the styles ``bob.*``; each says only what a word says, too."""
 
 from __future__ import annotations
 
@@ -97,12 +94,12 @@ def _print_event(console: Console, event: StoryEvent) -> None:
 
 
 def called(event: ProgramCallEvent) -> str:
-    """What is said behind a system call of which not all is there."""
+    """Return the words behind a system call that is missing in part or in full."""
     return f"   {lacks}" if (lacks := LACKS.get(event.there)) else ""
 
 
 def words(event: WriteEvent) -> str:
-    """A write as people are told of it: "journal commit block, 4 KiB at sector 96 (jbd2/dm-0-8, FUA)"."""
+    """Return a write in words: "journal commit block, 4 KiB at sector 96 (jbd2/dm-0-8, FUA)"."""
     by = ", ".join(word for word in (event.task, "FUA" if event.fua else "") if word)
     what = event.what if event.count == 1 else f"{event.what} ({plural(event.count, 'write')})"
     kept = f"; there: {event.kept}" if event.kept else ""
@@ -112,5 +109,5 @@ def words(event: WriteEvent) -> str:
 
 
 def at(seconds: float) -> str:
-    """A time as people read it; those of a recording go from microseconds to minutes."""
+    """Return a time in milliseconds below one second, else in seconds."""
     return f"{seconds * 1000:.3f} ms" if abs(seconds) < 1 else f"{seconds:.3f} s"

@@ -1,4 +1,4 @@
-"""The table of a run for a terminal: each configuration's cells, the evidence, and how it was measured."""
+"""Print the table of a run: each configuration's cells, the evidence, and how it was measured."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ STATES_MEAN = (
 
 
 def print_result(console: Console, result: Result, run: Path) -> None:
-    """Print ``result``, whose files (the witnesses) are in the folder ``run``.
-
-    Of one configuration it prints everything; of several the table, and below it what is not in a cell.
-    """
+    """Print ``result``, with witnesses in ``run``: all of one configuration, or the table of several with notes."""
     if len(result.subjects) > 1:
         _print_several(console, result, run)
     elif result.subjects:
@@ -76,7 +73,7 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
 
 
 def _several_findings(states: Sequence[int]) -> str:
-    """Return one subject for findings of one kind, each with its number of states. Several may have the same state."""
+    """Return one subject for findings of one kind, by their numbers of states; findings may share states."""
     if len(states) == 1:
         return plural(states[0], "crash state")
     least, most = min(states), max(states)
@@ -94,7 +91,6 @@ def _by_reason(answers: Iterable[Answer]) -> dict[tuple[Verdict, str], list[str]
 
 
 def _print_configuration(console: Console, column: SubjectResult, run: Path) -> None:
-    """Print the table of one configuration, the evidence for each ×, the reason for each ? and –, and the notes."""
     flat = listed(column)
     if _print_grids(console, column, run) and flat.answers:
         console.print()
@@ -145,7 +141,6 @@ def _print_title(console: Console, column: SubjectResult) -> None:
 
 
 def options(mkfs: str, mounted: str) -> list[str]:
-    """Return the options of mkfs and mount in words, without those that are empty."""
     return [f"{what} {given}" for what, given in (("mkfs", mkfs), ("mounted", mounted)) if given]
 
 
@@ -182,7 +177,6 @@ def _print_violation(console: Console, cell: Answer, run: Path) -> None:
 
 
 def _print_finding(console: Console, number: int, finding: Finding, run: Path) -> None:
-    """Print what several workloads show by one cause, perhaps in several rows."""
     missing = f"not there: {', '.join(finding.missing)}" if finding.missing else None
     smallest = f"the smallest: {finding.workload}"
     details = [f"breaks {', '.join(finding.rows)}", missing, smallest]
@@ -199,7 +193,6 @@ def _print_beside(console: Console, what: str, way: Way, run: Path) -> None:
 
 
 def _print_entry(console: Console, head: Text, where: str, details: Iterable[str | None]) -> None:
-    """Print ``head`` with ``where`` it was seen, and below it those ``details`` that are not empty."""
     console.print(Trimmed(Text.assemble(head, (f"   {where}" if where else "", "bob.dim"))))
     for detail in details:
         if detail:
@@ -225,7 +218,7 @@ def foot(result: Result) -> Iterator[tuple[str, str]]:
     """Yield the conditions of the measurement, a label and a line each."""
     on = result.environment
     guest = f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, image {on.image}"
-    hypervisor = f", QEMU {on.qemu}, libvirt {on.libvirt}" if on.qemu else ""  # a machine of the user's has none
+    hypervisor = f", QEMU {on.qemu}, libvirt {on.libvirt}" if on.qemu else ""  # empty for a machine of the user's
     yield "measured", f"{guest}, {on.mkfs_version}{hypervisor}"
     yield "device", result.model.words
     took = _took(result.run.started, result.run.finished)
@@ -236,7 +229,6 @@ def foot(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _mounted(result: Result) -> str:
-    """Return how many states were explored by how many mounts, if these are fewer."""
     states = total([column.states for column in result.subjects])
     if not 0 < states.mounted < states.explored:
         return ""
@@ -244,14 +236,13 @@ def _mounted(result: Result) -> str:
 
 
 def _exhausted(result: Result) -> str:
-    """Return how many of the cells that hold do so in every legal state of whole writes of their workloads."""
+    """Return how many of the cells that hold do so in every legal state of whole writes."""
     held = [cell for cell in result.answers if cell.verdict is Verdict.HOLDS]
     whole = sum(cell.states.exhaustive is not None for cell in held)
     return f"; of {len(held)} holds, {whole} cover{'s' if whole == 1 else ''} every whole state" if whole else ""
 
 
 def _took(started: str, finished: str) -> str:
-    """Return how long the run took, or that it was stopped, and judged later."""
     if not finished:
         return "; the run was stopped before its end"
     took = seconds_between(started, finished)
@@ -259,7 +250,7 @@ def _took(started: str, finished: str) -> str:
 
 
 def seconds_between(started: str, finished: str) -> float | None:
-    """Return the seconds between two times in ISO 8601; None if one of them is none."""
+    """Return the seconds between two times in ISO 8601; None if one is malformed."""
     try:
         return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
     except (ValueError, TypeError):

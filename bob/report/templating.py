@@ -22,7 +22,7 @@ SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknow
 
 
 def environment(**more: Any) -> Environment:
-    """Return an environment with bob's templates and these options. A name that the caller did not give is an error."""
+    """Return an environment with bob's templates and these options; undefined names are errors."""
     return Environment(
         loader=PackageLoader("bob.report"),
         undefined=StrictUndefined,
@@ -35,7 +35,7 @@ def environment(**more: Any) -> Environment:
 
 @cache
 def html() -> Environment:
-    """Return the environment of HTML pages: every value is escaped text; with the filters that pages use."""
+    """Return the environment of HTML pages, which escapes every value and has the pages' filters."""
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         says=SAYS.__getitem__, mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored,
@@ -46,7 +46,6 @@ def html() -> Environment:
 
 
 def _sentence(text: str) -> str:
-    """Return ``text`` as a sentence; nothing if it is empty."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
 
 
@@ -54,10 +53,9 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def raised(text: str) -> str:
-    """Return ``text`` with the exponents of powers of two raised, in characters that an attribute may have, too."""
+    """Return ``text`` with raised exponents of powers of two, in characters that attributes may have, too."""
     return re.sub(r"(?<![\w.])2\^(\d+)", lambda found: "2" + found[1].translate(_RAISED), text)
 
 
 def _finalize(value: Any) -> Any:
-    """Return a text without control characters; HTML stays as it is."""
     return raised(clean(value)) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -1,8 +1,5 @@
-"""The page of one witness: what its property asks for and what was found, the story, and how to see it again.
-
-It stands alone, as the table's page does (:mod:`bob.report.page`), and is for people who know file systems and have
-never heard of bob. ``witness.html.j2`` has its words. It offers the witness itself, as a file beside it or in the page.
-"""
+"""The page of one witness, for people who know file systems but not bob (words: ``witness.html.j2``). It stands alone
+and offers the witness as a file, beside it or in the page."""
 
 from __future__ import annotations
 
@@ -27,19 +24,14 @@ from bob.workload.operations import Operation, Workload
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An operation as it is written, and what the question says of it."""
-
     written: str
     role: str
 
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
-    """The page of ``witness``, whose file the commands on it name as ``path``.
-
-    ``table`` is where the table's page is, seen from this one, and ``cell`` the id of the cell's section there; both
-    are empty where there is no table. ``home`` is the page of a whole site, if it is a part of one. ``download`` is
-    where the file with the witness is, seen from the page, or :func:`in_link` of it; empty where none is offered.
-    """
+    """Return the page of ``witness``; its commands name the file ``path``. ``table`` (the table's page), ``home`` (a
+    site's page) and ``download`` (the witness, or :func:`in_link` of it) are as seen from the page; ``cell`` is the id
+    of the cell's section. Each may be empty."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1)]
@@ -75,17 +67,16 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
 
 
 def witness_text(path: Path) -> str:
-    """The document of the witness ``path`` as a file of its own, also where it is in a bundle. Raises what
-    :func:`bob.witness.bundle.load` raises."""
+    """Return the document of the witness ``path``, also from a bundle; raise as :func:`bob.witness.bundle.load`."""
     return documents.sealed(documents.text(bundle.load(path))).decode()
 
 
 def in_link(text: str) -> str:
-    """The address of a file that the address itself has: ``text``, which is JSON."""
+    """Return an address that contains ``text``, which is JSON."""
     return f"data:application/json;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def _forms(operations: list[Operation]) -> list[tuple[str, str]]:
-    """How these operations are written, and what they do, each kind once."""
+    """Return how these operations are written, and what they do, each kind once."""
     verbs = dict.fromkeys(write_one(one).split(maxsplit=1)[0] for one in operations)
     return [(GRAMMAR[verb].usage, GRAMMAR[verb].does) for verb in verbs]

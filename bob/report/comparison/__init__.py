@@ -1,1 +1,1 @@
-"""Two tables cell by cell: two runs, or a run and the published table; and how that is told."""
+"""Compare two tables cell by cell: two runs, or a run and the published table."""

@@ -1,7 +1,4 @@
-"""The comparison itself: each cell of two tables, and what kind of difference there is.
-
-A is the old side or the reference, B the new one. What counts as a difference is in docs/formats.md.
-"""
+"""Compare each cell of two tables: A, the old side or the reference, and B, the new one (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -16,32 +13,24 @@ from bob.report.rows import in_order
 
 
 class Kind(StrEnum):
-    """What a comparison says of a cell."""
+    """The kind of difference in a cell."""
 
-    NEWLY_FAILS = "newly fails"
-    """B has a violation, A looked and has none."""
-    NO_LONGER_FAILS = "no longer fails"
-    """A has a violation, B looked and has none."""
-    UNDECIDED = "undecided"
-    """One side has a verdict and the other has none (unknown or skipped), so it is unknown whether they differ."""
-    EXPLORED = "differently explored"
-    """The same verdict, but reached in another way: see :mod:`bob.report.comparison.exploration`."""
+    NEWLY_FAILS = "newly fails"  # B has a violation, A looked and saw nothing
+    NO_LONGER_FAILS = "no longer fails"  # A has a violation, B looked and saw nothing
+    UNDECIDED = "undecided"  # only one side has a verdict; the other is unknown or skipped
+    EXPLORED = "differently explored"  # the same verdict: see :mod:`bob.report.comparison.exploration`
     ONLY_A = "only in a"
     ONLY_B = "only in b"
     SAME = "same"
 
 
-CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)
-"""The kinds of cells with two verdicts that differ."""
+CHANGES = (Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS)  # both sides have a verdict, and the two differ
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of both sides: ``name`` is the property. An answer is None if that side has no such cell.
-
-    ``notes`` say how it was differently explored. ``reason`` is why it differs from the published table, if one side is
-    that table and the reason is known.
-    """
+    """A cell; an answer is None if that side lacks the cell. ``notes`` say how exploration differed, and ``reason`` why
+    it differs from the published table, if that is one side."""
 
     configuration: str
     name: str
@@ -54,14 +43,11 @@ class Cell:
 
     @property
     def unknown(self) -> bool:
-        """Whether either side is unknown; its guest may say more when asked again."""
         return any(answer is not None and answer.said is Said.UNKNOWN for answer in (self.a, self.b))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cells of one kind that have one reason, or none."""
-
     kind: Kind
     reason: Reason | None
     cells: tuple[Cell, ...]
@@ -69,11 +55,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides, cell by cell.
-
-    ``cells`` are those of ``configurations``, which both sides have: column by column in A's order, in each the rows
-    in the order of Table 1. ``only_a`` and ``only_b`` are configurations that the other side does not have.
-    """
+    """Two sides, cell by cell. ``cells`` are those of ``configurations``, which both sides have: columns in A's order,
+    rows in that of Table 1. ``only_a`` and ``only_b`` are configurations of one side."""
 
     a: Side
     b: Side
@@ -84,39 +67,34 @@ class Comparison:
 
     @property
     def with_published(self) -> bool:
-        """Whether one side alone is the published table, so that a difference asks for a reason."""
+        """Whether exactly one side is the published table, so that a difference asks for a reason."""
         return self.a.published != self.b.published
 
     def of(self, *kinds: Kind) -> tuple[Cell, ...]:
-        """Return the cells of these kinds."""
         return tuple(cell for cell in self.cells if cell.kind in kinds)
 
     def answers(self, cell: Cell) -> Iterator[tuple[str, Side, SideAnswer]]:
-        """Yield what each side says of ``cell``, with the side and its letter."""
+        """Yield the answers to ``cell``, each with its side and the side's letter."""
         for letter, side, answer in (("A", self.a, cell.a), ("B", self.b, cell.b)):
             if answer is not None:
                 yield letter, side, answer
 
     @property
     def compared(self) -> int:
-        """The number of cells that both sides have."""
         return len(self.cells) - len(self.of(Kind.ONLY_A, Kind.ONLY_B))
 
     def differs(self, *, strict: bool = False) -> bool:
-        """Return whether some verdict differs; if ``strict``, or was reached otherwise, or is on one side only."""
+        """Return whether a verdict differs; if ``strict``, also whether exploration does, or one side lacks a cell."""
         return bool(self.of(*CHANGES, *((Kind.EXPLORED, Kind.ONLY_A, Kind.ONLY_B) if strict else ())))
 
     @property
     def is_undecided(self) -> bool:
-        """Whether some cell has no verdict on one side, or an unknown one."""
+        """Whether some cell of both sides lacks a verdict or has an unknown one."""
         compared = (cell for cell in self.cells if cell.kind not in (Kind.ONLY_A, Kind.ONLY_B))
         return any(cell.kind is Kind.UNDECIDED or cell.unknown for cell in compared)
 
     def groups(self) -> Iterator[Group]:
-        """Yield what differs, kind by kind; in each kind those with the same reason together.
-
-        Reasons for a cell come first, then those for a whole configuration, then none.
-        """
+        """Yield what differs by kind and reason: reasons for a cell come first, those without one last."""
         for kind in (*CHANGES, Kind.UNDECIDED, Kind.EXPLORED):
             reasons: dict[Reason | None, list[Cell]] = {}
             for cell in self.of(kind):
@@ -126,11 +104,8 @@ class Comparison:
 
 
 def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
-    """Return the comparison of ``a``, the old side or the reference, with ``b``, the new one.
-
-    ``reasons`` serve where exactly one side is the published table. A reason must fit the witness of the other one,
-    which is read.
-    """
+    """Return the comparison of ``a``, the old side, with ``b``, the new one. ``reasons`` serve if exactly one side is
+    the published table; they must fit the witness of the other side, which is read."""
     shared = tuple(name for name in a.columns if name in b.columns)
     known = _Reasons(reasons, b if a.published else a) if a.published != b.published else None
     return Comparison(
@@ -148,7 +123,7 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
 
 
 def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
-    """Return the kind of difference between two answers, at least one of which is there."""
+    """Return the kind of difference between two answers; at most one of them is None."""
     if a is None:
         return Kind.ONLY_B
     if b is None:
@@ -162,7 +137,7 @@ def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Reasons:
-    """The reasons why cells of ``run`` differ from the published table, which is the other side."""
+    """The reasons why cells of ``run`` differ from the published table."""
 
     known: Sequence[Reason]
     run: Side

@@ -16,7 +16,6 @@ SCHEMA = "bob.comparison/1"
 
 
 def to_document(comparison: Comparison) -> dict[str, Any]:
-    """``comparison`` as the plain document."""
     return {
         "schema": SCHEMA,
         "a": _side(comparison.a),

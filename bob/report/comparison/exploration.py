@@ -1,14 +1,6 @@
-"""When is a cell *differently explored*: the same verdict in two runs, but not reached by the same experiment?
-
-It is, where
-
-- other workloads or other finishes were run;
-- of the workloads that both ran, some gave another verdict than before;
-- one of the two covered all legal states (of whole writes, or torn ones too) and the other did not;
-- the number of explored crash states differs by more than a tenth of the larger one. Less than that is noise: how
-  many legal states a workload has is not always the same in two runs (docs/limits.md);
-- the number of workloads that searches tried beside them differs by more than a tenth.
-"""
+"""Say how two runs explored a cell differently for the same verdict. They ran other workloads or finishes, a workload
+changed its verdict, or only one run covered all legal states (of whole or torn writes). Or the numbers of explored
+crash states differ by more than a tenth of the larger one: less is noise (docs/limits.md)."""
 
 from __future__ import annotations
 
@@ -17,11 +9,9 @@ from collections.abc import Iterator
 from bob.answer.answer import Answer, ByRecording
 from bob.text import compact, plural
 
-NOISE = 0.1
-"""How much the number of explored crash states may differ, as a part of the larger one."""
+NOISE = 0.1  # part of the larger number of explored crash states
 MANY = 10**6
-"""Of so many explored crash states or more the numbers of binary digits are compared: each sector of a long write that
-recovery never reads is one digit."""
+"""From here on, binary digits are compared: each sector of a long write that recovery never reads is one digit."""
 
 _NAMED = 3
 _LEVELS = {
@@ -32,7 +22,7 @@ _LEVELS = {
 
 
 def differences(a: Answer, b: Answer) -> tuple[str, ...]:
-    """How ``b`` was explored otherwise than ``a``, a phrase each; empty where it was explored alike."""
+    """Return how ``b`` was explored otherwise than ``a``, a phrase each."""
     return tuple(_differences(a, b))
 
 

@@ -1,8 +1,5 @@
-"""A comparison as a page, in Markdown or HTML: what was measured, the grid, then each difference and its reason.
-
-Commands on a page are for the directory that it was written from. The words are in ``comparison.md.j2`` and
-``comparison.html.j2``.
-"""
+"""A comparison as Markdown or HTML: the conditions, the grid, then each difference and its reason. Commands on a page
+are for the directory that it was written from."""
 
 from __future__ import annotations
 
@@ -22,23 +19,20 @@ from bob.report.templating import environment, html
 from bob.text import plural
 from bob.version import __version__
 
-_COLUMNS = 7
-"""The most configurations side by side: more would be wider than a page."""
+_COLUMNS = 7  # more configurations side by side are wider than a page
 
 _SINCE = {
     Kind.NEWLY_FAILS: "Fails today, and was not found then",
     Kind.NO_LONGER_FAILS: "Was found then, and not today",
     Kind.UNDECIDED: "No verdict today",
-}
-"""The headings where the published table is A."""
+}  # headings if A is the published table
 
 _TONES = {
     Kind.NEWLY_FAILS: "fails",
     Kind.NO_LONGER_FAILS: "holds",
     Kind.UNDECIDED: "unknown",
     Kind.EXPLORED: "skipped",
-}
-"""The classes of page.css for cells of a kind; the others have no colour."""
+}  # classes of page.css; other kinds lack a colour
 
 
 def page(comparison: Comparison) -> str:
@@ -61,7 +55,7 @@ def page(comparison: Comparison) -> str:
 
 
 def html_page(comparison: Comparison, home: str = "") -> str:
-    """Return the page as HTML that stands alone. It links to ``home``, if any."""
+    """Return the page as HTML that stands alone, with a link to ``home``, if any."""
     cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     return (
         html()
@@ -80,7 +74,6 @@ def html_page(comparison: Comparison, home: str = "") -> str:
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:
-    """Return what both pages tell."""
     families: dict[str, dict[str, None]] = {}
     for cell in comparison.cells:
         families.setdefault(cell.family, {})[cell.name] = None
@@ -104,20 +97,18 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
 
 @cache
 def _markdown() -> Template:
-    made = environment()  # it is no HTML: the filter md escapes
+    made = environment()  # for Markdown: the filter md escapes
     made.filters |= {"md": markdown, "code": markdown_code}
     return made.get_template("comparison.md.j2")
 
 
 def title(comparison: Comparison) -> str:
-    """Return the title of a page about ``comparison``, as plain text."""
     if comparison.with_published:
         return "Table 1, then and now"
     return f"{comparison.a.name} and {comparison.b.name}, compared"
 
 
 def _again(comparison: Comparison) -> str:
-    """Return how much of what was published was found again."""
     if not comparison.with_published:
         return ""
     pairs = [
@@ -134,7 +125,6 @@ def _again(comparison: Comparison) -> str:
 
 
 def _explained(comparison: Comparison) -> str:
-    """Return for how many of the differences from the published table a reason is known."""
     differing = comparison.of(*CHANGES)
     if not comparison.with_published or not differing:
         return ""
@@ -143,7 +133,6 @@ def _explained(comparison: Comparison) -> str:
 
 
 def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
-    """Yield the rows of the table of both measurements: a label, A's and B's."""
     old, new = facts(comparison.a), facts(comparison.b)
     for label in dict.fromkeys([*old, *new]):
         yield label, old.get(label, ""), new.get(label, "")
@@ -153,7 +142,7 @@ def _measured(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
 
 
 def facts(side: Side) -> dict[str, str]:
-    """Return the conditions of the measurement by label; nothing for the published table."""
+    """Return the conditions of the measurement by label; empty for the published table."""
     if side.result is None:
         return {}
     on, run = side.result.environment, side.result.run
@@ -170,7 +159,7 @@ def facts(side: Side) -> dict[str, str]:
 
 
 def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield ``configurations`` in lots that fit a page; those of one file system stay together where they can."""
+    """Yield ``configurations`` in lots that fit a page; a file system stays together if it can."""
     lot: list[str] = []
     for _fs, same in groupby(configurations, key=lambda name: re.split("[- ]", name)[0]):
         more = list(same)
@@ -186,7 +175,6 @@ def _side_by_side(configurations: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _marked(cell: Cell | None) -> str:
-    """Return the mark in the grid, in Markdown."""
     if cell is None:
         return ""
     shown = words.mark(cell).replace("<", "&lt;").replace(">", "&gt;").replace("~", "\\~")

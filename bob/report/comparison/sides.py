@@ -1,4 +1,4 @@
-"""The two sides of a comparison: a run or the published table, brought to one shape."""
+"""The two sides of a comparison: a run or the published table, in one shape."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T", SubjectResult, Answer)
 
 
 class Said(StrEnum):
-    """What a side says of a cell: a verdict, or that the published table is blank there."""
+    """The answer of a side to a cell: a verdict, or ``NOT_FOUND`` for a blank of the published table."""
 
     FAILS = "fails"
     HOLDS = "holds"
@@ -32,13 +32,12 @@ class Said(StrEnum):
 
     @property
     def known(self) -> bool:
-        """Whether it says anything about the file system."""
         return self not in (Said.UNKNOWN, Said.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class SideAnswer:
-    """One side's cell. ``cell`` has what a run tells besides; the published table tells nothing."""
+    """One side's cell; ``cell`` is the answer of a run, None for the published table."""
 
     said: Said
     family: str
@@ -47,12 +46,9 @@ class SideAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: its answers, by configuration and then by property.
-
-    ``name`` is what the user called it. ``result`` is the run, None for the published table, ``source`` where that was
-    published; ``folder`` is where the run's witnesses are. ``called`` says what the run calls a column that has another
-    name here.
-    """
+    """One side: its answers, by configuration and then by property. ``name`` is the user's. The published table lacks a
+    ``result``; ``source`` is its paper. ``folder`` has the run's witnesses; ``called`` maps columns that have another
+    name here to the run's names."""
 
     name: str
     columns: Mapping[str, Mapping[str, SideAnswer]]
@@ -63,29 +59,26 @@ class Side:
 
     @property
     def published(self) -> bool:
-        """Whether it is the published table."""
         return self.result is None
 
     def shown(self, answer: SideAnswer) -> Traits | None:
-        """What the witness of ``answer`` shows; None where there is none to read."""
+        """Return what the witness of ``answer`` shows; None if it cannot be read."""
         if answer.cell is None or answer.cell.witness is None:
             return None
         try:
             return traits_of(witness.read(self.folder / answer.cell.witness))
         except BobError:
-            return None  # a comparison needs no witness, and a reason that cannot be checked is not told
+            return None  # a comparison needs no witness, and an unchecked reason is not shown
 
     def unlike(self, name: str, answer: SideAnswer) -> frozenset[str]:
-        """The configurations of which it says otherwise in the row ``name`` than ``answer``."""
+        """Return the configurations with another verdict than ``answer`` in the row ``name``."""
         others = ((other, cells[name]) for other, cells in self.columns.items() if name in cells)
         return frozenset(other for other, said in others if said.said.known and said.said is not answer.said)
 
 
 def named_side(name: str) -> Side:
-    """The side that a user names: the published table, a run directory, or a result that --json wrote.
-
-    Raises StoreError or MalformedError where there is no such, or it cannot be read.
-    """
+    """Return the side that a user names: the published table, a run directory, or a result that --json wrote. Raise
+    StoreError or MalformedError if it cannot be read."""
     if name == OSDI14:
         return published_side(osdi14())
     path = Path(name)
@@ -97,7 +90,7 @@ def named_side(name: str) -> Side:
 
 
 def run_side(name: str, result: Result, folder: Path) -> Side:
-    """A run as a side; raises MalformedError where a configuration or a cell is there twice."""
+    """Return a run as a side; raise MalformedError if a configuration or a cell is there twice."""
     columns = {
         column.name: {cell: answer_of(found) for cell, found in _once(column.answers, f"{name}: {column.name}").items()}
         for column in _once(result.subjects, f"{name}: the result").values()
@@ -106,7 +99,7 @@ def run_side(name: str, result: Result, folder: Path) -> Side:
 
 
 def published_side(table: Published) -> Side:
-    """The published table as a side: all its configurations, all thirteen rows."""
+    """Return the published table as a side: all its configurations, all thirteen rows."""
     columns = {
         configuration: {
             name: SideAnswer(Said.FAILS if configuration in table.fails[name] else Said.NOT_FOUND, family)
@@ -119,10 +112,7 @@ def published_side(table: Published) -> Side:
 
 
 def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Side]:
-    """The two sides with these columns alone, each pair, A's and B's, under one name.
-
-    Raises UsageError where a side has no such column.
-    """
+    """Return both sides with these columns alone, each pair under one name. Raise UsageError if a side lacks one."""
     for side, names in ((a, [old for old, _new in pairs]), (b, [new for _old, new in pairs])):
         for name in names:
             if name not in side.columns:
@@ -135,7 +125,6 @@ def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Si
 
 
 def answer_of(cell: Answer) -> SideAnswer:
-    """What a run says of a cell."""
     saids = {
         Verdict.FAILS: Said.FAILS,
         Verdict.HOLDS: Said.HOLDS,
@@ -146,7 +135,7 @@ def answer_of(cell: Answer) -> SideAnswer:
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:
-    """``parts`` by name. One that hides another of the same name would make the comparison silently wrong."""
+    """Return ``parts`` by name; raise MalformedError for two of one name, since one would hide the other."""
     found: dict[str, T] = {}
     for part in parts:
         if part.name in found:

@@ -1,4 +1,4 @@
-"""A comparison for a terminal: the grid of marks, then each cell that differs, under its reason."""
+"""Print a comparison: the grid of marks, then each cell that differs, under its reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _STYLES = {Kind.NEWLY_FAILS: "bob.fails", Kind.NO_LONGER_FAILS: "bob.holds", Kin
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print everything in ``comparison``."""
     _print_sides(console, comparison)
     console.print()
     _print_grid(console, comparison)
@@ -33,7 +32,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
 
 
 def print_unexpected(console: Console, comparison: Comparison) -> None:
-    """Print what of B is not as A, a table of what is expected, has it; and in one line how much is."""
+    """Print where B differs from A, a table of expected verdicts, and in one line how often."""
     _print_sides(console, comparison)
     _print_groups(console, comparison, words.UNEXPECTED)
     console.print()
@@ -41,7 +40,6 @@ def print_unexpected(console: Console, comparison: Comparison) -> None:
 
 
 def _print_groups(console: Console, comparison: Comparison, headings: Mapping[Kind, str]) -> None:
-    """Print what differs in the kinds that have a heading."""
     for kind, groups in groupby(comparison.groups(), key=lambda group: group.kind):
         if kind in headings:
             console.print()

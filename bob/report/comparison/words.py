@@ -13,8 +13,7 @@ from bob.report.nearby import witness_command
 from bob.text import compact, plural
 
 FAILS, FINE, UNKNOWN, SKIPPED = "×", "·", "?", "–"
-WORSE, BETTER = "worse", "better"
-"""The ways in which a run differs from what was expected: what held fails now, or what failed holds now."""
+WORSE, BETTER = "worse", "better"  # than expected: holds but fails now, or fails but holds now
 NOT_EXPLAINED = "Not yet explained."
 BLANK_MEANS = "A blank cell of the published table means that no violation was found, not that the property holds."
 HEADINGS = {
@@ -51,12 +50,10 @@ _MARKS = {
     Kind.ONLY_A: "<",
     Kind.ONLY_B: ">",
 }
-MOUNTED = "mount options of "
-"""The begin of a setting's name."""
+MOUNTED = "mount options of "  # begins a setting's name
 
 
 def mark(cell: Cell) -> str:
-    """Return the mark in the grid."""
     if cell.kind in _MARKS:
         return _MARKS[cell.kind]
     assert cell.b is not None
@@ -79,7 +76,7 @@ def reason_of(comparison: Comparison, group: Group) -> tuple[str, str]:
 
 
 def says(answer: SideAnswer) -> str:
-    """Return what one side says of a cell, in one line: how often it fails, or what was explored in vain."""
+    """Return the answer of one side to a cell in a line: how often it fails, or what was explored in vain."""
     cell = answer.cell
     if cell is None:
         return "×: a reproducible case was found" if answer.said is Said.FAILS else "blank: no case was found"
@@ -92,7 +89,6 @@ def says(answer: SideAnswer) -> str:
 
 
 def evidence(answer: SideAnswer | None) -> str | None:
-    """Return the evidence of a violation, in one line."""
     return answer.cell.evidence if answer is not None and answer.cell is not None else None
 
 
@@ -112,10 +108,7 @@ def counts(comparison: Comparison) -> str:
 
 
 def as_expected(comparison: Comparison) -> str:
-    """Return how many cells are worse or better than A has them, or not known, and how many as expected.
-
-    A cell that was explored otherwise, with the same verdict, is as expected.
-    """
+    """Return how many cells are worse, better, not known, or as expected; exploration does not matter."""
     worse, better = len(comparison.of(Kind.NEWLY_FAILS)), len(comparison.of(Kind.NO_LONGER_FAILS))
     same = comparison.of(Kind.SAME, Kind.EXPLORED)
     unknown = len(comparison.of(Kind.UNDECIDED)) + sum(cell.unknown for cell in same)
@@ -146,7 +139,6 @@ def _numbered(kind: Kind, number: int) -> str:
 
 
 def measured(result: Result) -> str:
-    """Return the conditions of a run in one line."""
     on = result.environment
     return (
         f"kernel {on.kernel}, {on.accelerator.upper()}, {on.clock} clock, {on.mkfs_version}, {result.model.words}, "
@@ -155,7 +147,7 @@ def measured(result: Result) -> str:
 
 
 def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
-    """Return the settings that differ: the name, A's and B's. The published table has none."""
+    """Return the settings that differ: the name, A's and B's; empty with the published table."""
     if comparison.a.result is None or comparison.b.result is None:
         return ()
     old, new = _settings(comparison.a), _settings(comparison.b)
@@ -165,7 +157,6 @@ def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
 
 
 def names(configurations: Sequence[str]) -> str:
-    """Return configurations for a sentence."""
     return ", ".join(configurations)
 
 
@@ -178,7 +169,6 @@ def _fails(cell: Answer) -> str:
 
 
 def _in_vain(cell: Answer) -> str:
-    """Return what was tried and gave no violation: the workloads, their finishes, and the states."""
     if not cell.recordings:
         return "holds"
     finishes = list(dict.fromkeys(workload.finish for workload in cell.recordings))
