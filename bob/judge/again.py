@@ -1,4 +1,4 @@
-"""Judging a run again from what it kept: no guest is needed."""
+"""Judge a run again from its files, without a guest."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ from bob.workload.operations import Workload
 
 
 def judge_again(path: Path, step: Callable[[str], None] = lambda _text: None) -> Result:
-    """Return the result of the run in ``path``, judged anew from its recordings and observations, and keep it there.
-
-    ``step`` gets a line for each column of a matrix, and for each lot of a search. Raises StoreError if the run lacks
-    something that it should have kept, or another process writes it.
-    """
+    """Judge the run in ``path`` again, keep its result there, and return it. ``step`` gets lines about progress. Raises
+    StoreError if something that the run should have kept is missing, or another process writes it."""
     if SearchDirectory.is_one(path):
         found = SearchDirectory(path)
         lots = found.runs()
@@ -63,7 +60,7 @@ def _said_of_age(run: RunDirectory) -> str:
 
 
 def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
-    """Return the result of the probe in ``run``, judged anew, and keep it. The caller holds the lock of ``run``."""
+    """Judge the probe in ``run`` again, keep its result, and return it. The caller holds the lock of ``run``."""
     path, about = run.path, run.about()
     if not {"request", "bob", "workloads"} <= set(about):
         raise no_probe(path, about)
@@ -95,8 +92,8 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
 def column_of(
     run: RunDirectory, request: ProbeRequest, environment: Environment, broke: Callable[[str, str], object]
 ) -> Column:
-    """Return the column that ``request`` asks for; ``run`` keeps its witnesses. If judging breaks, ``broke`` gets the
-    title of the workload and the traceback."""
+    """Return the column of ``request``; ``run`` keeps witnesses. ``broke`` gets titles and tracebacks of bob's
+    errors."""
     properties = [probe.property for probe in request.asked]
     measured_on = asdict(environment)
     return Column(request.configuration, properties, measured_on, run.save_witness, broke, by_cause=request.by_cause)
@@ -105,7 +102,7 @@ def column_of(
 def keep_result(
     run: RunDirectory, request: ProbeRequest, environment: Environment, column: SubjectResult, finished: str
 ) -> Result:
-    """Return the result of the probe in ``run``, and keep it there. ``finished`` is a time."""
+    """Keep the result of the probe in ``run``, and return it. ``finished`` is a time."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
@@ -118,7 +115,6 @@ def keep_result(
 
 
 def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, request: ProbeRequest) -> None:
-    """Judge workload ``number`` of ``run``, which was tried."""
     folder = run.folder(number, planned)
     if refused := run.unobserved(folder):
         column.refuse(refused.workload, refused.reason, refused.fall)
@@ -134,7 +130,7 @@ def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, 
 
 
 def told(directory: SearchDirectory, lots: Sequence[tuple[Path, Result]]) -> Result:
-    """Return the results of ``lots``, at least one, as one, and keep it in the search's directory."""
+    """Merge the results of ``lots``, at least one, keep that in the search's directory, and return it."""
     about, first = directory.about(), lots[0][1]
     search = search_in(about["search"])
     times = about["started"], about.get("finished", "")

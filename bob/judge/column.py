@@ -1,4 +1,4 @@
-"""A column of the table: every workload judged by every property as it comes in, with the best witness of each ×."""
+"""A column of the table: every workload judged by every property, with the best witness of each ×."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from bob.workload.operations import Workload
 
 
 class Column:
-    """The verdicts of one configuration, workload by workload; with ``by_cause``, the findings by cause, too."""
+    """The verdicts on one configuration; with ``by_cause``, the findings by cause, too."""
 
     def __init__(
         self,
@@ -62,14 +62,12 @@ class Column:
         self._troubles: defaultdict[tuple[str, str], Easiest[ShownState]] = defaultdict(Easiest)
         self._normal: dict[str, None] = {}
         self._passing: dict[str, None] = {}
-        self._shapes: Counter[tuple[str, str]] = Counter()
-        """The number of outcomes of workloads, by base and shape of the tree."""
+        self._shapes: Counter[tuple[str, str]] = Counter()  # outcomes, by base and shape of the tree
         self._examined: set[tuple[str, str]] = set()
         self._findings = Findings(self._witness) if by_cause else None
 
     def refuse(self, workload: Workload, reason: str, fall: Loss | None = None) -> None:
-        """Note that a workload could not be recorded or judged: no property that it asks for can hold. If the kernel
-        fell at it (``fall``), the column has a note of that, too."""
+        """Note why a workload was not judged: nothing that it asks for can hold. ``fall``: the kernel fell at it."""
         if fall is not None:
             self._losses.append(f"{workload.title}: {reason}")
         for prop in self._properties:
@@ -77,7 +75,6 @@ class Column:
                 self.refuse_property(prop, reason)
 
     def broke(self, workload: Workload, broken: Exception) -> None:
-        """Note that bob broke when it judged a workload: no property that it asks for can hold."""
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
@@ -85,12 +82,11 @@ class Column:
         return _broke(broken)
 
     def refuse_property(self, prop: Property, reason: str) -> None:
-        """Note that something that ``prop`` asks for could not be done: it cannot hold."""
+        """Note that ``prop`` cannot hold, as something that it asks for could not be done."""
         self._results.setdefault(prop.name, [])
         self._refused.setdefault(prop.name, reason)
 
     def add(self, case: Case, observed: Observations) -> None:
-        """Judge one workload by every property."""
         workload = case.workload
         self._effective = case.recording.effective_options
         if observed.earlier_loss is not None:
@@ -129,7 +125,7 @@ class Column:
         self._results.setdefault(prop.name, []).append(result)
 
     def _find(self, findings: Findings, case: Case, bench: JudgedCase, prop: Property, said: WorkloadVerdict) -> None:
-        """Add what a workload breaks to the findings. If bob breaks at that, the cell stays as it is."""
+        """Add a breach to the findings. If bob breaks here, the cell keeps its verdict."""
         try:
             findings.add(case, bench, prop, said)
         except Exception as broken:
@@ -153,7 +149,7 @@ class Column:
     def _add_unmountable(
         self, case: Case, states: Sequence[ExploredState], observed: Observations
     ) -> ShownState | None:
-        """Count ``states``, which do not mount; return the easiest of them if no workload before this one had any."""
+        """Count ``states``, which do not mount, and return the easiest if no earlier workload had any."""
         self._cases += 1
         found, count = unmountable(states, observed.findings.observation)
         if found is None:
@@ -181,7 +177,6 @@ class Column:
         return tuple(self._cell(prop) for prop in (*self._properties, *of_recovery))
 
     def result(self, cells: Sequence[Answer]) -> SubjectResult:
-        """Return the column of these cells."""
         return replace(
             SubjectResult.of(self._configuration, self._effective, self._environment["mkfs_version"]),
             answers=tuple(cells),
@@ -203,7 +198,7 @@ class Column:
             yield f"no finding, since the kernel said it once, and not again of the same disk: {words}"
 
     def _beside(self) -> Iterator[Answer]:
-        """Yield the answers beside the table: states that do not mount, troubles of others. Writes the witnesses."""
+        """Yield the answers beside the table, on states that do not mount and other troubles; write their witnesses."""
         if self._unmountable:
             yield beside(UNMOUNTABLE, UNMOUNTABLE, [self._way(UNMOUNTABLE, self._unmountable)])
         ways: defaultdict[str, list[Way]] = defaultdict(list)
@@ -227,7 +222,6 @@ class Column:
 
 
 def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
-    """Return ``showing`` with the writes on which the breach hangs."""
     claim = showing.claim
     assert isinstance(claim, Judgeable)
     found = causes(showing.case.plan.points, showing.state, partial(claim.kept_in, bench))
@@ -235,14 +229,14 @@ def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
 
 
 def _broke(error: Exception) -> str:
-    """Return in one line that bob's judgement broke, which does not end the run (design, section 2)."""
+    """Return one line on an error in bob's judgement, which does not end the run (design, section 2)."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = str(error).strip() or type(error).__name__
     return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
 
 
 def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:
-    """Return the cell of ``prop`` by its workloads; ``refused`` is why some of them could not be recorded."""
+    """Return the cell of ``prop``; ``refused`` says why some of its workloads could not be recorded."""
     verdicts = {result.verdict for result in results}
     reason = refused or next((result.reason for result in results if result.verdict is Verdict.UNKNOWN), None)
     if Verdict.FAILS in verdicts:
@@ -253,10 +247,9 @@ def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) ->
         verdict = Verdict.HOLDS
     states = total([result.states for result in results])
     if refused:
-        states = replace(states, exhaustive=None)  # what was not recorded was not explored
+        states = replace(states, exhaustive=None)  # bob did not explore what it did not record
     return Answer(claim_words(prop), verdict, states, recordings=tuple(results), reason=reason)
 
 
 def claim_words(prop: Property) -> ClaimWords:
-    """Return how answers name the claim that ``prop`` is kept."""
     return ClaimWords("property", prop.name, prop.family, prop.meaning)

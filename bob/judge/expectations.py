@@ -1,8 +1,5 @@
-"""From observations to answers: in how many legal crash states an expectation holds, and how it breaks. Pure.
-
-Crash states with the same evidence are one *way* in which an expectation breaks, also if they come from recordings that
-finish in different ways (:mod:`bob.workload.finishes`).
-"""
+"""Answers of ``bob try``: the legal crash states that break an expectation, and in which *ways*. Pure. States with the
+same evidence are one way, also from recordings that finish differently (:mod:`bob.workload.finishes`)."""
 
 from __future__ import annotations
 
@@ -25,22 +22,19 @@ from bob.workload.operations import Workload
 
 @dataclass(frozen=True, slots=True)
 class SaidByRecording:
-    """The answer of one recording to an expectation, and its ``ways`` by their evidence."""
-
     recording: ByRecording
     ways: Mapping[str, Easiest[CrashState]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class EasiestOfWay:
-    """The crash state that explains a way best, in the recording with the number ``place``."""
+    """The crash state that explains a way best; ``place`` is the number of its recording."""
 
     place: int
     state: CrashState
 
 
 def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecording:
-    """Return the answer of a ``workload`` that could not be recorded, for this ``reason``."""
     name, finish = workload.name, workload.finish.name
     said = ByRecording(name, finish, Verdict.UNKNOWN, NOTHING, reason=reason, is_recorded=False, fall=fall)
     return SaidByRecording(said)
@@ -49,7 +43,7 @@ def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecordi
 def said_by(
     expectations: Sequence[Expectation], bench: JudgedCase, observed: Observations, complete: CrashState
 ) -> list[SaidByRecording]:
-    """Return the answer of one recording to each of ``expectations``. ``complete`` is the state with every write."""
+    """Return the answer of one recording to each of ``expectations``; ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
     mounted: set[int] = set()
     # Observations are built on demand, and may be large: read each once.
@@ -68,8 +62,8 @@ def said_by(
 
 
 def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
-    """Return the answer by all recordings, and the easiest state of each of its ways. An expectation fails if it breaks
-    in one of them, and holds only if it holds in all."""
+    """Return the answer of all recordings, and the easiest state of each way. It fails if one fails, and holds if all
+    do."""
     ways: dict[str, Easiest[EasiestOfWay]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():
@@ -99,7 +93,7 @@ def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple
 
 
 def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) -> str | None:
-    """Return why it cannot be said that an expectation holds; None if it can."""
+    """Return why no expectation can be known to hold; None if one can."""
     if bench.distrust is not None or lost is not None:
         return bench.distrust or lost
     if coverage.explored == 0:
@@ -110,7 +104,6 @@ def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) 
 def _said(
     bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None, doubt: str | None
 ) -> SaidByRecording:
-    """Return the answer by the outcomes that are ``broken``. ``settled`` is the state that lost nothing, if any."""
     ways: dict[str, Easiest[CrashState]] = {}
     needs_no_crash = False
     for seen in observed.states:

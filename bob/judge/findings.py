@@ -1,10 +1,8 @@
 """Findings: violations with one cause are one, with the smallest workload that shows it (docs/search.md).
 
-The cause comes from the crash state with the *smallest loss*: the fewest writes are lost that the disk had been sent.
-The violation hangs on the last of these, since no state of a smaller loss is known to break the claim. Its block, and
-the place of the flush that should have saved it, make the cause.
-
-A write that was sent after the last write of a state is not lost: the crash may have come before it was sent.
+The cause comes from the state with the *smallest loss*: it lost the fewest writes that the disk had been sent, and no
+smaller loss is known to break the claim. The cause is the block of the last of these, and the place of the flush that
+should have saved it. A write sent after the last one of a state is not lost: the crash may have come before.
 """
 
 from __future__ import annotations
@@ -33,17 +31,14 @@ from bob.workload.kinds import changes
 from bob.workload.language import write_one
 from bob.workload.operations import At
 
-Keep = Callable[[str, Mapping[str, Any]], str]
-"""Keeps a witness under a name; returns its path in the run directory."""
-WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]
-"""Makes the document of a witness, with the names of its writes."""
+Keep = Callable[[str, Mapping[str, Any]], str]  # (name, witness) -> its path in the run directory
+WitnessWriter = Callable[[ShownState, Sequence[BlockName]], dict[str, Any]]  # the names are those of its writes
 _VERBS = {"rename-over": "rename", "truncate-down": "truncate", "truncate-up": "truncate"}
 """Kinds of change that are one in a cause."""
 
 
 class Flushing(StrEnum):
-    """The place of the flush that should have saved a write: before the return of the call that promised it, or before
-    the crash."""
+    """The place of the flush that should have saved a write, before the promising call's return, or the crash."""
 
     NONE = "none"
     UNDER_WAY = "under-way"
@@ -52,7 +47,6 @@ class Flushing(StrEnum):
 
     @property
     def words(self) -> str:
-        """The clause that says so."""
         return _FLUSHING[self]
 
 
@@ -66,8 +60,6 @@ _FLUSHING = {
 
 @dataclass(slots=True)
 class _Found:
-    """One cause: the ``finding`` and the witness of the smallest workload so far, and what all workloads add to it."""
-
     rank: tuple[int, int, str, tuple[int, int]]
     finding: Finding
     document: Mapping[str, Any]
@@ -77,8 +69,6 @@ class _Found:
 
 
 class Findings:
-    """The findings of one configuration, workload by workload."""
-
     def __init__(self, write: WitnessWriter) -> None:
         self._write = write
         self._found: dict[Cause, _Found] = {}
@@ -86,7 +76,6 @@ class Findings:
         self._names: tuple[BlockName, ...] = ()
 
     def add(self, case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> None:
-        """Add that the workload of ``case`` breaks ``prop``."""
         losses = Losses(case)
         seen = losses.smallest(judged.showing)
         numbers = bench.blamed(prop, seen)
@@ -127,38 +116,33 @@ class Findings:
         )
 
     def _named(self, case: Case) -> Sequence[BlockName]:
-        """Return the names of the writes of ``case``, which all findings of a workload share."""
         if self._case is not case:
             self._case, self._names = case, witness.named(case)
         return self._names
 
 
 class Losses:
-    """The losses of the crash states of ``case``."""
-
     def __init__(self, case: Case) -> None:
         workload, self._trace, self._points = case.workload, case.plan.trace, case.plan.points
         self._earliest = self._trace.start.time
-        self.returned: int | None = None
-        """When the last operation had returned, if no crash comes earlier."""
+        self.returned: int | None = None  # when the last operation had returned, if no crash comes earlier
         if workload.at is At.END:
             self.returned = self._earliest = after_return(self._trace, len(workload.operations)).start.time
 
     def crash(self, state: CrashState) -> int:
-        """Return the earliest time at which a crash can have left ``state``."""
+        """Return the earliest time of a crash that can have left ``state``."""
         before = self._points[state.point - 1].time + 1 if state.point else self._earliest
         there = (self._trace.writes[index].submitted.time for index in (*state.kept, *(one for one, _ in state.torn)))
         return max(before, self._earliest, *there)
 
     def of(self, state: CrashState) -> tuple[int, ...]:
-        """Return the writes (indexes) that the disk had been sent by then, and does not have whole; in order."""
+        """Return the lost writes (indexes), in order: sent by the time of the crash, and not whole on the disk."""
         kept, until = set(state.kept), self.crash(state)
         pending = (index for index in self._points[state.point].pending if index not in kept)
         return tuple(index for index in pending if self._trace.writes[index].submitted.time <= until)
 
     def smallest(self, showing: Iterable[ExploredState]) -> ExploredState:
-        """Return the state, of at least one, that has lost the fewest writes: whole ones rather than parts, and then
-        the writes that were sent last."""
+        """Return the state with the fewest lost writes, then the fewest torn ones, then the latest of the lost."""
 
         def rank(seen: ExploredState) -> tuple[int, int, int, tuple[int, int], int, tuple[int, ...], TornWrites]:
             state = seen.state
@@ -169,7 +153,6 @@ class Losses:
         return min(showing, key=rank)
 
     def flushing(self, index: int, state: CrashState) -> Flushing:
-        """Return the place of the flush that should have saved write ``index``."""
         write = self._trace.writes[index]
         until = self.crash(state) if self.returned is None else self.returned
         if write.submitted.time > until:
@@ -187,8 +170,7 @@ class Losses:
 def cause_of(
     losses: Losses, prop: Property, state: CrashState, kinds: tuple[str, ...], named: Callable[[], Sequence[BlockName]]
 ) -> Cause:
-    """Return the cause by which ``state``, the smallest loss, breaks ``prop``. ``kinds`` are the kinds of change that
-    are missing; ``named`` returns the names of the writes."""
+    """Return the cause of a breach of ``prop`` by ``state``, the smallest loss; ``kinds`` are the missing changes."""
     call = "" if prop.call is None else prop.call.value
     lost, apart = losses.of(state), tuple(dict.fromkeys(_VERBS.get(kind, kind) for kind in kinds))
     if not lost:
@@ -201,8 +183,7 @@ def cause_of(
 
 
 def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVerdict) -> bool | None:
-    """Return whether ``prop`` is broken, too, if all is lost that was pending when the last operation returned; None if
-    no guest saw that, or the crash may come earlier."""
+    """Return whether the loss of all that was pending at the last return breaks ``prop``, too; None if not known."""
     if case.workload.at is not At.END:
         return None
     if any(seen.state == bench.bare for seen in judged.showing):
@@ -211,7 +192,6 @@ def _all_lost(case: Case, bench: JudgedCase, prop: Property, judged: WorkloadVer
 
 
 def in_words(cause: Cause) -> str:
-    """Return a cause in one line."""
     said = "nothing that the disk had been sent was lost"
     if cause.fate:
         block = "a block that bob has no name for" if cause.block == BlockKind.UNKNOWN else cause.block

@@ -1,4 +1,4 @@
-"""What was seen of a program's crash states, and what its checker said of them."""
+"""Crash states of a program, as bob saw them, and its checker's answers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ from bob.protocol.arguments import STORE
 NOTHING_TOLD = (
     "the program told nothing on its standard output: no crash was tried after which something has to be durable"
 )
-"""A note for such a program: its checker then says only that the states are consistent."""
-SURELY = 0.25
-"""By so much (seconds) a call begins later than a write, to be later for sure: strace and the kernel have each a clock
-of its own."""
+"""A note for such a program: its checker says only that the states are consistent."""
+SURELY = 0.25  # seconds between a write and a surely later call: the clocks of strace and the kernel differ
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The window of crashes before which the program had written ``told``: the answers of the checker by outcome, in
-    ``checks`` runs. ``disagreed`` describes a checker that answered differently on the same tree."""
+    """The window of crashes after the output ``told``: the checker's answers by outcome, in ``checks`` runs.
+    ``disagreed`` describes different answers on the same tree."""
 
     told: bytes
     case: Case
@@ -39,15 +37,13 @@ class Looked:
 
     @property
     def accepted(self) -> tuple[int, ...]:
-        """The outcomes that the checker accepts."""
         return tuple(outcome for outcome, answer in self.answers.items() if answer.consequence is None)
 
     def tree(self, outcome: int) -> Mapping[str, Node]:
-        """Return the tree of an outcome."""
         return self.observed.findings.observation(outcome).tree or {}
 
     def control(self, which: int) -> Mapping[str, Node] | None:
-        """Return the tree of the first control, or of the last (-1); None if no guest saw it, or it does not mount."""
+        """Return the tree of the first control, or of the last (-1); None if it was not seen, or does not mount."""
         state = self.case.plan.controls[which]
         for seen in self.observed.states:
             if seen.state == state and seen.outcome is not None:
@@ -56,14 +52,13 @@ class Looked:
         return None
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
-        """Return the writes (indexes) without any one of which the checker accepts what ``state`` leaves."""
+        """Return the deciding writes (indexes): without one, the checker would accept ``state``."""
         accepted = set(self.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)
 
     def last_sent(self) -> dict[int, float]:
-        """Return by outcome when the last write on its disk was sent (seconds of the guest's clock). Of several crash
-        states with one outcome, the earliest counts."""
+        """Return, by outcome, the earliest time (seconds of the guest) at which its last write was sent."""
         plan = self.case.plan
         sent = [write.submitted.seconds for write in plan.trace.writes]
         durable = [max((sent[index] for index in point.durable), default=-inf) for point in plan.points]
@@ -78,11 +73,9 @@ class Looked:
 
 
 class Unmade:
-    """The ``calls`` that had not begun when the last write on a disk was sent: the disk has nothing of them.
-
-    ``offset`` leads from the clock of the calls to that of the recordings (seconds). If it is None, no call is unmade.
-    strace does not know when a program stored through a mapping.
-    """
+    """The ``calls`` that began after the last write on a disk was sent: the disk has nothing of them. ``offset``
+    (seconds) leads from their clock to that of the recordings; if None, no call is unmade. A store to a mapping never
+    is, as strace does not time it."""
 
     def __init__(self, looked: Sequence[Looked], calls: Sequence[SystemCall], offset: float | None) -> None:
         self._looked, self._calls, self._offset = looked, calls, offset
@@ -90,7 +83,6 @@ class Unmade:
         self._later = lru_cache(maxsize=1024)(self._begun_after)
 
     def of(self, place: int, outcome: int) -> frozenset[int]:
-        """Return those of an outcome of the window with the number ``place``."""
         if self._offset is None:
             return frozenset()
         if place not in self._last:

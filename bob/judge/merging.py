@@ -1,8 +1,5 @@
-"""Shards that were run apart, put together into one run directory.
-
-Columns of matrices (a probe is one column) become a matrix, lots of searches a search, and a program's configurations
-one run of it. All must ask the same, but for what the shards divide, and measure on the same.
-"""
+"""Merging of shards: columns of matrices and probes, lots of searches, or configurations of a program, in one run. All
+must ask the same, apart from the division into shards, and measure on the same."""
 
 from __future__ import annotations
 
@@ -33,11 +30,8 @@ _OF_A_CONFIGURATION = ("name", "fs", "mkfs_options", "mount_options", "device", 
 
 
 def merge(out: Path, runs: Sequence[Path], identity: str) -> Result:
-    """Copy ``runs`` into the new run directory ``out``, as a run of this ``identity``, and return their one result.
-
-    Raises UsageError if they do not go together, StoreError for one that is not a run, is not done, or is being
-    written.
-    """
+    """Copy ``runs`` into the new run directory ``out``, as the run ``identity``, and return their one result. Raises
+    UsageError if they do not go together, StoreError for one that is not a run, not done, or being written."""
     for path in runs:
         if not (path / "run.json").is_file():
             raise StoreError(f"{path} is no run directory", hint="bob runs lists those that there are")
@@ -159,7 +153,6 @@ def _programs(out: Path, runs: Sequence[Path], abouts: Sequence[Mapping[str, Any
 
 
 def _about(identity: str, abouts: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """Return run.json of the merged run, with the ``whole`` of its parts."""
     return {
         "id": identity,
         "started": min(str(about["started"]) for about in abouts),
@@ -170,7 +163,6 @@ def _about(identity: str, abouts: Sequence[Mapping[str, Any]], whole: Mapping[st
 
 
 def _check_shards(shards: Sequence[tuple[int, int]], runs: Sequence[Path]) -> None:
-    """Raise UsageError unless each shard of a whole is there once."""
     _same("the number of shards", [of for _shard, of in shards], runs)
     [of] = {of for _shard, of in shards}
     there = [shard for shard, _of in shards]
@@ -187,7 +179,6 @@ def _check_finished(abouts: Sequence[Mapping[str, Any]], runs: Sequence[Path], h
 
 
 def _same(what: str, found: Sequence[Any], runs: Sequence[Path] | Sequence[RunDirectory]) -> None:
-    """Raise UsageError unless ``what`` is the same in all runs."""
     for one, run in zip(found, runs, strict=True):
         if one != found[0]:
             names = [str(named.path if isinstance(named, RunDirectory) else named) for named in (runs[0], run)]

@@ -1,4 +1,4 @@
-"""The answer of a model, by a checker of the states that it allows; and that beside a real file system's."""
+"""The answer of a model, by a checker of the states that it allows, alone and beside a real file system's."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ from bob.program.strace import SystemCall
 from bob.protocol.contrast import PresenceByCall, groups
 from bob.protocol.effects import Effects
 
-INODES_FROM = 1
-"""The inode number of a file in a model's tree is its number in the effects, plus this."""
-Key = tuple[Consequence, str]
-"""A vulnerability: the consequence, and the checker's sentence without its numbers."""
+INODES_FROM = 1  # a file's inode number in a model's tree, less its number in the effects
+Key = tuple[Consequence, str]  # a vulnerability: the consequence, and the checker's sentence without numbers
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltState:
-    """A state that a model allows, after the output ``told``: the ``step`` of the work that came to it, and the
-    checker's answer (None: bob did not ask)."""
+    """A state that a model allows after the output ``told``, built in ``step``; ``answer`` is None if not asked for."""
 
     told: bytes
     step: str
@@ -39,13 +36,9 @@ class BuiltState:
 
 @dataclass(frozen=True, slots=True)
 class ModelLooked:
-    """The distinct ``states`` that bob tried of a model, in the order of work.
-
-    ``tree`` makes the tree of one again, by its place; ``presence`` tells how much of each call is there. ``accepted``
-    has the checker's answers on the first 0, 1, 2 ... operations with nothing missing (None: not known), ``calls`` the
-    call of each operation, ``tellings`` the output of each call. ``lost`` and ``disagreed`` are as for a real file
-    system.
-    """
+    """The distinct ``states`` that bob tried of a model, in the order of work. ``tree`` makes one again by its place;
+    ``presence`` says how much of each call is there. ``accepted`` has the answers on the first 0, 1, 2 ... operations
+    (None: not known), ``calls`` the call of each operation, ``tellings`` the output of each call."""
 
     model: str
     allowed: Allowed
@@ -61,8 +54,6 @@ class ModelLooked:
 
 
 class _AfterOutput:
-    """The states after one output."""
-
     def __init__(self, looked: ModelLooked, told: bytes) -> None:
         self._looked = looked
         self.told = told
@@ -123,7 +114,6 @@ def judge_model(
 
 
 def unknown(model: str, about: str, reason: str) -> SubjectResult:
-    """Return the answer of a model of which bob tried nothing, for this ``reason``."""
     answer = Answer(CHECKER, Verdict.UNKNOWN, NOTHING, reason=reason)
     return SubjectResult(model, answers=(answer,), checks=Checks(0, 0, 0), model=Allowed(about, 0, 0, 0, is_all=False))
 
@@ -137,11 +127,9 @@ def numbered(effects: Effects) -> Effects:
 def crossed(
     model: SubjectResult, real: SubjectResult, unforeseen: Mapping[Key, tuple[str, ...]], *, is_its_own: bool = False
 ) -> SubjectResult:
-    """Return the answer of a ``model`` beside that of a ``real`` file system of the same run.
-
-    ``unforeseen`` has the ways of the file system with a tree that the model certainly does not allow, each with the
-    clauses that forbid it. A model that was derived from that file system (``is_its_own``) should allow them.
-    """
+    """Return the answer of ``model`` beside that of ``real``, a file system of the same run. ``unforeseen`` has the
+    ways of ``real`` that the model forbids, and the clauses. ``is_its_own``: the model comes from ``real``, and should
+    allow them."""
     assert model.model is not None
     there = {_key_of(way) for way in real.answer.ways}
     is_whole = real.answer.states.exhaustive is not None and real.answer.reason is None
@@ -165,7 +153,7 @@ def crossed(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The ways to break a ``program`` that the model of ``after`` adds to that of ``before``, mends, or keeps."""
+    """The ways to break ``program`` that the model of ``after`` adds to that of ``before``, mends, or keeps."""
 
     program: str
     before: SubjectResult
@@ -176,12 +164,11 @@ class Change:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether one of the models has no answer."""
         return Verdict.UNKNOWN in (self.before.answer.verdict, self.after.answer.verdict)
 
 
 def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
-    """Return the answer of one model beside that of another. If a model has no answer, nothing is added or mended."""
+    """Compare the answers of two models. If one has no answer, nothing is added or mended."""
     was, now = ({_key_of(way): way for way in side.answer.ways} for side in (before, after))
     is_known = Verdict.UNKNOWN not in (before.answer.verdict, after.answer.verdict)
     return Change(
@@ -195,7 +182,7 @@ def change(program: str, before: SubjectResult, after: SubjectResult) -> Change:
 
 
 def refused_trees(looked: Sequence[Looked]) -> list[tuple[Key, bytes, Mapping[str, Node]]]:
-    """Return each tree of a real file system that the checker refuses, with the vulnerability and the output before."""
+    """Return each tree of a real file system that the checker refuses, hangs apart, and the output before it."""
     found: list[tuple[Key, bytes, Mapping[str, Node]]] = []
     for window in looked:
         for outcome, answer in window.answers.items():

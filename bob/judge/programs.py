@@ -1,4 +1,4 @@
-"""From what was seen of a program's crash states, and what its checker said of them, to an answer."""
+"""The answer on a program, from its crash states and its checker's answers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,13 @@ from bob.protocol.contrast import Explanation, Reliance
 from bob.story.decisive import in_words
 from bob.story.timeline import CrashTimeline, Fate
 
-CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)
-"""The claim that a program's checker accepts what a crash leaves."""
+CHECKER = ClaimWords(CheckerClaim.kind, CheckerClaim.kind)  # the checker accepts what a crash leaves
 SAFETY = {Verdict.HOLDS: "safe", Verdict.FAILS: "vulnerable", Verdict.UNKNOWN: "unknown"}
-"""Whether a program survives a crash, by the verdict of that claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class EasiestCrash:
-    """The crash ``state`` that explains a way best, with the number of its ``outcome``, in the window with the number
-    ``place``. The program had written ``told`` before it."""
+    """The crash that explains a way best, in the window with the number ``place``, after the output ``told``."""
 
     place: int
     state: CrashState
@@ -39,15 +36,13 @@ class EasiestCrash:
 
 @dataclass(slots=True)
 class _Harm:
-    """The crash states that are refused in one way: their windows and outcomes (``trees``), and the easiest of them,
-    with the checker's words."""
+    """Crash states refused in one way. ``trees`` are (window, outcome); ``easiest`` has the checker's words."""
 
     trees: dict[tuple[int, int], None] = field(default_factory=dict)
     states: set[tuple[int, CrashState]] = field(default_factory=set)
     easiest: Easiest[tuple[EasiestCrash, str]] = field(default_factory=Easiest)
 
     def way(self, consequence: Consequence, reliances: Reliances | None) -> Way:
-        """Return these states as a way in which the claim breaks."""
         crash, said = self.easiest.shown
         return Way(
             said,
@@ -68,11 +63,8 @@ def judge(
     doubts: Sequence[str] = (),
 ) -> tuple[SubjectResult, tuple[EasiestCrash, ...]]:
     """Return ``subject`` with the answer by the windows ``looked``, and the easiest crash of each of its ways.
-
-    ``reliances`` explain what is refused. ``doubts`` are reasons why the recording lacks states that it should have. A
-    checker that answers differently on the same tree is not believed. One that does not end is a finding, and no
-    violation by itself.
-    """
+    ``doubts`` say why the recording lacks states. bob does not believe a checker that answers differently on the same
+    tree."""
     found: dict[tuple[Consequence, str], _Harm] = {}
     trees = 0
     contradictions = [window.disagreed for window in looked if window.disagreed]
@@ -130,11 +122,8 @@ def judge(
 def verdict_of(
     ways: Iterable[Way], reasons: Sequence[str], *, is_believed: bool, where: str
 ) -> tuple[Verdict, list[str]]:
-    """Return the verdict by ``ways``, and all ``reasons`` why it is not known.
-
-    A checker that does not end breaks nothing by itself; the reason says ``where`` it did not. One that is not believed
-    breaks nothing at all.
-    """
+    """Return the verdict by ``ways``, and all ``reasons`` why it is not known. A hang breaks nothing by itself
+    (``where`` says where it was), and a checker that is not believed breaks nothing at all."""
     consequences = {way.consequence for way in ways}
     every = list(reasons)
     if consequences == {Consequence.HANG}:
@@ -145,8 +134,7 @@ def verdict_of(
 
 
 def with_its_write(found: Way, line: CrashTimeline) -> Way:
-    """Return the same way, with the write that decides by the time line of its witness, if no reason is of calls alone;
-    or with the words that the disk had not been sent what is missing."""
+    """Add the deciding write of its witness, or that the rest was unsent, to a way that calls alone do not explain."""
     of_calls = (one.explanation for one in found.relied_on if one.explanation.reliance is not Reliance.UNCLEAR)
     is_told = any(not explanation.beside for explanation in of_calls)
     is_unsent = all(write.fate is Fate.DURABLE for write in line.writes)

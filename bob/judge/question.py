@@ -1,4 +1,4 @@
-"""A quick question, which ``bob try`` asks, and its answers by what the run directory has kept."""
+"""The answers to a question of ``bob try``, from its run directory."""
 
 from __future__ import annotations
 
@@ -33,11 +33,8 @@ from bob.workload.plain import WorkloadDocument
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A question: ``request`` says how and where, ``workloads`` what is done, and when the crash comes.
-
-    The workloads differ in how they finish alone. bob keeps up to ``most_witnesses`` ways in which an expectation
-    breaks as witnesses.
-    """
+    """A question: its ``workloads`` differ only in their finish, ``request`` says how and where they run. bob keeps up
+    to ``most_witnesses`` ways in which an expectation breaks as witnesses."""
 
     request: ProbeRequest
     workloads: tuple[Workload, ...]
@@ -46,10 +43,7 @@ class Trial:
 
 
 def judge_question(trial: Trial, run: RunDirectory, about: Run, environment: Environment) -> Result:
-    """Return the answers to ``trial`` by what ``run`` has kept; ``run`` keeps their witnesses, too.
-
-    Raise RecordingError if nothing was recorded.
-    """
+    """Return the answers, and keep their witnesses in ``run``. Raises RecordingError if nothing was recorded."""
     folders = [run.folder(number, workload) for number, workload in enumerate(trial.workloads)]
     kept = [run.unobserved(folder) or _Recorded(trial.request, run, folder) for folder in folders]
     recorded = {place: one for place, one in enumerate(kept) if isinstance(one, _Recorded)}
@@ -96,14 +90,13 @@ def judge_question(trial: Trial, run: RunDirectory, about: Run, environment: Env
 
 
 def _said(trial: Trial, kept: _Recorded | RefusedWorkload, workload: Workload) -> Sequence[SaidByRecording]:
-    """Return the answer of one recording to each expectation."""
     if isinstance(kept, RefusedWorkload):
         return [refused(workload, kept.reason, kept.fall)] * len(trial.expectations)
     return said_by(trial.expectations, kept.bench, kept.observed, kept.case.complete)
 
 
 class _Recorded:
-    """A recording of a trial, with one finish, and what was seen of it, from the ``folder`` of ``run``."""
+    """A recording of a trial with one finish, and its observations, from the ``folder`` of ``run``."""
 
     def __init__(self, request: ProbeRequest, run: RunDirectory, folder: Path) -> None:
         # Its plan is of the whole recording; the crash states asked for are states of that.
@@ -112,7 +105,6 @@ class _Recorded:
         self.bench = JudgedCase.of(self.case, self.observed)
 
     def troubles(self) -> Iterator[str]:
-        """Yield what is wrong with states that mount, a line for each thing."""
         found: defaultdict[tuple[str, str], list[StateTrouble]] = defaultdict(list)
         for trouble in self.observed.troubles:
             found[alike(trouble)].append(trouble)
@@ -126,6 +118,5 @@ class _Recorded:
         return claim.kept(AfterMount(self.bench.observation(outcome)), context_of(self.case))
 
     def witness(self, state: CrashState, evidence: str, claim: Claim, environment: Environment) -> Mapping[str, Any]:
-        """Return the witness of a state of this recording."""
         found = causes(self.case.plan.points, state, partial(self._keeps, claim))
         return witness.write(ShownState(self.case, state, claim, evidence, found), environment=asdict(environment))

@@ -1,4 +1,4 @@
-"""Crashes during the recoveries of a run: which crash states they begin at, and how bob judges them. Without guests."""
+"""Crashes during the recoveries of a run: their choice and judgement, without guests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bob.workload.operations import Finish, Workload
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Crash state ``state`` of the ``workload`` with this number in the run, which had that ``outcome``."""
+    """Crash state ``state`` of the ``workload`` with this number in the run, with its ``outcome``."""
 
     workload: int
     state: CrashState
@@ -28,8 +28,8 @@ class Recovered:
 
 
 def chosen(runs: Iterable[tuple[int, Observations]], count: int, seed: int) -> list[Recovered]:
-    """Return up to ``count`` crash states of the workloads in ``runs`` (their numbers), drawn from the seed. No two of
-    a workload have the same outcome; each mounts without a repair, in a guest that was not lost."""
+    """Draw up to ``count`` states by ``seed``, one for each outcome of a workload that mounts, not from a lost
+    guest."""
     every: list[Recovered] = []
     for number, observed in runs:
         if observed.lost is not None:
@@ -55,12 +55,11 @@ def planned(run: RunDirectory) -> list[Recovered] | None:
 
 
 def recovery_of(workload: Workload, state: CrashState) -> Workload:
-    """Return the recovery from a crash state of ``workload``, as a workload without operations."""
     return Workload(f"recovery of {workload.title}, at growth point {state.point}", (), (), Finish("mounted"))
 
 
 def add_recoveries(column: Column, run: RunDirectory, workloads: Sequence[Workload], request: ProbeRequest) -> None:
-    """Have ``column`` judge all crashed recoveries of ``run``; without any, the answer is unknown."""
+    """Judge all crashed recoveries of ``run`` in ``column``; without any, the answer is unknown."""
     plan = planned(run)
     if not plan:
         column.refuse_property(IDEMPOTENT, "there was no crash state whose recovery could be crashed")

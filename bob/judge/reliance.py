@@ -1,4 +1,4 @@
-"""What a program relies on, by the trees that its checker refuses and those that it accepts."""
+"""A program's reliance on its calls, by the trees that its checker refuses and those that it accepts."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ from bob.story.timeline import ProgramCallEvent
 
 T = TypeVar("T")
 U = TypeVar("U")
-MOST_TREES = 200
-"""The most trees with one consequence that bob explains. It holds them against twice as many that are accepted after
-one output."""
+MOST_TREES = 200  # explained with one consequence, against twice as many that are accepted after one output
 _AS_TOLD: Mapping[Presence | None, str] = {
     Presence.FULL: "there",
     Presence.PARTIAL: "partly",
@@ -45,10 +43,7 @@ _AS_TOLD: Mapping[Presence | None, str] = {
 
 
 class Explaining:
-    """Makes explanations. An explanation at which bob breaks costs no answer, and no other explanation.
-
-    ``keep`` keeps the traceback of the first that broke in a file, and returns the file's name.
-    """
+    """A maker of explanations; an error costs only one. ``keep`` saves the first traceback, and returns its file."""
 
     def __init__(self, keep: Callable[[str], str] | None = None) -> None:
         self._keep = keep
@@ -57,11 +52,9 @@ class Explaining:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences about what is not explained, and why."""
         return tuple(self._broken)
 
     def made(self, make: Callable[[], T], otherwise: U) -> T | U:
-        """Return what ``make`` returns; ``otherwise`` if bob breaks at it."""
         try:
             return make()
         except Exception as broken:
@@ -76,7 +69,7 @@ class Explaining:
 
 
 class Answered(Protocol):
-    """Trees by the number of their outcome, before which the program had written ``told``."""
+    """Trees by the number of their outcome, after the output ``told``."""
 
     @property
     def told(self) -> bytes: ...
@@ -90,12 +83,9 @@ class Answered(Protocol):
 
 class Reliances:
     """Explains refused trees by the system ``calls`` of the program, in ``windows``; nothing without their ``effects``.
-
-    The calls of each of ``groups`` must be there together: no member is accused of anything else. ``known`` returns how
-    much of each call an outcome has, whatever its window: a tree cannot tell it if a program did one thing twice.
-    ``tellings`` is what calls told, by their numbers. ``unmade`` returns the calls that had not begun by the crash, for
-    a window and an outcome.
-    """
+    The calls of each of ``groups`` must be there together. ``known`` returns how much of each call an outcome has, as a
+    tree cannot show that if a program did one thing twice. ``tellings`` are the outputs of calls, by number. ``unmade``
+    returns the calls that had not begun by the crash of (window, outcome)."""
 
     def __init__(
         self,
@@ -111,8 +101,7 @@ class Reliances:
         self.explaining = explaining or Explaining()
         self._known, self._tellings, self._unmade = known, tellings, unmade
         self._windows, self._calls, self._effects, self._groups = windows, calls, effects, groups
-        self._accepted: dict[int, tuple[Presences, Presences]] = {}
-        """How much of each call the accepted trees of a window have: by the trees alone, and with ``known``."""
+        self._accepted: dict[int, tuple[Presences, Presences]] = {}  # by window: by the trees alone, and with ``known``
         self._kept_names: dict[int, frozenset[int]] = {}
 
     @classmethod
@@ -125,22 +114,20 @@ class Reliances:
         explaining: Explaining,
         offset: float | None = None,
     ) -> Reliances:
-        """Return those of the windows ``looked``. The first and the last control are the trees below ``root`` before
-        the program and after a clean end. ``offset`` leads from the clock of the calls to that of the recordings
-        (seconds; None: not known)."""
+        """Return those of ``looked``; the first and last control are the trees below ``root`` before and after the
+        program. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
         return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade)
 
     def steps(self) -> tuple[DiagramStep, ...]:
-        """Return the program's calls, with what they told."""
         effects = self._effects
         if effects is None:
             return ()
         return self.explaining.made(lambda: steps_of(self._calls, effects, self._tellings), ())
 
     def relied_on(self, refused: Iterable[tuple[int, int]]) -> tuple[ReliedOn, ...]:
-        """Return what the program relies on that ``refused`` trees (window and outcome) lack; first for most trees."""
+        """Return the reasons why ``refused`` trees (window, outcome) are refused, those of most trees first."""
         effects = self._effects
         return () if effects is None else self.explaining.made(lambda: self._relied_on(effects, refused), ())
 
@@ -166,7 +153,7 @@ class Reliances:
         return tuple(self._told(effects, one, trees, self._told_by(windows[one])) for one, trees in ordered)
 
     def calls_up_to(self, place: int, outcome: int, offset: float) -> list[ProgramCallEvent]:
-        """Return the calls, with how much of each the tree of an ``outcome`` has, ``offset`` seconds later."""
+        """Return the calls, ``offset`` seconds later, with how much of each the tree of an ``outcome`` has."""
         effects = self._effects
         if effects is None:
             return []
@@ -212,14 +199,13 @@ class Reliances:
 def calls_with_effects(
     calls: Sequence[SystemCall], effects: Effects, tree: Mapping[str, Node], offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the ``calls`` that have ``effects``, with how much of each a ``tree`` has, ``offset`` seconds later."""
+    """Return the ``calls`` that have ``effects``, ``offset`` seconds later, with how much of each a ``tree`` has."""
     return asked_for(calls, effects, presence(effects, tree), offset)
 
 
 def asked_for(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
-    """Return the same for calls of which so much is ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())
@@ -229,8 +215,7 @@ def asked_for(
 def effects_of(
     calls: Sequence[SystemCall], root: str, before: Mapping[str, Node] | None, after: Mapping[str, Node] | None
 ) -> Effects | None:
-    """Return the effects of ``calls``, which led from the tree ``before`` to ``after``; None if no guest saw one of
-    these, or bob does not know the form of a call."""
+    """Return the effects of ``calls`` between two trees; None if one was not seen, or a call's form is not known."""
     if before is None or after is None:
         return None
     try:

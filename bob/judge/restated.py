@@ -1,8 +1,5 @@
-"""The evidence of a reference, said anew from what its witnesses keep: without a run, and without a guest.
-
-A witness that keeps what was found after its crash can be judged by this bob. One that does not stays as it is:
-``bob replay --update`` mounts its crash state again, and has it keep that.
-"""
+"""Judge the evidence of a reference again from its witnesses, without a run or a guest. A witness without its tree does
+not change: ``bob replay --update`` mounts its crash state again, and adds that."""
 
 from __future__ import annotations
 
@@ -17,16 +14,13 @@ from bob.witness.results import result_files, tell_results
 
 
 def is_reference(path: Path) -> bool:
-    """Whether ``path`` has a result and its witnesses, but not the run that they are of."""
+    """Return whether ``path`` has a result and its witnesses, but not their run."""
     return not (path / "run.json").exists() and bool(result_files(path))
 
 
 def restate(path: Path, step: Callable[[str], None]) -> None:
-    """Have the witnesses in ``path`` say their evidence as this bob says it, and the results there what they say.
-
-    ``step`` is told how many changed. Raises MalformedError for a witness whose claim, by this bob, is not broken by
-    what was found, and StoreError where there are none; then nothing is changed.
-    """
+    """Replace the evidence in the witnesses and results of ``path`` by this bob's; ``step`` gets the counts. Raises
+    MalformedError if a claim is not broken now, StoreError without witnesses; then nothing changes."""
     files = files_in([path])
     changed, silent = {}, 0
     for file in files:

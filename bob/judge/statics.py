@@ -13,8 +13,7 @@ from bob.protocol.kinds import place_of, type_of
 
 
 def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
-    """Return the first reliance of each sentence, and how many have that sentence: a program makes a call several
-    times, and any one may be missing."""
+    """Return the first reliance of each sentence, and how many have that sentence: programs repeat calls."""
     every: dict[tuple[str, str], list[ReliedOn]] = {}
     for one in relied_on:
         every.setdefault((one.sentence, one.kind), []).append(one)
@@ -24,19 +23,17 @@ def told_once(relied_on: Iterable[ReliedOn]) -> list[tuple[ReliedOn, int]]:
 @dataclass(frozen=True, slots=True, order=True)
 class Static:
     """A vulnerability in the text of a program: its ``type`` (:data:`bob.protocol.kinds.TYPES`; empty: not known), and
-    the ``place`` of the call of which something is missing."""
+    the ``place`` of the incomplete call."""
 
     type: str
     place: str
 
 
 Statics = dict[Static, frozenset[Consequence]]
-"""Vulnerabilities, with the consequences of each."""
 
 
 def together(*several: Statics) -> Statics:
-    """Return all of them. A place without a function is the one place with a function that it can be, if there is just
-    one."""
+    """Return all. A place without a function becomes the same place with one, if there is just one of its type."""
     every: Statics = {}
     for one, consequences in chain.from_iterable(found.items() for found in several):
         every[one] = every.get(one, frozenset()) | consequences
@@ -48,12 +45,9 @@ def together(*several: Statics) -> Statics:
 
 
 def statics(harms: Iterable[Way]) -> Statics:
-    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one.
-
-    The shortest reason of each type counts, by its first missing call. If a call is missing both too early and in the
-    end, it is an order. The checker's sentence is the place of a harm that no call explains. A checker that does not
-    end does not count.
-    """
+    """Return ``harms`` as ALICE counts them (OSDI'14, section 4.2): those at one place of the program are one. The
+    shortest reason of each type counts, by its first missing call; at one place, an order hides a durability. The
+    checker's sentence is the place of a harm that no call explains. Hangs do not count."""
     found: Statics = {}
     for harm in harms:
         if harm.consequence is None or harm.consequence is Consequence.HANG:
