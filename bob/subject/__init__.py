@@ -1,7 +1,4 @@
-"""Declarations of what is crashed: file systems, disks and layers, and named sets of these.
-
-A file system is a file in file-systems/, a set one in sets/, or either anywhere, by its path.
-"""
+"""Subjects of crashes: file systems, disks, layers, and sets of these, in file-systems/, sets/ or files of the user."""
 
 from bob.subject.file_system import DEVICE, MIB, FileSystem, declared_by, file_system, file_systems, is_file
 from bob.subject.sets import ConfigurationSet, load_set, set_names

@@ -18,8 +18,7 @@ from bob.schema import Amount, Declaration, adapt, declared, field, mistakes_in,
 from bob.workload.lacking import LACKABLE
 
 MIB = 1024 * 1024
-DEVICE = "DEVICE"
-"""The word for the device's path in the commands of a declaration."""
+DEVICE = "DEVICE"  # stands for the device's path in the commands of a declaration
 HINT = "see docs/formats.md"
 ExitCode = Annotated[int, Meta(ge=0, lt=256)]
 
@@ -40,27 +39,23 @@ _UUID = "b0b0b0b0-0000-4000-8000-000000000b0b"
 class FileSystem:
     """How a file system is made, mounted, recovered and waited for. Sizes are in bytes, times in guest seconds.
 
-    ``driver`` is its name for mount(2), ``module`` its kernel module, ``package`` that of mkfs. The command ``mkfs``
-    makes the same in each run (UUID, hash seed), without discards (they would erase the stale pattern) and without
-    background initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount recovers).
-    bob runs ``repair`` if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the
-    least that mkfs takes.
+    ``driver`` is its name for mount(2), ``package`` that of mkfs. The command ``mkfs`` makes the same in each run
+    (UUID, hash seed). It works without discards, which would erase the stale pattern, and without background
+    initialisation. A boot after a crash would run ``check`` before the mount (empty if the mount recovers). bob runs
+    ``repair`` if a crash state does not mount. ``device`` is the default size of the disk, ``smallest`` the least that
+    mkfs takes.
 
-    It commits changes by itself after ``commit`` seconds at the latest. It is done when the device has been silent for
-    ``quiet``, which is longer than all of its timers. One that is never silent gets ``enough`` seconds after the
-    operations (0: as long as it takes). One that ``keeps_commits`` in memory is synced when it has been silent.
+    It commits changes within ``commit``, and is done when the device has been silent for ``quiet``, longer than all its
+    timers. One that is never silent gets ``enough`` after the operations (0: as long as it takes). bob syncs one that
+    ``keeps_commits`` in memory after the silence.
 
-    ``names`` are those of the field under certain mount options: (options, name). ``default_options`` are those of the
-    kernel. ``note`` is for readers of the results. ``forgets`` says that recovery takes each block by itself, and makes
-    the same of old and of new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose remains
-    do not count (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the words of the
-    kernel; workloads go without them (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, a file has another
-    number at each mount.
-
-    ``checker`` looks at a disk without a change (empty if there is none), and ends with a code of ``clean`` if all is
-    well. ``expected_messages`` are regular expressions for messages of the kernel after any crash.
-
-    ``declaration`` is the text of the user's own file: a result can do without that file. It is empty if bob ships it.
+    ``names`` are (mount options, name of the field). ``forgets`` says that recovery takes each block by itself, and old
+    blocks like new ones (:mod:`bob.observe.predict`). ``log`` is then the format of its log, whose remains do not count
+    (:mod:`bob.observe.leftovers`). ``refusals`` are operations that it lacks, with the kernel's words
+    (:mod:`bob.workload.lacking`). Without ``lasting_inodes``, inode numbers change at each mount. The optional
+    ``checker`` looks at a disk without a change; a code of ``clean`` means that all is well. ``expected_messages`` are
+    regular expressions for messages of the kernel after any crash. ``declaration`` is the text of the user's own file
+    (empty if bob ships it), so that a result can do without that file.
     """
 
     name: str
@@ -90,12 +85,12 @@ class FileSystem:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """The operations that it lacks, by their names in :data:`bob.workload.lacking.LACKABLE`."""
+        """The names of the operations that it lacks (:data:`bob.workload.lacking.LACKABLE`)."""
         return tuple(word for word, _said in self.refusals)
 
 
 class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a file system: sizes in MiB, commands as lines of a shell; what it ``lacks``, by operation."""
+    """The file of a file system: sizes in MiB, commands as lines of a shell, and what it ``lacks``, by operation."""
 
     driver: str | None = None
     module: str | None = None
@@ -145,10 +140,7 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def file_system(word: str) -> FileSystem:
-    """Return a shipped file system by its name, or one of the user's own by the path of its file (:func:`is_file`).
-
-    Raise UsageError if there is none, and for a mistake in the user's file.
-    """
+    """Return a shipped file system by name, or the user's by its file's path. Raise UsageError if unknown or wrong."""
     if is_file(word):
         path = Path(word)
         text = toml(path, "is this the file that declares it? See docs/add-a-file-system.md")
@@ -168,7 +160,7 @@ def is_file(word: str) -> bool:
 
 
 def declared_by(name: str, text: str) -> FileSystem:
-    """Return the user's own file system in ``text``, the content of a file NAME.toml. Raise UsageError for mistakes."""
+    """Return the user's file system in the ``text`` of NAME.toml. Raise UsageError for mistakes."""
     if not _NAME.fullmatch(name):
         hint = "letters, digits and . _ + -, 40 at most: it is what tables call the file system"
         raise UsageError(f"{name!r} is no name of a file system", hint=hint)
@@ -177,7 +169,7 @@ def declared_by(name: str, text: str) -> FileSystem:
 
 @cache
 def file_systems() -> dict[str, FileSystem]:
-    """Return all that bob ships, by name. Raise UsageError for a declaration with a mistake."""
+    """Return the shipped file systems, by name. Raise UsageError for a mistake in one."""
     files = sorted(_FOLDER.glob("*.toml"), key=lambda path: path.stem)
     return {path.stem: _read(path.stem, toml(path, HINT)) for path in files}
 

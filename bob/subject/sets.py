@@ -1,4 +1,4 @@
-"""Named sets of configurations: one TOML file each, shipped in sets/ or anybody's own."""
+"""Named sets of configurations: one TOML file each, shipped in sets/ or the user's own."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationSet:
-    """Configurations that are probed together, in the order of the table's columns. They are part K of N of a set if
-    ``shard`` is (K, N)."""
+    """Configurations to probe, in the order of the table's columns; part K of N of a set if ``shard`` is (K, N)."""
 
     name: str
     about: str
@@ -27,7 +26,7 @@ class ConfigurationSet:
     shard: tuple[int, int] = (1, 1)
 
     def part(self, shard: int, shards: int) -> ConfigurationSet:
-        """Return every Nth configuration, from the Kth on. Raise UsageError if there is none."""
+        """Return every Nth configuration, from the Kth on. Raise UsageError if that leaves none."""
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)
@@ -37,8 +36,6 @@ class ConfigurationSet:
 
 
 class ConfigurationDeclaration(Declaration, frozen=True):
-    """A configuration in a set."""
-
     fs: str
     mkfs_options: str = ""
     mount_options: str = ""
@@ -52,8 +49,6 @@ class ConfigurationDeclaration(Declaration, frozen=True):
 
 
 class SetDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file of a set."""
-
     about: str = ""
     configurations: Annotated[tuple[ConfigurationDeclaration, ...], Meta(min_length=1)]
 

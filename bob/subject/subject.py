@@ -10,19 +10,15 @@ from bob.errors import UsageError
 from bob.schema import Document, adapt
 from bob.subject.file_system import MIB, FileSystem, declared_by, file_system, file_systems
 
-LayerCommand = tuple[str, ...]
-"""A program of the guest with its arguments; ``DISK0`` is the path of the first device below, and so on."""
-NAME = "bob-stack"
-"""The begin of the names of bob's device-mapper targets: by it the agent removes them after a failure."""
+LayerCommand = tuple[str, ...]  # a program of the guest with arguments; DISK0 is the path of the first device below
+NAME = "bob-stack"  # begins the names of bob's device-mapper targets: the agent removes these after a failure
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer: it makes one device of the devices below, which are the disks, or that of another layer.
-
-    After the commands ``assemble`` of the guest there is the ``device`` (a path); ``release`` takes it away. Each crash
-    state is assembled from the disks, since a crash loses the memory of a layer. Tables and files show ``name``.
-    """
+    """A layer, which makes one device of the devices below: the disks, or that of another layer. The guest's commands
+    ``assemble`` make the ``device`` (a path), ``release`` takes it away. Each crash state is assembled from the disks,
+    since a crash loses the memory of a layer."""
 
     name: str
     assemble: tuple[LayerCommand, ...]
@@ -30,17 +26,13 @@ class Layer:
     device: str
 
 
-DEFAULT_BUDGET = 100
-"""Mounts per workload: a column then takes a few minutes on two processors without KVM."""
-DEFAULT_AUDIT = 0.01
-"""The share of predictions that bob checks by a mount."""
+DEFAULT_BUDGET = 100  # mounts per workload: a column takes a few minutes on two processors without KVM
+DEFAULT_AUDIT = 0.01  # share of predictions that bob checks by a mount
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A file system with options, on ``layers``, from the bottom up, on disks of these ``sizes`` (bytes); without any,
-    there is one disk of the file system's default size. Tables and files show ``name``.
-    """
+    """A file system with options, on ``layers`` (bottom up), on disks of ``sizes`` (bytes; empty: the default size)."""
 
     name: str
     fs: FileSystem
@@ -55,32 +47,30 @@ class Subject:
 
     @property
     def disks(self) -> tuple[int, ...]:
-        """The sizes of the disks (bytes)."""
+        """The sizes in bytes."""
         return self.sizes or (self.fs.device,)
 
     @property
     def device_bytes(self) -> int:
-        """The size of all disks together."""
         return sum(self.disks)
 
     @property
     def forgets(self) -> bool:
-        """Whether recovery forgets (:class:`FileSystem`), and bob knows where its log is on the disk."""
+        """Whether recovery forgets (:class:`FileSystem`) and bob knows the log's place on the disk."""
         return self.fs.forgets and not self.layers
 
     @property
     def mkfs(self) -> tuple[str, ...]:
-        """The whole mkfs command; the user's options are the last ones, and win."""
+        """The whole command; the user's options come last, and win."""
         return (*self.fs.mkfs[:-1], *shlex.split(self.mkfs_options), self.fs.mkfs[-1])
 
     @property
     def options(self) -> frozenset[str]:
-        """The mount options, one by one; without any, those of the kernel."""
+        """The mount options, one by one, or the kernel's defaults."""
         return frozenset(filter(None, (self.mount_options or self.fs.default_options).split(",")))
 
     @property
     def note(self) -> str:
-        """A sentence for readers of the results, or nothing."""
         words = shlex.split(self.mkfs_options)
         sizes = [size for word, size in itertools.pairwise(words) if word == "-b"]
         if sizes and sizes[-1].removeprefix("size=").lower() not in ("4096", "4k"):
@@ -97,13 +87,9 @@ def configuration(
     disks: tuple[int, ...] = (),
     layers: tuple[Layer, ...] = (),
 ) -> Subject:
-    """Return the subject with file system ``fs``; without a ``name`` it has the field's, or that of its parts.
-
-    The sizes of several ``disks`` take the place of that of the ``device``; all are in bytes.
-
-    ``fs`` is a name or a path for :func:`file_system`, or the file system itself. Raise UsageError if bob does not know
-    it, or cannot split the options.
-    """
+    """Return the subject with file system ``fs``, which may be a name or a path (:func:`file_system`). Without a
+    ``name`` it has the field's, or that of its parts. Several ``disks`` replace ``device``; both are in bytes. Raise
+    UsageError if ``fs`` is unknown, or bob cannot split the options."""
     known = fs if isinstance(fs, FileSystem) else file_system(fs)
     if device and device % MIB:
         raise UsageError(f"a device of {device} bytes is not a whole number of MiB", hint="for example --device 64M")
@@ -119,10 +105,8 @@ def configuration(
 
 
 class ConfigurationDocument(Document, frozen=True, kw_only=True):
-    """A subject: its file system by its name, with the ``declaration`` of the user's own.
-
-    The sizes of several ``disks`` stand in place of that of the ``device`` (0: the file system's default).
-    """
+    """A subject; ``declaration`` is that of the user's own file system. Sizes of several ``disks`` replace that of
+    ``device`` (0: the file system's default)."""
 
     name: str
     fs: str
@@ -135,7 +119,6 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, made: Subject) -> ConfigurationDocument:
-        """Return the document of a subject."""
         device, disks = (sum(made.sizes), ()) if len(made.sizes) < 2 else (0, made.sizes)
         return adapt(cls, made, fs=made.fs.name, declaration=made.fs.declaration or None, device=device, disks=disks)
 
