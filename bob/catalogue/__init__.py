@@ -1,1 +1,1 @@
-"""What is shipped: probe files, the rows that a matrix may have, and what a probe is asked."""
+"""Shipped probe files, the rows that a matrix may have, and the request of a probe."""

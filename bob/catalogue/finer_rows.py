@@ -10,8 +10,7 @@ from bob.claim.property.subjects import Span
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-ORDERING, DURABILITY, ATOMICITY = "ordering", "durability", "atomicity"
-"""The families of the rows."""
+ORDERING, DURABILITY, ATOMICITY = "ordering", "durability", "atomicity"  # families of rows
 
 _PAIRED = tuple(kind for kind in ChangeKind if kind not in (ChangeKind.ZERO, ChangeKind.SHIFT))
 """The kinds that the table pairs: its workloads do not zero or shift ranges."""
@@ -22,8 +21,7 @@ UNTELLABLE = frozenset(
         (ChangeKind.APPEND, ChangeKind.TRUNCATE_DOWN),
     }
     - {(ChangeKind.TRUNCATE_DOWN, ChangeKind.APPEND)}
-)
-"""Pairs on one file whose Y sets the size, so that no tree shows whether X is missing."""
+)  # pairs on one file whose Y sets the size, so that no tree shows whether X is missing
 
 _WHERE = {
     Relation.SAME_FILE: "on the same file",
@@ -104,11 +102,9 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 
 def durability_rows() -> Iterator[Property]:
-    """Yield what each call that ends a workload may make durable: ``CALL.WHAT`` (probes/rows/durability.toml).
-
-    A row asks for the changes of its workloads, which can be less than the same words promise in a model: of the data
-    only overwrites and zeros, and of other files, if a directory is synced, only those in it.
-    """
+    """Yield what each call that ends a workload may make durable: ``CALL.WHAT`` (probes/rows/durability.toml). A row
+    can ask for less than its words promise in a model: as data only overwrites and zeros, and after a directory's sync
+    only files in it."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with it
@@ -116,7 +112,7 @@ def durability_rows() -> Iterator[Property]:
         words = _OF_ALL if call in _WHOLE_FILE_SYSTEM else _OF_A_DIRECTORY if is_directory else _OF_A_FILE
         for what, kinds in (_KINDS_IN_A_DIRECTORY if is_directory else _KINDS_OF_A_FILE).items():
             if call is Call.RETURNED and what is What.EVERYTHING:
-                continue  # where each operation is durable when it returns, all before it are
+                continue  # if each operation is durable when it returns, all before it are
             yield Property(
                 name=f"{call.value}.{what.value}",
                 family=DURABILITY,
@@ -129,7 +125,7 @@ def durability_rows() -> Iterator[Property]:
 
 
 def _relations(call: Call, what: What) -> tuple[Relation, ...]:
-    """Return the relation of a change to the file or directory that the call is made on."""
+    """Return the relation of a change to the file or directory of the call."""
     if call in _WHOLE_FILE_SYSTEM or what is What.EVERYTHING:
         return ()
     is_of_itself = what is What.ENTRY if call is Call.FSYNC_DIRECTORY else what is not What.PARENT
@@ -145,10 +141,8 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield up to which unit each kind of change is whole, the smallest first: ``KIND.UNIT`` (probes/rows/units.toml).
-
-    A change that is not a write has no size: it is whole or not.
-    """
+    """Yield the rows on units, up to which a change is whole, smallest first: ``KIND.UNIT`` (probes/rows/units.toml).
+    Only a write has a size; any other change is whole or not."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

@@ -11,10 +11,7 @@ from bob.workload.kinds import ChangeKind, Relation
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A grid: its name, what it asks, and the names of its rows and columns in order.
-
-    ``asks`` mentions the rows first, then the columns.
-    """
+    """A grid, with the names of its rows and columns in order; ``asks`` mentions the rows first."""
 
     name: str
     asks: str
@@ -24,8 +21,6 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class GridPlace:
-    """The place of a row in the grid ``layout``."""
-
     layout: Layout
     down: str
     across: str
@@ -53,7 +48,7 @@ _UNITS = _layout("units", "is the kind of change on the left whole, up to the un
 
 
 def place_of(name: str) -> GridPlace | None:
-    """Return the place of the row of this name; None if it is in no grid, as those of Table 1."""
+    """Return the place of a row in a grid; None if it is in no grid, as those of Table 1."""
     one, _dot, other = name.partition(".")
     first, _then, later = one.partition("-then-")
     if other in _PAIRS:

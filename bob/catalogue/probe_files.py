@@ -1,7 +1,5 @@
-"""Probe files: one TOML file for each property, with its question, its judgement, and its workloads.
-
-docs/write-a-probe.md is the reference. A mistake in a file is a UsageError that names the file and the mistake.
-"""
+"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/write-a-probe.md). A
+mistake in a file is a UsageError that names both."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ from bob.workload.simulation import simulate
 TREES = "trees.toml"
 
 RESERVED = ("all", "unmountable", "recovery-idempotent", "kernel-message", "read-only", "checker", "removal")
-"""Names with another meaning: every shipped property, the witness of states that do not mount, and the property of
-recoveries (bob.claim.idempotence)."""
+"""Names with another meaning, such as all shipped properties, or recoveries (bob.claim.idempotence)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ def _probes_in(folder: Path) -> tuple[Probe, ...]:
 
 
 def named(probes: Sequence[Probe], names: Sequence[str]) -> tuple[Probe, ...]:
-    """Return the ``probes`` of these names (by default all), in their order. Raises UsageError for an unknown name."""
+    """Return the ``probes`` of these names (by default all), in their order. Raise UsageError for an unknown name."""
     known = [probe.property.name for probe in probes]
     if unknown := [name for name in names if name not in known]:
         raise UsageError(f"unknown property {unknown[0]!r}", hint=meant(unknown[0], known))
@@ -109,7 +106,6 @@ def check_own(own: Iterable[Probe]) -> None:
 
 
 def load(path: Path) -> Probe:
-    """Return the probe in the file ``path``."""
     return parsed(path.name, toml(path, _IS_IT))
 
 
@@ -159,7 +155,7 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
 
 
 def counted(texts: Iterable[str]) -> Iterator[str]:
-    """Yield each text; one with a range as in a shell once for each number: ``create /d/f{01..20}``."""
+    """Yield each text; one with a shell's range once for each number: ``create /d/f{01..20}``."""
     for text in texts:
         found = re.search(r"\{(\d{1,4})\.\.(\d{1,4})\}", text)
         if found is None:

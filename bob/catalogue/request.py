@@ -1,4 +1,4 @@
-"""The request of a probe. It is in run.json; judging again and resuming start from it."""
+"""The request of a probe; run.json has it, for judging again and resuming."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ from bob.trace.recording import Completion
 from bob.workload.plain import WorkloadDocument
 
 DEFAULT_IMAGE = "debian-bookworm"
-"""The default guest image."""
-DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST
-"""When the recorded disk reports a write as done, by default (docs/facts.md, A disk that takes its time)."""
+DEFAULT_COMPLETION = Completion.YOUNGEST_FIRST  # docs/facts.md, A disk that takes its time
 DEFAULT_MODEL = DeviceModel(completion=DEFAULT_COMPLETION)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where guests run: by which libvirt (None: bob's own), and how many in parallel (None: as many as fit).
-
-    With the address of a ``scheduler`` they run on the workers of a Dask cluster. Then ``jobs`` counts for each parcel
-    of a worker, and None is one guest.
+    """Where guests run: ``connect`` is a libvirt (None: bob's own), ``jobs`` guests in parallel (None: as many as fit).
+    With the address of a Dask ``scheduler`` they run on its workers; ``jobs`` then counts for each parcel (None: one).
     """
 
     connect: str | None = None
@@ -44,13 +40,10 @@ ANYWHERE = Host()
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A configuration, properties, and how deep to look.
-
-    ``properties`` are names of shipped ones among ``rows``, ``probes`` the user's own; without either, all of ``rows``.
-    ``budget`` is in mounts per workload, ``audit`` the share of predicted outcomes that more mounts check. ``model`` is
-    the assumed device. The recovery of ``recovery_crashes`` crash states is crashed, too. ``by_cause``: findings are
-    also listed by cause. A program is recorded at this ``pace``.
-    """
+    """A configuration, properties, and how deep to look. ``properties`` are shipped ones among ``rows``, ``probes`` the
+    user's own; without either, all of ``rows``. ``budget`` is in mounts per workload, ``audit`` the share of
+    predictions that more mounts check. bob also crashes the recovery of ``recovery_crashes`` crash states. ``by_cause``
+    also lists findings by cause; ``pace`` is for the recording of a program."""
 
     configuration: Subject
     properties: tuple[str, ...] = ()
@@ -68,12 +61,11 @@ class ProbeRequest:
 
     @property
     def effort(self) -> Effort:
-        """The effort for each workload."""
         return Effort(self.budget, self.seed, self.audit)
 
     @property
     def asked(self) -> tuple[Probe, ...]:
-        """The requested probes. Raises UsageError for an unknown name."""
+        """The requested probes. Raise UsageError for an unknown name."""
         return asked_probes(self.properties, self.probes, self.rows)
 
     def check(self) -> None:
@@ -89,13 +81,13 @@ class ProbeDocument(PropertyDocument, frozen=True):
 
     @property
     def probe(self) -> Probe:
-        """The probe. Raises UsageError for a mistake."""
+        """The probe. Raise UsageError for a mistake."""
         with mistakes_in("run.json", "see docs/write-a-probe.md"):
             return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
 
 
 class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
-    """The request; later runs need not know where guests ran."""
+    """A request without its ``Host``."""
 
     properties: tuple[str, ...]
     image: str
@@ -113,7 +105,6 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
 
     @classmethod
     def of_request(cls, request: ProbeRequest) -> RequestDocument:
-        """Return the document of ``request``."""
         parts = ConfigurationDocument.of(request.configuration), DeviceModelDocument.of(request.model)
         of_parts = {name: getattr(part, name) for part in parts for name in part.__struct_fields__}
         probes = tuple(
@@ -128,7 +119,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         return adapt(cls, request, **of_parts, probes=probes)
 
     def request(self, host: Host = ANYWHERE) -> ProbeRequest:
-        """Return the request, for guests on ``host``. Raises UsageError for one of a later bob."""
+        """Return the request, for guests on ``host``. Raise UsageError for one of a later bob."""
         return adapt(
             ProbeRequest,
             self,
@@ -145,14 +136,10 @@ def _documents(probe: Probe) -> tuple[WorkloadDocument, ...]:
 
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:
-    """Return ``request`` as plain JSON."""
     plain: dict[str, Any] = encode(RequestDocument.of_request(request))
     return plain
 
 
 def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request in plain JSON, for guests on ``host``.
-
-    Raises ShapeError for one that is not whole, UsageError for one of a later bob.
-    """
+    """Return the request in plain JSON. Raise ShapeError if it is not whole, UsageError if a later bob wrote it."""
     return decode(RequestDocument, plain).request(host)

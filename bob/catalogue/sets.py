@@ -16,8 +16,6 @@ from bob.workload.simulation import simulate
 
 
 class RowSet(StrEnum):
-    """The rows of a matrix."""
-
     TABLE1 = "table1"
     PAIRS = "pairs"
     DURABILITY = "durability"

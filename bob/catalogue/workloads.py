@@ -14,8 +14,10 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the request's own probes, and all of the set of rows that ask for one of the properties,
-    whichever probe brings them: a property that is asked alone is judged on as much."""
+    """Return the workloads of the request's own probes, and all of its rows that ask for one of its properties.
+
+    bob judges a property that is asked alone on as much.
+    """
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)
@@ -31,7 +33,7 @@ def _asking(rows: RowSet, names: tuple[str, ...], lacks: tuple[str, ...]) -> tup
         return tuple(every)
     histories = ((workload, simulate(workload)[0]) for workload in every)
     asking = [workload for workload, history in histories if any(questions(prop, history) for prop in properties)]
-    # Those of the properties' own probes first: of witnesses that are alike the first is kept.
+    # The properties' own probes come first: bob keeps the first of witnesses that are alike.
     own = {recorded_as(one) for probe in probes if probe.property.name in names for one in probe.workloads}
     return tuple(sorted(asking, key=lambda workload: recorded_as(workload) not in own))
 
