@@ -12,10 +12,7 @@ from bob.workload.shades import CELL_BYTES, Shades
 
 
 class FileTree:
-    """Names, and files with their contents; ``pattern`` says how data is written.
-
-    Its methods raise ValueError, in words for people, for what a file system would refuse.
-    """
+    """Names, files and their contents. The methods raise ValueError where a file system would refuse an operation."""
 
     def __init__(self, pattern: int = PATTERN) -> None:
         self._shades = None if pattern == UNSHADED_PATTERN else Shades()
@@ -26,7 +23,6 @@ class FileTree:
         self._shifted: set[int] = set()
 
     def copy(self) -> FileTree:
-        """Return an independent copy."""
         copied = FileTree.__new__(FileTree)
         copied._shades = None if self._shades is None else self._shades.copied()
         copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
@@ -35,8 +31,8 @@ class FileTree:
         return copied
 
     def shift(self, identity: int) -> None:
-        """Note that the contents of a file move."""
-        if identity in self._shifted:  # of two that are torn, bob could not say what is whose
+        """Note that the contents of a file move. Raises ValueError the second time."""
+        if identity in self._shifted:  # bob could not distinguish two torn shifts
             raise ValueError("a file is shifted once at most")
         self._shifted.add(identity)
         if self._shades is not None:
@@ -47,7 +43,7 @@ class FileTree:
         return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
-        """Make something at ``path`` in step number ``step``; return its identity."""
+        """Create an object at ``path`` in step ``step``, and return its identity."""
         if not path.startswith("/"):
             raise ValueError(not_open(path))
         self.parent_of(path)
@@ -61,7 +57,7 @@ class FileTree:
         return identity
 
     def make_unnamed(self, directory: str, step: int) -> int:
-        """Make a file without a name; return its identity."""
+        """Create a file without a name, and return its identity."""
         self.find(directory, FileKind.DIRECTORY)
         identity = len(self.things)
         self.things.append(Thing(identity, FileKind.FILE, step, is_born_unnamed=True))
@@ -75,11 +71,10 @@ class FileTree:
         self.handles[handle] = identity
 
     def has(self, name: str) -> bool:
-        """Return whether this path or handle exists."""
         return name in self.names or name in self.handles
 
     def find(self, path: str, *kinds: FileKind) -> int:
-        """Return the identity behind a path or handle, which must be of one of ``kinds`` if there are any."""
+        """Return the identity behind a path or handle. Raises ValueError if missing, or not of ``kinds`` (if any)."""
         if path not in self.names and path.startswith("/"):
             raise ValueError(f"{path} does not exist")
         if path not in self.names and path not in self.handles:
@@ -90,23 +85,21 @@ class FileTree:
         return identity
 
     def set(self, identity: int, **changes: object) -> None:
-        """Change fields of an inode."""
         self.inodes[identity] = replace(self.inodes[identity], **changes)  # type: ignore[arg-type]
 
     def fill(self, identity: int, content: bytes) -> None:
-        """Give a file new contents: it is modified now."""
+        """Give a file new contents, and forget the time that an operation set."""
         self.set(identity, content=content, modified=None)
 
     def written(self, number: int, identity: int, offset: int, length: int, attribute: str = "") -> bytes:
-        """Return what operation ``number`` writes there, to contents or to an attribute."""
+        """Return the bytes that operation ``number`` writes there, to contents or to an attribute."""
         if self._shades is None:
             return contents(number, offset, length, UNSHADED)
         shade = self._shades.choose(number, word_of(number), (identity, attribute), offset, length)
         return contents(number, offset, length, shade)
 
     def copied(self, source: int, offset: int, length: int, path: str) -> bytes:
-        """Return the bytes of ``source`` that are copied to the same place in the file ``path``, which may not exist
-        yet."""
+        """Return the range of ``source`` to copy to the same place in ``path``, a file that may not exist yet."""
         identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
             raise ValueError("a file is not copied to itself")
@@ -114,7 +107,7 @@ class FileTree:
         there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
         if len(copied) < length or not length:
             raise ValueError(f"the source has only {len(self.inodes[source].content):,} bytes")
-        # Other data differs in the number of its operation at least, once in each cell.
+        # Data of another operation differs at least in its number, once in each cell.
         starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
         cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
         if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
@@ -122,7 +115,7 @@ class FileTree:
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
-        """Note that bytes of ``source`` are in another file now, too."""
+        """Note that another file has bytes of ``source``, too."""
         if self._shades is not None:
             self._shades.copy((source, ""), (identity, ""), offset, length)
 
@@ -161,7 +154,6 @@ class FileTree:
         self.set(identity, links=self.inodes[identity].links - 1)
 
     def link(self, old: str, new: str) -> None:
-        """Give a file one more name."""
         identity = self.find(old, FileKind.FILE)
         self.parent_of(new)
         if new in self.names:
@@ -175,7 +167,6 @@ class FileTree:
         self.set(identity, links=self.inodes[identity].links + 1)
 
     def parent_of(self, path: str) -> int:
-        """Return the identity of the directory of ``path``."""
         return self.find(parent(path), FileKind.DIRECTORY)
 
     def _touch(self, path: str) -> None:
@@ -183,12 +174,11 @@ class FileTree:
 
 
 def not_open(handle: str) -> str:
-    """Return the complaint about a handle that no file is open as."""
     return f"no file is open as {handle} (a path begins with a slash)"
 
 
 def move_names(names: dict[str, int], moved: Mapping[str, str]) -> dict[str, int]:
-    """Move each old path of ``moved`` to its new one, with all below it; return what has a new path."""
+    """Move each old path of ``moved``, with all below it, to its new one in ``names``; return the new paths."""
     below = [(path, top) for path in names for top in moved if path == top or path.startswith(top + "/")]
     taken = {moved[top] + path[len(top) :]: names.pop(path) for path, top in below}
     names.update(taken)

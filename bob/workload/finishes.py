@@ -1,9 +1,6 @@
-"""How the recordings of a quick question end by default: as the kernel pleases, and by others' syncs.
-
-A crash may come while another program syncs something. A sync writes all metadata at once, long before the kernel
-writes the data, so it leaves states that the kernel's own pace does not (Bornholt et al., "Specifying and Checking
-File System Crash-Consistency Models", ASPLOS 2016).
-"""
+"""Default finishes of a quick question's recordings: natural, and syncs of other things. A crash may come while another
+program syncs something. A sync writes all metadata long before the kernel writes data, so it leaves other crash states
+(Bornholt et al., "Specifying and Checking File System Crash-Consistency Models", ASPLOS 2016)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""What a workload does when nothing crashes: every object's names and contents, step by step.
-
-The presence oracle (:mod:`bob.claim.property.presence`) compares crashes with this history.
-:mod:`bob.workload.simulation` makes it.
-
-Operations are numbered 1, 2, ...; those of the initial tree 10000, ...
+"""A workload's history without a crash: every object's names and contents, step by step. The presence oracle
+(:mod:`bob.claim.property.presence`) compares crashes with it. The first operation is 1, that of the initial tree 10000.
 """
 
 from __future__ import annotations
@@ -18,65 +14,56 @@ from bob.workload.operations import At, Operation, Special
 
 
 class FileKind(StrEnum):
-    """The kind of a named object."""
-
     FILE = "file"
     DIRECTORY = "directory"
     SYMLINK = "symlink"
-    OTHER = "other"
-    """A special file: a FIFO, a socket, a device."""
+    OTHER = "other"  # a FIFO, a socket or a device
 
 
 @dataclass(slots=True)
 class Thing:
-    """A file, directory, symbolic link or special file, whatever its names are; ``identity`` is unique within the
-    history. ``target`` is the link's target, or which special file it is in the agent's words."""
+    """An object, whatever its names; ``identity`` is unique within the history. ``target`` is the target of a symbolic
+    link, or the agent's words for a special file."""
 
     identity: int
     kind: FileKind
-    born: int
-    """Index of the step that made it; -1 for the initial tree."""
+    born: int  # the step that created it; -1: the initial tree
     target: str = ""
-    names: set[str] = field(default_factory=set)
-    """Every name it ever had."""
-    is_born_unnamed: bool = False
-    """It was made without a name: its absence says nothing."""
+    names: set[str] = field(default_factory=set)  # every name that it ever had
+    is_born_unnamed: bool = False  # created without a name, so its absence says nothing
 
     @property
     def label(self) -> str:
-        """The first of its names in order."""
+        """The first of its names in alphabetical order."""
         return min(self.names, default="without a name")
 
 
 MODE, OWNER, TIME = "mode", "owner", "time"
-"""Attributes that are not extended ones, which have a dot in their names. TIME is that of the last modification, if an
-operation has set it and none has changed the contents since."""
+"""Names of attributes; extended ones have a dot. TIME is a modification time that no later change has replaced."""
 SPECIAL_FILES = {
     Special.FIFO: "10000 0",
     Special.SOCKET: "140000 0",
     Special.CHARACTER: "20000 1803",
     Special.BLOCK: "60000 1803",
 }
-"""The agent's words for each: its type as stat has it (octal), and the device number (7:11, as one number)."""
+"""The agent's words for each: the type as in stat (octal), and the device number (7:11 as one number)."""
 PERMISSIONS = {FileKind.FILE: 0o644, FileKind.DIRECTORY: 0o755, FileKind.SYMLINK: 0o777, FileKind.OTHER: 0o644}
-"""The agent makes things with these."""
+"""The agent creates objects with these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inode:
-    """The state of a thing at one step. ``links`` is its number of names, ``owner`` its owner and group."""
+    """The state of a thing at one step. ``links`` is its number of names, ``owner`` its user and group."""
 
     content: bytes = b""
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
     links: int = 1
     mode: int = PERMISSIONS[FileKind.FILE]
     owner: tuple[int, int] = (0, 0)
-    modified: int | None = None
-    """The time of modification (seconds since 1970) if an operation has set it last."""
+    modified: int | None = None  # time of modification (seconds since 1970), if an operation has set it last
 
     @property
     def size(self) -> int:
-        """The length of its content (bytes)."""
         return len(self.content)
 
     def read(self, start: int, stop: int) -> bytes:
@@ -84,12 +71,11 @@ class Inode:
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
-        """Return a copy with other attributes: any but ``content``."""
+        """Return a copy with changes to any field but ``content``."""
         return replace(self, **changes)
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """All attributes that operations may set: extended ones, MODE, OWNER and TIME."""
         return attributes(self.xattrs, self.mode, self.owner, self.modified)
 
 
@@ -121,19 +107,18 @@ def attribute_set_by(operation: Operation) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """The file system after an operation: names and the things they lead to, the state of each thing, and the things
-    that are open, by handle."""
+    """The file system after an operation: things by name, their states, and open things by handle."""
 
     names: Mapping[str, int]
     inodes: Mapping[int, Inode]
     handles: Mapping[str, int] = field(default_factory=dict)
 
     def thing(self, name: str) -> int:
-        """Return the thing behind a path or handle. Raises KeyError if there is none."""
+        """Return the thing behind a path or handle. Raises KeyError without one."""
         return self.names[name] if name.startswith("/") else self.handles[name]
 
     def parents(self, thing: int) -> frozenset[int]:
-        """Return the directories in which ``thing`` has a name."""
+        """Return the directories that have a name of ``thing``."""
         return frozenset(
             self.names[ops.parent(path)] for path, named in self.names.items() if named == thing and path != "/"
         )
@@ -141,18 +126,13 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """All steps of a workload: ``steps[0]`` is the initial tree, ``steps[k]`` the tree after operation k.
-
-    ``operations[k - 1]`` is operation k; ``data[k]`` says what it wrote and where, if it wrote.
-    """
+    """All steps of a workload: ``steps[0]`` is the initial tree; ``steps[k]`` follows ``operations[k - 1]``."""
 
     operations: tuple[Operation, ...]
     steps: tuple[HistoryStep, ...]
     things: tuple[Thing, ...]
-    data: Mapping[int, tuple[int, int, int]]
-    """Operation number -> (thing, offset, length in bytes), for operations that write, zero or move data."""
+    data: Mapping[int, tuple[int, int, int]]  # by operation that writes, zeroes or moves: thing, offset, bytes
     at: At = At.ANY
-    """When the crash may come."""
     begun: Mapping[int, int] = field(default_factory=dict)
     """Operation number -> the last operation that had returned when it began, if that is not the previous one."""
 

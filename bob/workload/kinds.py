@@ -1,10 +1,9 @@
-"""The kinds of change that a workload's operations make, and how two changes are related.
+"""Kinds of change that operations make, and how two changes are related. Finer tables (``bob matrix --rows pairs``) and
+models (:mod:`bob.apm`) are about kinds.
 
-An operation makes one or more *changes*, each of one kind. A write that makes its file is a create and an append; one
-over the end of a file an overwrite and an append; one with O_TRUNC a truncate and an append. A link that gives a file
-its first name is a create. Allocating a range without growing the file changes nothing that can be read.
-
-The finer tables (``bob matrix --rows pairs``) and the models (:mod:`bob.apm`) are about kinds, not operations.
+An operation makes one or more *changes*. A write that creates its file is a create and an append. A write across the
+end of a file is an overwrite and an append; one with O_TRUNC is a truncate and an append. A file's first link is a
+create. ``fallocate keep`` changes nothing that can be read.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from bob.workload.history import History
 
 
 class ChangeKind(StrEnum):
-    """The kinds of change that a model distinguishes."""
-
     OVERWRITE = "overwrite"
     APPEND = "append"
     TRUNCATE_DOWN = "truncate-down"
@@ -40,11 +37,10 @@ class ChangeKind(StrEnum):
 
 
 MODELLED_KINDS = tuple(kind for kind in ChangeKind if kind is not ChangeKind.SHIFT)
-"""Models have these kinds."""
 
 
 class Relation(StrEnum):
-    """What two changes have in common: a file, else a directory that they change or are in, else neither."""
+    """The nearest thing that two changes share: a file, a directory that they change or are in, or neither."""
 
     SAME_FILE = "same-file"
     SAME_DIRECTORY = "same-directory"
@@ -53,11 +49,8 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OperationScope:
-    """The objects of an operation.
-
-    ``things`` are those that it writes to, makes, removes, names, moves or replaces. ``directories`` are those whose
-    names it changes, or in which its file has a name.
-    """
+    """``things`` that an operation writes to, creates, removes, names, moves or replaces, and the ``directories`` with
+    a name of them before or after it."""
 
     things: frozenset[int]
     directories: frozenset[int]
@@ -65,15 +58,13 @@ class OperationScope:
 
 @dataclass(frozen=True, slots=True)
 class OperationChange(OperationScope):
-    """One change by operation ``number`` (from 1)."""
-
-    number: int
+    number: int  # from 1
     kind: ChangeKind
 
 
 @lru_cache(maxsize=8)
 def changes(history: History) -> tuple[OperationChange, ...]:
-    """Return every change of a workload, in program order. Operations that sync, wait or acknowledge make none."""
+    """Return every change of a workload, in program order."""
     return tuple(
         change
         for number, operation in enumerate(history.operations, start=1)
@@ -83,7 +74,7 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
-    """Return the operations that make one change only, by number."""
+    """Return the changes by operations that make only one, by number."""
     found: dict[int, list[OperationChange]] = {}
     for change in changes(history):
         found.setdefault(change.number, []).append(change)
@@ -91,7 +82,7 @@ def single_changes(history: History) -> dict[int, OperationChange]:
 
 
 def extent(history: History, number: int, *things: int) -> OperationScope:
-    """Return the scope of operation ``number``, which is about ``things``."""
+    """Return the scope of operation ``number`` on ``things``."""
     steps = history.steps[number - 1], history.steps[number]
     return OperationScope(
         frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things))
@@ -99,7 +90,7 @@ def extent(history: History, number: int, *things: int) -> OperationScope:
 
 
 def relation(one: OperationScope, other: OperationScope) -> Relation:
-    """Return how two changes are related. The contents of a directory share it with changes to the directory itself."""
+    """Return how two changes are related. Changes in a directory share it with changes to the directory itself."""
     if one.things & other.things:
         return Relation.SAME_FILE
     if (one.directories | one.things) & (other.directories | other.things):

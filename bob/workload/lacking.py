@@ -10,7 +10,6 @@ from bob.workload.operations import Allocation, Operation, Replacing, Workload
 from bob.workload.simulation import RefusedError, simulate
 
 OperationTest = Callable[[Operation], bool]
-"""Whether an operation is of this kind."""
 
 
 def _of(*types: type[Operation]) -> OperationTest:
@@ -40,20 +39,17 @@ LACKABLE: dict[str, OperationTest] = {
     "zero": _allocating(Allocation.ZERO, Allocation.ZERO_KEEP),
     "collapse": _allocating(Allocation.COLLAPSE, Allocation.INSERT),
 }
-"""The operations that a file system may lack, as its declaration calls them. The last ones are flags of renameat2 and
-modes of fallocate."""
+"""Tests for the operations that a file system may lack, by the words of its declaration."""
 
 
 def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str, ...]:
-    """Return the operations that ``operations`` use out of what the file system ``lacks``."""
+    """Return the kinds of operations in ``lacks`` that ``operations`` use."""
     return tuple(name for name in lacks if any(map(LACKABLE[name], operations)))
 
 
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
-    """Return ``workload`` without the operations that the file system ``lacks``.
-
-    Return None if nothing would be left, or if another operation uses what a removed one makes.
-    """
+    """Return ``workload`` without operations that the file system ``lacks``. Return None if nothing is left, or if
+    another operation depends on a removed one."""
     kinds = [LACKABLE[name] for name in lacks]
     setup, operations = (
         tuple(one for one in several if not any(kind(one) for kind in kinds))
@@ -71,7 +67,7 @@ def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     try:
         simulate(kept)
     except RefusedError:
-        return None  # what was made had another name by then: a directory above it was renamed
+        return None  # a renamed directory gave a removed object another path
     return kept
 
 

@@ -1,8 +1,6 @@
-"""The one-line language of operations, read and written: ``write /a 0 4096``, ``rename /a /b``, ``fsync /d``.
-
-One operation a line, or several joined by ``;``. A mistake is a :class:`~bob.errors.UsageError` that quotes the
-operation and says what was expected.
-"""
+"""The language of operations, read and written: one a line, or several joined by ``;`` (``write /a 0 4096; fsync /a``).
+A mistake raises :class:`~bob.errors.UsageError`, which quotes the operation and says what was expected. ``path_in`` and
+the like return the value of a word, and raise ValueError for another word."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ UNOBSERVED_PREFIX = ".bob-"
 """Names at the top of a file system that are its own or bob's (bob.agent.inside.look leaves them out)."""
 
 EARLIEST, LATEST = 400_000_000, 1_600_000_000
-"""An operation may set times between these (seconds since 1970), before any recording."""
+"""Bounds of the times that an operation may set (seconds since 1970), before any recording."""
 
 _UNITS = {"K": 1024, "M": 1024 * 1024}
 _PIECE = re.compile(
@@ -35,7 +33,7 @@ _PIECE = re.compile(
 
 
 def path_in(word: str) -> str:
-    """Return the path in ``word``. Raises ValueError for another word, and for a path that bob does not observe."""
+    """Return the path in ``word``. Raises ValueError for a path that bob does not observe, too."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
         raise ValueError(f"{word!r} has {'..' if '..' in names else '.'} in it: write the path without")
@@ -47,19 +45,16 @@ def path_in(word: str) -> str:
 
 
 def file_in(word: str) -> str:
-    """Return the path, or the handle of an open file, in ``word``. Raises ValueError for another word."""
     return path_in(word) if word.startswith("/") else handle_in(word)
 
 
 def handle_in(word: str) -> str:
-    """Return the handle in ``word``. Raises ValueError for another word."""
     if not re.fullmatch(r"[A-Za-z]\w*", word, re.ASCII) or word in ("later", "directory"):  # words of a finish
         raise ValueError(f"{word!r} is neither an absolute path such as /d/a nor a handle such as f")
     return word
 
 
 def bytes_in(word: str) -> int:
-    """Return the number of bytes in ``word``, such as ``512`` or ``4K``. Raises ValueError for another word."""
     digits, unit = (word[:-1], _UNITS[word[-1]]) if word[-1:] in _UNITS else (word, 1)
     if not digits.isdigit():
         raise ValueError(f"{word!r} is not a number of bytes such as 512, 4K or 2M")
@@ -73,22 +68,19 @@ def _length(word: str) -> int:
 
 
 def permissions_in(word: str) -> int:
-    """Return the permission bits in ``word``, in octal. Raises ValueError for another word."""
     if not re.fullmatch("[0-7]{3}", word):
         raise ValueError(f"{word!r} is no permission bits such as 640")
     return int(word, 8)
 
 
 def time_in(word: str) -> int:
-    """Return the time of modification in ``word`` (seconds since 1970). vfat begins in 1980, and keeps even seconds.
-    Raises ValueError for another word."""
+    """Return the time in ``word`` (seconds since 1970). It is even, as vfat keeps no other."""
     if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
         raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
     return int(word)
 
 
 def owner_in(word: str) -> tuple[int, int]:
-    """Return the owner and the group in ``word``, such as ``1000:100``. Raises ValueError for another word."""
     if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
         raise ValueError(f"{word!r} is no owner and group such as 1000:100")
     uid, gid = map(int, word.split(":"))
@@ -113,7 +105,7 @@ def _as(word: str) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """How a word is read (a tuple for several ``fields``) and written (None: left out)."""
+    """Reads a word (a tuple for several ``fields``), and writes it (None: left out)."""
 
     read: Callable[[str], Any]
     write: Callable[..., str | None] = str
@@ -145,7 +137,7 @@ _SECONDS = _Word(_seconds, lambda value: f"{value:g}" if float(f"{value:g}") == 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an operation is written, what it does, its words for the fields ``names``, and the ``fixed`` fields."""
+    """The written form of an operation: its words give the fields ``names``, and the form itself the ``fixed`` ones."""
 
     verb: str
     usage: str
@@ -164,11 +156,9 @@ class Form:
         return self.operation(**dict(zip(self.names, values, strict=False)), **self.fixed)
 
     def values(self, operation: Operation) -> list[Any]:
-        """Return what the words of ``operation`` say."""
         return [getattr(operation, name) for name in self.names]
 
     def write(self, operation: Operation) -> str:
-        """Return ``operation`` as it is written."""
         values = iter(self.values(operation))
         texts = (word.write(*islice(values, word.fields)) for word in self.words)
         return shlex.join([self.verb, *(text for text in texts if text is not None)])
@@ -257,12 +247,10 @@ _FORMS = (
     _form("sleep SECONDS", "let time pass in the guest", ops.Sleep, (_SECONDS,)),
     _form("acknowledge WORD", "put a mark into the recording", ops.Acknowledge, (_TEXT,)),
 )
-GRAMMAR = {form.verb: form for form in _FORMS}
-"""The forms by their verbs; ``docs/write-a-probe.md`` has the table of them."""
+GRAMMAR = {form.verb: form for form in _FORMS}  # docs/write-a-probe.md has the table
 
 
 def form_of(operation: Operation) -> Form:
-    """Return the form in which ``operation`` is written."""
     several = _FORMS_OF[type(operation)]
     return next(form for form in several if all(getattr(operation, name) == it for name, it in form.fixed.items()))
 
@@ -282,7 +270,7 @@ def parse(text: str) -> tuple[Operation, ...]:
 
 
 def places(text: str) -> list[tuple[int, int]]:
-    """Return the place of each operation in ``text``: its first character, and the one after its last."""
+    """Return the range of each operation in ``text``: its first character, and the one after its last."""
     pieces = [(match, match[1].strip()) for match in _PIECE.finditer(text)]
     starts = [(match.start(1) + match[1].index(piece), piece) for match, piece in pieces if piece]
     return [(start, start + len(piece)) for start, piece in starts]

@@ -1,10 +1,8 @@
-"""The logical operations of a workload, as plain data.
-
-Paths are absolute within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of
-the guest's clock. Each operation opens what it needs, performs its system call and closes again, as a program would.
-:class:`Open` and :class:`Unnamed` keep a file open under a *handle*, a word without a slash; some paths may be handles.
-:mod:`bob.agent.inside` alone performs operations.
-"""
+"""The logical operations of a workload, as plain data. Only :mod:`bob.agent.inside` performs them. Paths are absolute
+within the probed file system ("/d/a"). Offsets, lengths and sizes are in bytes, times in seconds of the guest's clock.
+Each operation opens its file, performs its system call and closes the file. :class:`Open` and :class:`Unnamed` keep a
+file open under a *handle*, a word without a slash. It can stand for a path in operations on data and attributes, in
+syncs, and for the ``old`` name of a link."""
 
 from __future__ import annotations
 
@@ -15,15 +13,12 @@ from bob.workload.pattern import PATTERN
 
 
 class How(StrEnum):
-    """By which way data is written."""
-
     PLAIN = "plain"
     DIRECT = "direct"
     SYNC = "sync"
     DSYNC = "dsync"
     MMAP = "mmap"
-    TRUNC = "trunc"
-    """The file is opened with O_TRUNC first, so the write starts at offset 0."""
+    TRUNC = "trunc"  # after O_TRUNC, so the write starts at offset 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +27,7 @@ class Create:
 
 
 class Special(StrEnum):
-    """The special file that mknod(2) makes; devices have the number 7:11."""
+    """Special files of mknod(2); devices have the number 7:11."""
 
     FIFO = "fifo"
     SOCKET = "socket"
@@ -48,7 +43,7 @@ class Mknod:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open a file or directory that is there, and keep it open as ``handle``."""
+    """Open an existing file or directory, and keep it open as ``handle``."""
 
     path: str
     handle: str
@@ -56,8 +51,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Unnamed:
-    """Make a file without a name in the file system of the directory ``path`` (O_TMPFILE of open(2)), and keep it open
-    as ``handle``. A link gives it a name."""
+    """Create an unnamed file in the file system of directory ``path`` (O_TMPFILE), and keep it open as ``handle``."""
 
     path: str
     handle: str
@@ -70,7 +64,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """write(2) at ``offset``; None: at the end of the file (O_APPEND). ``path`` may be a handle."""
+    """write(2) at ``offset``; None: at the end of the file (O_APPEND)."""
 
     path: str
     offset: int | None
@@ -80,7 +74,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class CopyRange:
-    """copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``. Both may be handles."""
+    """copy_file_range(2) of ``length`` bytes of ``source`` to the same place in ``path``."""
 
     source: str
     path: str
@@ -90,7 +84,7 @@ class CopyRange:
 
 @dataclass(frozen=True, slots=True)
 class Reflink:
-    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all of ``source``. Both may be handles."""
+    """FICLONE of ioctl_ficlonerange(2): ``path`` shares all of ``source``."""
 
     source: str
     path: str
@@ -98,38 +92,25 @@ class Reflink:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """``path`` may be a handle."""
-
     path: str
     size: int
 
 
 class Allocation(StrEnum):
-    """The modes of fallocate(2)."""
-
-    GROW = "grow"
-    """Allocate the range, and grow the file if the range ends beyond: mode 0."""
-    KEEP = "keep"
-    """Allocate it, also beyond the end of the file, and leave the size: FALLOC_FL_KEEP_SIZE."""
-    PUNCH = "punch"
-    """Make it a hole: FALLOC_FL_PUNCH_HOLE, which needs FALLOC_FL_KEEP_SIZE."""
-    ZERO = "zero"
-    """Make it zeros, and grow the file if the range ends beyond: FALLOC_FL_ZERO_RANGE."""
-    ZERO_KEEP = "zero-keep"
-    """Make it zeros, and leave the size: FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE."""
-    COLLAPSE = "collapse"
-    """Take it out, and move the bytes behind it to its place: FALLOC_FL_COLLAPSE_RANGE."""
-    INSERT = "insert"
-    """Put in zeros, and move the old bytes behind them: FALLOC_FL_INSERT_RANGE."""
+    GROW = "grow"  # allocate the range, and grow a shorter file to its end: mode 0
+    KEEP = "keep"  # allocate, even beyond the end, and leave the size: FALLOC_FL_KEEP_SIZE
+    PUNCH = "punch"  # make a hole: FALLOC_FL_PUNCH_HOLE, which needs FALLOC_FL_KEEP_SIZE
+    ZERO = "zero"  # write zeros, and grow a shorter file: FALLOC_FL_ZERO_RANGE
+    ZERO_KEEP = "zero-keep"  # write zeros, and leave the size: FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE
+    COLLAPSE = "collapse"  # cut the range out, and move later bytes to its place: FALLOC_FL_COLLAPSE_RANGE
+    INSERT = "insert"  # insert zeros, and move the old bytes behind them: FALLOC_FL_INSERT_RANGE
 
     @property
     def zeroes(self) -> bool:
-        """Whether the range reads as zeros afterwards."""
         return self in (Allocation.PUNCH, Allocation.ZERO, Allocation.ZERO_KEEP)
 
     @property
     def shifts(self) -> bool:
-        """Whether the bytes behind the range move."""
         return self in (Allocation.COLLAPSE, Allocation.INSERT)
 
     @property
@@ -140,8 +121,6 @@ class Allocation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fallocate:
-    """``path`` may be a handle."""
-
     path: str
     offset: int
     length: int
@@ -149,14 +128,11 @@ class Fallocate:
 
 
 class Replacing(StrEnum):
-    """What rename does with an existing new name: the flags of renameat2(2)."""
+    """The effect of rename on an existing new name: the flags of renameat2(2)."""
 
-    REPLACE = "replace"
-    """It loses its file: no flag, as rename(2)."""
-    REFUSE = "noreplace"
-    """EEXIST: RENAME_NOREPLACE."""
-    EXCHANGE = "exchange"
-    """It gets the old name: RENAME_EXCHANGE. The new name must exist."""
+    REPLACE = "replace"  # it loses its file; no flag, as rename(2)
+    REFUSE = "noreplace"  # EEXIST: RENAME_NOREPLACE
+    EXCHANGE = "exchange"  # it must exist, and gets the old name: RENAME_EXCHANGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +144,6 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """``old`` may be a handle."""
-
     old: str
     new: str
 
@@ -197,8 +171,6 @@ class Rmdir:
 
 @dataclass(frozen=True, slots=True)
 class Setxattr:
-    """``path`` may be a handle, also in the next four."""
-
     path: str
     name: str
     length: int
@@ -212,10 +184,8 @@ class Removexattr:
 
 @dataclass(frozen=True, slots=True)
 class Chmod:
-    """``mode`` are the permission bits (at most 0o777)."""
-
     path: str
-    mode: int
+    mode: int  # permission bits, at most 0o777
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +197,7 @@ class Chown:
 
 @dataclass(frozen=True, slots=True)
 class Utimes:
-    """Set the times of access and modification to ``seconds`` since 1970 (utimensat(2)). The number is even, since vfat
-    keeps no other, and before any recording."""
+    """utimensat(2) to ``seconds`` since 1970: an even number, as vfat keeps, and before any recording."""
 
     path: str
     seconds: int
@@ -236,7 +205,7 @@ class Utimes:
 
 @dataclass(frozen=True, slots=True)
 class Fsync:
-    """fsync(2) of a file, directory or handle; ``data_only`` makes it fdatasync(2)."""
+    """fsync(2) of a file or directory; ``data_only`` makes it fdatasync(2)."""
 
     path: str
     data_only: bool = False
@@ -244,8 +213,6 @@ class Fsync:
 
 @dataclass(frozen=True, slots=True)
 class SyncFileRange:
-    """``path`` may be a handle."""
-
     path: str
     offset: int
     length: int
@@ -253,7 +220,7 @@ class SyncFileRange:
 
 @dataclass(frozen=True, slots=True)
 class Msync:
-    """msync(2) with MS_SYNC of a shared mapping of the whole file, which is not empty. ``path`` may be a handle."""
+    """msync(2) with MS_SYNC of a shared mapping of the whole file, which must not be empty."""
 
     path: str
 
@@ -274,17 +241,15 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """A mark in the recording: a program assures its user that all so far is done."""
+    """A mark in the recording: the program acknowledges all its work so far."""
 
     text: str
 
 
 DIRECTORY_OPERATIONS = Create | Mknod | Rename | Link | Symlink | Unlink | Mkdir | Rmdir
-WRITING_OPERATIONS = Write | CopyRange | Reflink
-"""These put bytes into a file, and make it if it is not there."""
+WRITING_OPERATIONS = Write | CopyRange | Reflink  # they put bytes into a file, and create a missing one
 SYNC_OPERATIONS = Fsync | SyncFileRange | Msync | Sync
-CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge
-"""These change no name, byte or attribute."""
+CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge  # they change no data
 ATTRIBUTE_OPERATIONS = Setxattr | Removexattr | Chmod | Chown | Utimes
 Operation = (
     DIRECTORY_OPERATIONS
@@ -294,22 +259,20 @@ Operation = (
     | (Unnamed | Truncate | Fallocate)
 )
 
-NAMES = "path", "old", "new", "source"
-"""The fields of operations that are paths or handles."""
+NAMES = "path", "old", "new", "source"  # the fields of operations that are paths or handles
 
 
 def names_of(operation: Operation) -> list[str]:
-    """Return the paths and handles that ``operation`` is about, without what a symbolic link leads to."""
+    """Return the paths and handles of ``operation``, without the target of a symbolic link."""
     return [getattr(operation, name) for name in NAMES if hasattr(operation, name)]
 
 
 def parent(path: str) -> str:
-    """Return the directory of ``path``."""
     return path.rpartition("/")[0] or "/"
 
 
 class At(StrEnum):
-    """When the crash comes: after the last operation has returned (``END``), or anywhere after the first was called."""
+    """The time of the crash: after the last operation has returned, or anywhere after the first was called."""
 
     END = "end"
     ANY = "any"
@@ -317,12 +280,9 @@ class At(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a recording ends after its last operation.
-
-    ``natural``: the recording goes on until nothing is dirty and the block layer has been quiet. An unrelated small
-    write opens a transaction ``phase`` seconds before the first operation, so the kernel's periodic work falls at
-    another moment (facts: natural writeback has phases). Otherwise ``operations`` (an fsync, sync ...) end it.
-    """
+    """The end of a recording: ``operations`` (an fsync, sync ...), or ``natural`` writeback until nothing is dirty and
+    the block layer is quiet. An unrelated small write ``phase`` seconds before the first operation opens a transaction,
+    so the kernel's periodic work falls at another moment (facts: natural writeback has phases)."""
 
     name: str
     operations: tuple[Operation, ...] = ()
@@ -331,7 +291,7 @@ class Finish:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all is written when the recording ends."""
+        """Whether everything is written when the recording ends."""
         return self.natural or any(isinstance(operation, Sync) for operation in self.operations)
 
 
@@ -340,8 +300,7 @@ NATURAL = Finish("natural", natural=True)
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """An initial tree (made durable before recording), operations, a finish, and when the crash may come. ``pattern``
-    says how its data is written (:mod:`bob.workload.pattern`)."""
+    """An initial tree (durable before recording), operations, a finish, the crash's time, and the data's pattern."""
 
     name: str
     setup: tuple[Operation, ...]
@@ -352,10 +311,8 @@ class Workload:
 
     @property
     def title(self) -> str:
-        """Its name and its finish, for people."""
         return f"{self.name} ({self.finish.name})"
 
     @property
     def slug(self) -> str:
-        """Its name and its finish, for the names of folders."""
         return f"{self.name} {self.finish.name}"

@@ -1,8 +1,7 @@
 r"""Contents that name the operation that wrote them, in every few bytes.
 
-A file's bytes are a function of the operation, of the offset in the file, and of the operation's *shade*
-(:mod:`bob.workload.shades`), by which operations that write to one place differ in each byte. They come in *cells* of
-16 printable bytes, aligned to the file offset::
+A byte depends on the operation, the offset in the file, and the operation's *shade* (:mod:`bob.workload.shades`).
+*Cells* of 16 printable bytes are aligned to the file offset::
 
     [op03:00001A:7F]    operation 3, block 0x1A (4,096-byte blocks of the file), cell 0x7F of that block
     [012C:00001A:7F]    operation 300: from 128 on they have four digits
@@ -10,7 +9,7 @@ A file's bytes are a function of the operation, of the offset in the file, and o
     \pq14;11112B;8G^    operation 3 in shade 1, where another one wrote in shade 0
     <stale--medium!>    never written: the contents of the device before mkfs
 
-So bob can say of any range, unaligned ends included, whether it is data of operation k, zeros, stale medium or neither.
+So bob can recognise any range, with unaligned ends, as data of operation k, zeros, stale medium or neither.
 Old recordings and witnesses have cells like ``<op03:00001a:7f>``, for all operations alike: shade ``UNSHADED``.
 """
 
@@ -39,8 +38,7 @@ from bob.workload.shades import (
 
 __all__ = ["CELL_BYTES", "FIRST_SETUP_NUMBER", "STALE_CELL"]
 
-UNSHADED_PATTERN, PATTERN = 1, 2
-"""The first pattern, and that of today."""
+UNSHADED_PATTERN, PATTERN = 1, 2  # the first pattern, and today's
 UNSHADED = -1
 PATTERN_BLOCK_BYTES = 4096
 MOST_SETUP_OPERATIONS = 128
@@ -49,7 +47,7 @@ MAX_OPERATIONS = FIRST_SETUP_NUMBER + MOST_SETUP_OPERATIONS
 _SECTOR_BYTES = 512
 _CELLS_PER_BLOCK = PATTERN_BLOCK_BYTES // CELL_BYTES
 _ZEROS, _STALE = bytes(PATTERN_BLOCK_BYTES), STALE_CELL * _CELLS_PER_BLOCK
-# Four digits are 0080 to 270f (9,999): a cell that names no operation is none.
+# Four digits are 0080 to 270f (9,999); other words name no operation.
 _FOUR = rb"00[89a-f][0-9a-f]|0[1-9a-f][0-9a-f]{2}|1[0-9a-f]{3}|2[0-6][0-9a-f]{2}|270[0-9a-f]"
 _OLD_CELL = re.compile(rb"<(op[0-9a-f]{2}|" + _FOUR + rb"):([0-9a-f]{6}):([0-9a-f]{2})>")
 _WORD = re.compile(rb"op[0-9A-F]{2}|" + _FOUR.replace(b"a-f", b"A-F").replace(b"0f", b"0F"))
@@ -68,7 +66,7 @@ class PatternCell(NamedTuple):
 
 
 def word_of(operation: int) -> bytes:
-    """Return the four bytes by which a plain cell names its operation."""
+    """Return the four bytes of a plain cell that name its operation."""
     if operation >= FIRST_SETUP_NUMBER:
         return b"op%02X" % (operation - FIRST_SETUP_NUMBER + _FIRST_SETUP_WORD)
     return (b"op%02X" if operation < _FIRST_SETUP_WORD else b"%04X") % operation
@@ -82,7 +80,7 @@ def _operation(word: bytes) -> int:
 
 
 def _shades_at(position: int, character: int) -> np.ndarray[tuple[int], np.dtype[np.int16]]:
-    """Return, by byte, the shade in which ``character`` is that byte at a ``position``; below 0 without one."""
+    """Return by byte the shade that turns ``character`` at ``position`` into it; below 0 without one."""
     table = np.full(256, -1 - position, np.int16)
     table[SHADED[:, position, character]] = np.arange(SHADES)
     return table
@@ -100,11 +98,8 @@ def _block(operation: int, block: int, shade: int) -> bytes:
 
 
 def contents(operation: int, offset: int, length: int, shade: int | None = None) -> bytes:
-    """Return the ``length`` bytes that operation number ``operation`` writes at file offset ``offset`` (bytes).
-
-    Without a ``shade`` it is that of an operation that writes where no other does. Raises ValueError for a number of
-    ``MAX_OPERATIONS`` or more, and for an unknown shade.
-    """
+    """Return the ``length`` bytes that operation ``operation`` writes at file offset ``offset`` (bytes), by default in
+    its first shade. Raises ValueError for a number from ``MAX_OPERATIONS`` on, and for an unknown shade."""
     if not 0 <= operation < MAX_OPERATIONS:
         raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
     if shade is None:
@@ -118,12 +113,12 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
 
 
 def stale(length: int) -> bytes:
-    """Return ``length`` bytes of medium that was not written since before mkfs (cell-aligned)."""
+    """Return ``length`` bytes of medium, not written since before mkfs (cell-aligned)."""
     return (STALE_CELL * (length // CELL_BYTES + 1))[:length]
 
 
 def operations_in(data: bytes) -> frozenset[int]:
-    """Return the numbers of the operations whose whole cells occur in ``data``, wherever they are in it."""
+    """Return the operations whose whole cells occur in ``data``, at any offset."""
     numbers: set[int] = set()
     start = position = 0
     while position < len(data):
@@ -139,7 +134,7 @@ def operations_in(data: bytes) -> frozenset[int]:
 
 
 def _same(data: bytes, position: int, cell: PatternCell) -> int:
-    """Return how many bytes of ``data`` from ``position`` on continue ``cell``: a block, a sector, or none."""
+    """Return how many bytes from ``position`` on continue ``cell``: a block, a sector, or 0."""
     for length in (PATTERN_BLOCK_BYTES, _SECTOR_BYTES):
         piece = data[position : position + length]
         if len(piece) == length and piece == contents(cell.operation, cell.offset, length, cell.shade):
@@ -148,7 +143,6 @@ def _same(data: bytes, position: int, cell: PatternCell) -> int:
 
 
 def _scattered(data: bytes) -> set[int]:
-    """Return the result of :func:`operations_in`, cell by cell."""
     words = {word for word, _block, _cell in _OLD_CELL.findall(data)}
     found = np.frombuffer(data, np.uint8)
     starts = max(len(found) - CELL_BYTES + 1, 0)
@@ -172,7 +166,7 @@ _IS_DIGIT = np.isin(np.arange(256), list(b"0123456789ABCDEF"))
 
 
 def place(data: bytes) -> PatternCell | None:
-    """Return the cell at the beginning of ``data``; None if there is none."""
+    """Return the cell at the beginning of ``data``, or None."""
     return _place(data[:CELL_BYTES])
 
 
@@ -193,7 +187,7 @@ def _place(piece: bytes) -> PatternCell | None:
 
 
 def author(part: bytes, offset: int) -> int | None:
-    """Return the only operation whose data ``part`` of a cell at file offset ``offset`` can be; None without one."""
+    """Return the only possible author of ``part`` of a cell at file offset ``offset``; None without one."""
     position = offset % CELL_BYTES
     known = [at for at in range(len(part)) if not WORD.start <= position + at < WORD.stop]
     found: set[int] = set()
@@ -217,12 +211,9 @@ def _words() -> dict[bytes, int]:
 
 
 def describe(data: bytes, offset: int = 0) -> str:
-    """Return in words who wrote ``data``, found at file offset ``offset`` (bytes).
-
-    For example ``"operation 3 (512 B), zeros (3,584 B)"``. The contents of the initial tree are ``initial data``; bytes
-    that are neither data, zeros nor stale medium are ``unknown``; a cell at another place than it says is
-    ``misplaced``. A few bytes that several operations could have written count with their neighbours.
-    """
+    """Return the authors of ``data`` from file offset ``offset`` (bytes): ``"operation 3 (512 B), zeros (3,584 B)"``.
+    Contents of the initial tree are ``initial data``. A cell at another place than it says is ``misplaced``. Bytes that
+    are neither data, zeros nor stale medium are ``unknown``. A few ambiguous bytes count with their neighbours."""
     known = blake2b(data, digest_size=16).digest(), len(data), offset
     if known not in _DESCRIBED:
         if len(_DESCRIBED) == MOST_DESCRIBED:
@@ -244,7 +235,6 @@ def _described(data: bytes, offset: int) -> str:
 
 
 def _named(data: bytes, offset: int) -> Iterator[tuple[str, int]]:
-    """Yield the name and length of each cell of ``data``, or of its parts."""
     before: PatternCell | None = None
     position = 0
     while position < len(data):
@@ -276,7 +266,7 @@ def _source(cell: PatternCell) -> tuple[int, int]:
 
 
 def _uniform(block: bytes, offset: int) -> str | None:
-    """Return the name of a whole block of one kind. Most blocks of a long file are; cell by cell they take seconds."""
+    """Return the name of a whole block of one kind. Cell by cell, a long file would take seconds."""
     if len(block) < PATTERN_BLOCK_BYTES:
         return None
     first = place(block)
@@ -287,8 +277,7 @@ def _uniform(block: bytes, offset: int) -> str | None:
 
 
 def _split(piece: bytes, offset: int, near: Sequence[PatternCell]) -> list[tuple[str, int]]:
-    """Return ``piece`` of a cell as two parts; two operations that meet in a cell can form the number of a third
-    there."""
+    """Return ``piece`` of a cell as two parts: the digits of two operations can form a third number."""
     for cut in range(len(piece), 0, -1):
         head = _part_of(piece[:cut], offset, near)
         tail = _part_of(piece[cut:], offset + cut, near[::-1])

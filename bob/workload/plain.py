@@ -22,12 +22,11 @@ class FinishDocument(Document, frozen=True, kw_only=True):
 
     @property
     def finish(self) -> Finish:
-        """The finish. Raises UsageError for an unknown operation."""
         return adapt(Finish, self, operations=_operations(self.operations))
 
 
 class WorkloadDocument(Document, frozen=True, kw_only=True):
-    """A workload. An old one names no ``pattern``."""
+    """A workload; old documents lack ``pattern``."""
 
     name: str
     setup: tuple[str, ...]
@@ -61,7 +60,6 @@ def _operations(texts: tuple[str, ...]) -> tuple[Operation, ...]:
 
 
 def workload_to_json(workload: Workload) -> Any:
-    """Return ``workload`` as plain JSON."""
     return encode(WorkloadDocument.of(workload))
 
 

@@ -1,8 +1,5 @@
-"""The ``fs`` of a workload in Python: its calls add operations, and it answers questions about the tree.
-
-Each operation of the language is a method: ``fs.write("/a", 0, 4096)`` is the line ``write /a 0 4096``. All happens in
-memory.
-"""
+"""The ``fs`` of a workload in Python: ``fs.write("/a", 0, 4096)`` performs the line ``write /a 0 4096``, in memory. It
+also answers questions about the tree."""
 
 from __future__ import annotations
 
@@ -19,19 +16,16 @@ from bob.workload.language import GRAMMAR, parse, parse_one, path_in, write_one
 from bob.workload.operations import Operation
 from bob.workload.simulation import RefusedError, Simulation
 
-_PART_BYTES = 512
-"""The shape of a file says of each part of so many bytes whether it is zeros."""
+_PART_BYTES = 512  # the shape of a file says of each such part whether it is zeros
 
 
 class RefusedCall(OSError):
-    """A file system would refuse this call; nothing is done."""
+    """A call that a file system would refuse; it changes nothing."""
 
 
 class Stopped(BaseException):
-    """Ends a run of a file from within one of its calls. It is not an Exception, so ``except Exception`` lets it pass.
-
-    ``error`` is the mistake of the file; None if the run need not go on.
-    """
+    """Ends a run of a file from within a call; ``except Exception`` does not catch it. ``error`` is the mistake of the
+    file; None if the run need not go on."""
 
     def __init__(self, error: UsageError | None = None) -> None:
         super().__init__()
@@ -39,10 +33,8 @@ class Stopped(BaseException):
 
 
 class SimulatedFileSystem:
-    """The file system that a run of a file works on, with the tree that ``setup`` made; ``name`` is the file's.
-
-    ``stopped`` is what ended the run here, if anything did: a file that catches everything cannot hide it.
-    """
+    """The file system of a run of the file ``name``, on the tree of ``setup``. ``stopped`` is what ended the run, if
+    anything did: a file that catches everything cannot hide it."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
@@ -70,7 +62,7 @@ class SimulatedFileSystem:
         return self.kind(path) is not None
 
     def kind(self, path: str) -> str | None:
-        """Return ``"file"``, ``"directory"`` or ``"symlink"``; None if the name does not exist."""
+        """Return ``"file"``, ``"directory"``, ``"symlink"`` or ``"other"``; None if the name does not exist."""
         kind = self.performing.kind(self._path(path))
         return None if kind is None else kind.value
 
@@ -95,12 +87,11 @@ class SimulatedFileSystem:
         return dict(zip(names, sizes, strict=True))
 
     def done(self) -> list[str]:
-        """Return the operations so far, one line each; without those that made the initial tree."""
+        """Return the operations after the setup, one line each."""
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return all that decides what a crash may leave, except the layout on the disk: the shape of the tree at the
-        last sync of everything, and the operations since then."""
+        """Return what decides a crash, but for the layout: the tree at the last sync of everything, and later calls."""
         count, step = self._synced
         return shape(step, self.performing.things), tuple(self.performing.done[count:])
 
@@ -135,14 +126,11 @@ class SimulatedFileSystem:
         return self.stopped
 
 
-QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")
-"""The questions of ``fs``; no operation has one of these names."""
+QUESTIONS = ("exists", "kind", "size", "names", "tree", "done")  # operations have other names
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """An operation of ``fs`` that can be called."""
-
     fs: SimulatedFileSystem
     name: str
 
@@ -152,8 +140,7 @@ class Verb:
 
 
 def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
-    """Return all of a tree except the bytes that operations wrote: names, hard links, kinds, sizes, zeros,
-    attributes."""
+    """Return all of a tree but the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
     first: dict[int, str] = {}
     for path, identity in sorted(step.names.items()):
         first.setdefault(identity, path)
@@ -173,10 +160,9 @@ def _of_inode(inode: Inode) -> Hashable:
 def _line(verb: str, words: Sequence[object]) -> str:
     places = GRAMMAR[verb].usage.split()[1:]
     pairs = zip_longest(words, places[: len(words)], fillvalue="")
-    # The language has a mode in octal, and Python's 0o640 is 416.
+    # The language writes a mode in octal; str(0o640) is 416.
     texts = (f"{word:03o}" if at == "MODE" and isinstance(word, int) else str(word) for word, at in pairs)
     return shlex.join([verb, *texts])
 
 
-_operation = lru_cache(4096)(parse_one)
-"""Sequences of choices perform the same operations over and over."""
+_operation = lru_cache(4096)(parse_one)  # sequences of choices repeat the same operations

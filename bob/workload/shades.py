@@ -1,13 +1,8 @@
-"""Shades: how operations that write to one place are made to differ in every byte.
-
-A *shade* moves each character of a cell on in its alphabet, by the shade's number. The alphabet at a position of the
-cell is the printable characters except the one of the stale medium: so no byte is zero or stale, and two operations
-differ wherever the cell has the same character for both. They can agree only in the digits of their numbers; then one
-of them takes another shade. Shades from ``ALPHABET`` on have the highest bit set, too.
-
-Operations of a workload begin at shade 0, in which a cell is plain text, those of its initial tree at 32, in which
-brackets are braces.
-"""
+"""Shades make operations that write to one place differ in every byte. A *shade* moves each character of a cell on by
+its number, in the alphabet of the position: printable characters except the stale medium's. So no byte is zero or
+stale, and two shades differ wherever plain cells agree. They can coincide only in digits of the operations' numbers;
+then one operation takes another shade. Shades from ``ALPHABET`` on set the highest bit. Operations begin at shade 0,
+which is plain text, and those of the initial tree at 32."""
 
 from __future__ import annotations
 
@@ -20,16 +15,12 @@ from numpy.typing import NDArray
 
 CELL_BYTES = 16
 STALE_CELL = b"<stale--medium!>"
-ALPHABET = 93
-"""The number of characters in the alphabet of a position."""
+ALPHABET = 93  # characters in the alphabet of a position
 SHADES = 2 * ALPHABET
 SETUP_SHADE = 32
-FIRST_SETUP_NUMBER = 10_000
-"""Operations of a workload are 1, 2, ...; those of its initial tree have numbers from here on."""
-WORD = slice(1, 5)
-"""The place of the operation in a cell."""
-SHORT_BYTES = 2 * CELL_BYTES - 1
-"""A shorter range may have no whole cell, and so no name of its operation."""
+FIRST_SETUP_NUMBER = 10_000  # numbers of the initial tree's operations begin here; a workload's are 1, 2, ...
+WORD = slice(1, 5)  # the place of the operation in a cell
+SHORT_BYTES = 2 * CELL_BYTES - 1  # a shorter range may lack a whole cell, which names its operation
 _HIGH = 0x80
 
 
@@ -50,7 +41,7 @@ def _tables() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 SHADED, PLAIN = _tables()
-"""By shade, position in the cell and byte: the byte in that shade, and back; 0 if there is none."""
+"""By shade, position in the cell and byte: the byte in that shade, and back; 0 without one."""
 _PLACES = np.arange(CELL_BYTES)
 
 
@@ -61,7 +52,7 @@ def shaded(cells: bytes, shade: int) -> bytes:
 
 
 def plain(part: bytes, position: int, shade: int) -> bytes:
-    """Return ``part`` of a cell, from a position in it on, without the shade; zeros if it is of no such cell."""
+    """Return ``part`` of a cell, from ``position`` in it on, without the shade; 0 for a byte that the shade lacks."""
     places = _PLACES[position : position + len(part)]
     return bytes(PLAIN[shade, places, np.frombuffer(part, np.uint8)].tobytes())
 
@@ -78,7 +69,7 @@ class _WrittenRange(NamedTuple):
 
 
 class Shades:
-    """Chooses the shades of a workload's operations, one after the other: each depends on earlier ones alone."""
+    """Chooses the shades of a workload's operations in order: each depends on earlier ones alone."""
 
     def __init__(self) -> None:
         self._shifted: set[Hashable] = set()
@@ -86,15 +77,12 @@ class Shades:
         self._short: list[_WrittenRange] = []
 
     def choose(self, number: int, word: bytes, thing: Hashable, start: int, length: int) -> int:
-        """Return the shade in which operation ``number``, in cells ``word``, writes ``length`` bytes of ``thing`` at
-        ``start``.
-
-        It differs in each byte from every earlier write to the same place. A range that may have no whole cell differs
-        from all writes anywhere, as long as there are shades for that. Raises ValueError if there is no shade left.
-        """
+        """Return the shade for operation ``number``, in cells ``word``, to write ``length`` bytes of ``thing`` at
+        ``start``. It differs in each byte from earlier writes to the same place. A range without a whole cell differs
+        from all writes, as long as shades last. Raises ValueError without a shade."""
         made = _WrittenRange(start, start + length, 0, word)
         here = self._written.setdefault(thing, [])
-        if thing in self._shifted:  # all that is there has another place: only the highest bit is sure to differ
+        if thing in self._shifted:  # old data has moved: only the highest bit is sure to differ
             met = {*range(ALPHABET), *_taken(here, word)}
         else:
             met = _taken((one for one in here if one.start < made.stop and start < one.stop), word)
@@ -111,22 +99,19 @@ class Shades:
         return shade
 
     def copied(self) -> Shades:
-        """Return an independent copy."""
         copied = Shades()
         copied._shifted, copied._short = set(self._shifted), list(self._short)
         copied._written = {thing: list(written) for thing, written in self._written.items()}
         return copied
 
     def shift(self, thing: Hashable) -> None:
-        """Note that the contents of ``thing`` move: later writes are to differ from all of it. Raises ValueError if
-        they cannot."""
+        """Note that ``thing`` moves: later writes must differ from all of it. Raises ValueError if they cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
             raise ValueError("so many operations wrote to a file that is shifted that later ones could not be seen")
         self._shifted.add(thing)
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:
-        """Note a copy of ``length`` bytes of ``source`` at ``start`` to the same place in ``thing``: later writes there
-        are to differ from them."""
+        """Note a copy of ``source`` to the same place in ``thing``: later writes must differ from it."""
         copied = [
             one._replace(start=max(one.start, start), stop=min(one.stop, start + length))
             for one in self._written.get(source, [])
@@ -147,7 +132,7 @@ def _first(number: int, taken: set[int]) -> int | None:
 
 
 def _taken(others: Iterable[_WrittenRange], word: bytes) -> set[int]:
-    """Return the shades in which cells of ``word`` would agree with one of ``others`` in a byte."""
+    """Return the shades that would make cells of ``word`` agree with one of ``others`` in a byte."""
     taken: set[int] = set()
     for shade, theirs in {(one.shade, one.word) for one in others}:
         high = shade // ALPHABET * ALPHABET

@@ -1,7 +1,5 @@
-"""Performs a workload in memory: a small file system that knows no kernel, and refuses what one would refuse.
-
-It makes the bytes that the agent writes, and the history that the presence oracle compares a crash with.
-"""
+"""Performs a workload in memory, and refuses operations that a kernel would refuse. It makes the bytes that the agent
+writes, and the history that the presence oracle compares with a crash."""
 
 from __future__ import annotations
 
@@ -16,16 +14,13 @@ from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, PATTERN
 
-DIRECT_BYTES = 512
-"""Offsets and lengths of direct I/O are multiples of this many bytes."""
-SHIFT_BYTES = 4096
-"""Ranges that are taken out of a file or put in begin and end at multiples of this many bytes."""
-LARGEST_FILE_BYTES = 256 * 1024 * 1024
-"""The history keeps each state of a file in memory."""
+DIRECT_BYTES = 512  # offsets and lengths of direct I/O are multiples of it
+SHIFT_BYTES = 4096  # collapsed and inserted ranges begin and end at multiples of it
+LARGEST_FILE_BYTES = 256 * 1024 * 1024  # the history keeps each state of a file in memory
 
 
 class RefusedError(UsageError):
-    """A file system would refuse ``operation``: ``why``. ``is_too_large``: bob refuses it for its size."""
+    """A file system would refuse ``operation``, for the reason ``why``; or bob refuses it, if it ``is_too_large``."""
 
     def __init__(self, workload: str, operation: Operation, why: str, *, is_too_large: bool = False) -> None:
         hint = None if is_too_large else "see its setup"
@@ -34,14 +29,11 @@ class RefusedError(UsageError):
 
 
 class _TooLarge(ValueError):
-    """A file would have more bytes than bob puts into one."""
+    """A file would be larger than :data:`LARGEST_FILE_BYTES`."""
 
 
 def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...], tuple[PerformedOperation, ...]]:
-    """Return the history of ``workload``, and its setup and operations as the agent performs them.
-
-    Raises RefusedError for a workload that a file system would refuse (a missing name, ...).
-    """
+    """Return the history of ``workload``, its setup and its operations, as performed. Raises RefusedError."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
     steps = [system.snapshot()]
@@ -75,28 +67,24 @@ def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[FileTree, tuple[P
 
 
 class Simulation:
-    """A workload in the making: the operations ``done`` so far, performed one by one on the tree that ``setup`` made.
-
-    Raises RefusedError for a setup that a file system would refuse, and UsageError for one with too many operations.
-    """
+    """A workload in the making: the operations ``done`` so far, on the tree of ``setup``. Raises RefusedError for a
+    setup that a file system would refuse, and UsageError for one with too many operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self._name, self.setup, self.done = name, tuple(setup), list[Operation]()
         self._system = self._again()
 
     def perform(self, operation: Operation) -> None:
-        """Perform ``operation`` as the next one. Raises RefusedError if a file system would refuse it, UsageError for
-        one operation too many; then nothing is done."""
+        """Perform ``operation``, or nothing. Raises RefusedError if it is refused, UsageError if it is one too many."""
         number = len(self.done) + 1
         try:
             _run(self._system, (operation,), number, number, self._name)
         except UsageError:
-            self._system = self._again()  # of what is refused, a part may have been done
+            self._system = self._again()  # a refused operation may have been done in part
             raise
         self.done.append(operation)
 
     def kind(self, path: str) -> FileKind | None:
-        """Return the kind of the named object; None if it does not exist."""
         identity = self._system.names.get(path)
         return None if identity is None else self._system.things[identity].kind
 
@@ -105,12 +93,12 @@ class Simulation:
         return len(self._system.inodes[self._system.names[path]].content)
 
     def now(self) -> HistoryStep:
-        """Return the file system as it is."""
+        """Return the current file system."""
         return self._system.snapshot()
 
     @property
     def things(self) -> Sequence[Thing]:
-        """Everything that ever existed; an identity is its place."""
+        """Everything that ever existed, by identity."""
         return self._system.things
 
     def _again(self) -> FileTree:

@@ -21,8 +21,7 @@ _WORDS = {
 
 
 def place_of(step: str, workload: Workload) -> str:
-    """Return the place of ``step`` in the recording of ``workload``, as in "in operation 1 (truncate /f 100)". It is
-    empty for an unknown step."""
+    """Return the place of ``step`` in words, as in "in operation 1 (truncate /f 100)"; empty for an unknown step."""
     if not (match := _OPERATION.fullmatch(step)):
         return _WORDS.get(step, "")
     number, when = int(match[1]), "in" if match[2] == "begin" else "after"
