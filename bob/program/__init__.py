@@ -1,1 +1,1 @@
-"""Programs under test, as data: their scripts, what they told before a crash, and what their checker says."""
+"""Programs under test, as data: their scripts, their output before a crash, and their checker's answers."""

@@ -12,7 +12,7 @@ K = TypeVar("K")
 
 
 class Consequence(StrEnum):
-    """What a crash did to the program, by the checker's exit code (docs/apps.md)."""
+    """The effect of a crash on the program, by the checker's exit code (docs/apps.md)."""
 
     LOST = "lost"
     CORRUPT = "corrupt"
@@ -22,7 +22,6 @@ class Consequence(StrEnum):
 
     @property
     def words(self) -> str:
-        """The consequence in words."""
         return _WORDS[self]
 
 
@@ -34,23 +33,21 @@ _WORDS = {
     Consequence.HANG: "the checker does not end",
 }
 CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_OPEN}
-"""The exit codes of a checker. 0 is fine; any other one is :attr:`Consequence.OTHER`."""
+"""The exit codes of a checker. 0 is fine; any other is :attr:`Consequence.OTHER`."""
 
 
-REQUEST_SECONDS = 10.0
-"""A request to a checker takes about so long (host seconds). An interrupt, the loss of a guest and progress wait for
-its end."""
+REQUEST_SECONDS = 10.0  # for a request to a checker (host's clock); interrupts, lost guests and progress wait for it
 
 
 class Batches:
-    """How many checks are in the next request: one at first, then as the last ones suggest, at most ``most``."""
+    """The number of checks in the next request: one at first, then for REQUEST_SECONDS, but at most ``most``."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.size = 1
 
     def took(self, checks: int, seconds: float) -> None:
-        """Note that so many checks took so long (host seconds)."""
+        """Note that ``checks`` took ``seconds`` (host's clock)."""
         self.size = max(1, min(self._most, int(REQUEST_SECONDS * checks / max(seconds, 1e-6))))
 
 
@@ -63,15 +60,13 @@ class CheckerAnswer:
 
     @property
     def consequence(self) -> Consequence | None:
-        """What the crash did; None if all is well."""
         if self.code is None:
             return Consequence.HANG
         return None if self.code == 0 else CODES.get(self.code, Consequence.OTHER)
 
     @property
     def is_judgement(self) -> bool:
-        """Whether the checker ended by itself: not by a signal, and not by a shell that cannot run a program (126,
-        127)."""
+        """Whether the checker ended by itself: not by a signal, nor by a shell that cannot run a program (126, 127)."""
         return self.code is not None and self.code >= 0 and self.code not in (126, 127)
 
     @property
@@ -85,16 +80,14 @@ class CheckerAnswer:
 
 @dataclass(slots=True)
 class CheckerAnswers(Generic[K]):
-    """The ``answers`` of a checker so far, by tree, in so many (``count``) runs. ``disagreed`` says how the checker
-    contradicted itself; None: it did not."""
+    """The ``answers`` of a checker by tree, in ``count`` runs; ``disagreed`` says how it contradicted itself."""
 
     answers: dict[K, CheckerAnswer] = field(default_factory=dict)
     count: int = 0
     disagreed: str | None = None
 
     def take(self, tree: K, answer: CheckerAnswer) -> bool:
-        """Note an answer, and return whether it is the first one for its tree. A check that did not end in time gives
-        no answer if the same tree has another one."""
+        """Note an answer, and return whether it is the tree's first. A timeout counts only without another answer."""
         self.count += 1
         known = self.answers.get(tree)
         if known is None or known.code is None:

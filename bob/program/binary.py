@@ -1,7 +1,5 @@
-"""What an ELF file says of its code: the function of a byte, and its source line (DWARF, as ``cc -g`` writes it).
-
-A byte is given by its offset in the file. A damaged or incomplete file yields nothing.
-"""
+"""The functions and source lines (DWARF, as ``cc -g`` writes it) of an ELF file, by offset in the file (bytes). A
+damaged or incomplete file yields nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +13,7 @@ from typing import Any
 
 MAGIC = b"\x7fELF"
 _SYMBOL_TABLES = ".symtab", ".dynsym"
-_FUNCTIONS = "STT_FUNC", "STT_LOOS"
-"""Types of symbols. The second marks a function that is chosen when the program starts (STT_GNU_IFUNC)."""
+_FUNCTIONS = "STT_FUNC", "STT_LOOS"  # the second is STT_GNU_IFUNC: chosen when the program starts
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -27,13 +24,13 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file, read when it is first asked."""
+    """An ELF file, read at the first question."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def line(self, offset: int) -> str:
-        """Return the source file and line of the code at ``offset`` (bytes); empty if it is not known."""
+        """Return the source file and line of the code at ``offset`` (bytes); empty if unknown."""
         at = self._address(offset)
         if at is None:
             return ""
@@ -41,8 +38,8 @@ class Binary:
         return self._lines[place].place if place >= 0 and at < self._lines[place].end else ""
 
     def is_in_function(self, offset: int, distance: int) -> bool:
-        """Return whether the code at ``offset`` is in a function that begins ``distance`` bytes before it. A nearby
-        symbol may be another function's: most libraries keep the names of exported functions alone."""
+        """Return whether the function of the code at ``offset`` begins ``distance`` bytes before it. The nearest symbol
+        may be another function's: most libraries keep only exported names."""
         at = self._address(offset)
         return at is not None and distance < self._functions.get(at - distance, 0)
 
@@ -58,7 +55,7 @@ class Binary:
 
         try:
             return ELFFile(io.BytesIO(self._data))
-        except Exception:  # no such file, or damaged: the library raises whatever it comes upon
+        except Exception:  # the library raises anything for another or damaged file
             return None
 
     @cached_property
@@ -72,7 +69,6 @@ class Binary:
 
     @cached_property
     def _functions(self) -> dict[int, int]:
-        """The lengths (bytes) of the functions with known names, by address."""
         found: dict[int, int] = {}
         try:
             for table in filter(None, map(self._elf.get_section_by_name, _SYMBOL_TABLES)):
@@ -98,7 +94,7 @@ def _rows(dwarf: Any) -> Iterator[_LineRows]:
         if program is None:
             continue
         files = program["file_entry"]
-        first = 0 if program["version"] >= 5 else 1  # what number the first file has
+        first = 0 if program["version"] >= 5 else 1  # the number of the first file
         before = None
         for entry in program.get_entries():
             state = entry.state

@@ -1,4 +1,4 @@
-"""The case of a program: it is cut by the program's output, and has a transcript beside the blocks."""
+"""The case of a program, with a transcript beside the blocks; the program's output cuts it into windows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bob.program.transcript import Transcript, Window, windows
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase(Case):
-    """See :class:`Case`; ``transcript`` is the program's side of the ``recording``."""
+    """A case whose ``transcript`` is the program's side of the ``recording``."""
 
     work: Program
     transcript: Transcript
@@ -24,9 +24,7 @@ class ProgramCase(Case):
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Its windows, in order."""
         return windows(self.plan.trace, self.transcript.outputs)
 
     def within(self, window: Window) -> ProgramCase:
-        """Return the case of the crashes in ``window``."""
         return replace(self, plan=Plan(window.trace, self.base, self.plan.model))

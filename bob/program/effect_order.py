@@ -1,8 +1,5 @@
-"""Calls in the order of their effects, if that differs from the order of their returns.
-
-strace says when a call begins and when it has returned. The kernel may let another process run between the effect and
-the return: a process that waits for a lock file makes it while the call that removes it has yet to return.
-"""
+"""Calls in the order of their effects, which may differ from the order of their returns. The kernel may run another
+process between effect and return: one that waits for a lock file creates it before the call that removed it returns."""
 
 from __future__ import annotations
 
@@ -11,19 +8,15 @@ from dataclasses import replace
 
 from bob.program.strace import SystemCall, name_of
 
-_REMOVING = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2")
-"""Calls that take the first name that they are given."""
+_REMOVING = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2")  # they remove their first name
 _OPENING = ("open", "openat", "openat2")
 _MAKING = ("mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat", "mknod", "mknodat")
-"""Calls that fail if the last name that they are given exists."""
+"""Calls that fail if their last name exists."""
 
 
 def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """Return the ``calls``, which are in the order of their returns, in that of their effects.
-
-    A close comes where it began, since the kernel gives its number to another call at once. The removal of a name comes
-    before a call that made the name again meanwhile.
-    """
+    """Return ``calls``, given in the order of their returns, in that of their effects. A close comes where it began,
+    since the kernel reuses its number at once. A removal comes before a call that created the same name meanwhile."""
     placed = []
     for place, call in enumerate(calls):
         line = _effect(place, calls)
@@ -32,7 +25,7 @@ def in_effect_order(calls: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
 
 
 def _effect(place: int, calls: Sequence[SystemCall]) -> float:
-    """Return the line by which the call at ``place`` had taken effect, between two lines if need be."""
+    """Return the line of the effect of the call at ``place``, or a place between two lines."""
     call = calls[place]
     if call.begun == call.done or call.result is None:
         return call.done
@@ -51,7 +44,7 @@ def _effect(place: int, calls: Sequence[SystemCall]) -> float:
 
 
 def _makes(call: SystemCall) -> str | None:
-    """Return the last part of the name that a call has newly made; None if it makes none."""
+    """Return the last part of the name that a call created, or None."""
     is_new = call.name in _MAKING or (call.name in _OPENING and any("O_EXCL" in flag for flag in call.arguments[1:]))
     is_new = is_new or (call.name == "renameat2" and "RENAME_NOREPLACE" in call.arguments[-1])
     names = _names(call) if is_new and call.result is not None else []

@@ -15,16 +15,13 @@ from bob.schema import Amount, Declaration, NonEmpty, adapt, declared, field, mi
 from bob.subject.file_system import HINT, MIB
 
 DECLARATION = "app.toml"
-MOST_BYTES = 64 * MIB
-"""The folder of a program may have so many."""
-MOST_SECONDS = 3600.0
-"""A script may take so long."""
+MOST_BYTES = 64 * MIB  # in the folder of a program
+MOST_SECONDS = 3600.0  # for a script
 _HINT = "bob app new NAME writes a folder to begin with"
 
 
 class ProgramDeclaration(Declaration, frozen=True):
-    """An ``app.toml``: the program is ``like`` that of another folder. ``files`` and ``scripts`` have contents by
-    paths."""
+    """An ``app.toml``; ``like`` names another program's folder, ``files`` and ``scripts`` have contents by path."""
 
     about: str = ""
     like: str = ""
@@ -49,7 +46,6 @@ class ProgramDeclaration(Declaration, frozen=True):
 
     @property
     def written_out(self) -> tuple[ProgramFile, ...]:
-        """The files that it has the contents of."""
         both = ((self.files, False), (self.scripts, True))
         return tuple(ProgramFile(path, one.encode(), run) for texts, run in both for path, one in texts.items())
 
@@ -76,8 +72,7 @@ def load(folder: Path) -> Program:
 
 
 def named(name: str) -> Program:
-    """Return the program that bob ships by this name, or else that in the folder ``name``. Raises UsageError for
-    neither."""
+    """Return the program in the folder ``name``, or else the shipped one. Raises UsageError for neither."""
     there = shipped_programs()
     if name in there and not Path(name).is_dir():
         return load(there[name])
@@ -87,20 +82,19 @@ def named(name: str) -> Program:
 
 
 def shipped_programs() -> dict[str, Path]:
-    """Return the folders of the programs that bob ships, by name."""
     folders = shipped("probes") / "apps"
     return {path.parent.name: path.parent for path in sorted(folders.glob(f"*/{DECLARATION}"))}
 
 
 def of_commands(workload: str, check: str, setup: str = "") -> Program:
-    """Return the program whose scripts are these shell commands: it has no folder."""
+    """Return a program whose scripts are these shell commands, or the user's files."""
     texts = {SETUP: setup, WORKLOAD: workload, CHECK: check}
     files = [_script(name, text) for name, text in texts.items() if text]
     return Program("commands", workload, tuple(files))
 
 
 def _script(name: str, text: str) -> ProgramFile:
-    """Return a script that hands its arguments to a command: a file of the user's, or a line for a shell."""
+    """Return the script ``name``: the user's file ``text``, or ``text`` as a line for a shell."""
     path = Path(text)
     with suppress(OSError):  # a command may be too long for a name
         if path.is_file():

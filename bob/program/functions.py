@@ -1,8 +1,5 @@
-"""The functions and source lines below a call, without the wrong names that strace gives.
-
-strace (libunwind) names a frame after the nearest symbol before it. A library may keep the names of exported functions
-alone; then a static function gets the name of another one.
-"""
+"""The functions and source lines below a call, without strace's wrong names. strace (libunwind) names a frame after the
+nearest symbol before it. In a library that keeps only exported names, a static function gets another one's name."""
 
 from __future__ import annotations
 
@@ -20,13 +17,13 @@ _NAMED = re.compile(r"^( > (?P<file>[^()\n]*)\().+\+0x(?P<distance>[0-9a-f]+)(\)
 
 
 def files_with_names(calls: str) -> list[str]:
-    """Return the files with a named function below one of the ``calls`` (strace's text) that matters."""
+    """Return the files with named frames in ``calls`` (strace's text), without plumbing and interpreters."""
     found = dict.fromkeys(frame["file"] for frame in _NAMED.finditer(calls))
     return [path for path in found if not _is_passed_over(path)]
 
 
 def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
-    """Return the ``calls`` without names of other functions in frames; ``files`` are :func:`files_with_names`."""
+    """Return ``calls`` without names of other functions in frames; ``files`` are :func:`files_with_names` with data."""
     binaries = {path: Binary(data) for path, data in files.items()}
     known: dict[str, str] = {}
 
@@ -41,7 +38,7 @@ def without_wrong_names(calls: str, files: Mapping[str, bytes]) -> str:
 def _is_right(frame: re.Match[str], binaries: Mapping[str, Binary]) -> bool:
     if _is_passed_over(frame["file"]):
         return True
-    # Both are of what runs next, which may be behind the function's end: the byte before is of the call.
+    # Both point behind the call, maybe behind the function's end: the byte before belongs to the call.
     offset, distance = int(frame["offset"], 16) - 1, int(frame["distance"], 16) - 1
     return distance >= 0 and frame["file"] in binaries and binaries[frame["file"]].is_in_function(offset, distance)
 
@@ -55,8 +52,7 @@ _PLACE = re.compile(r"(?P<file>[^()]*)\(.*\) \[0x(?P<offset>[0-9a-f]+)\]")
 
 
 def located(calls: Sequence[SystemCall], program: Program, home: str) -> tuple[SystemCall, ...]:
-    """Return the ``calls``, with source lines for frames in binaries of the ``program``, whose files were below
-    ``home``."""
+    """Return ``calls`` with source lines for frames in binaries of the ``program``, whose files were below ``home``."""
     binaries = {file.path: Binary(file.data) for file in program.files if file.data.startswith(MAGIC)}
     if not binaries:
         return tuple(calls)
@@ -68,6 +64,6 @@ def _with_line(frame: str, binaries: Mapping[str, Binary], home: str) -> str:
     if found is None:
         return frame
     binary = binaries.get(found["file"].partition(f"{home}/")[2])
-    # The offset is of what runs next. Of a caller that is behind its call: the byte before is of the line that called.
+    # The offset of a caller points behind its call: the byte before belongs to the calling line.
     place = binary.line(int(found["offset"], 16) - 1) if binary else ""
     return f"{frame} {place}" if place else frame

@@ -1,4 +1,4 @@
-"""Names of files below a root, as the system calls of each process have them."""
+"""Names of files below a root, resolved from the system calls of each process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from itertools import takewhile
 from bob.program.processes import PerProcess
 from bob.program.strace import FORKS, SystemCall, name_of
 
-MOST_LINKS = 40
-"""The kernel follows so many symbolic links for one name (``MAXSYMLINKS`` in include/linux/namei.h)."""
+MOST_LINKS = 40  # the kernel's limit for one name (MAXSYMLINKS, include/linux/namei.h)
 
 
 _OPEN = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)(?P<rest>/.*)?")
@@ -21,19 +20,16 @@ _OWN_FOLDER = re.compile(r"/proc/(?:self|thread-self)/cwd(?P<rest>/.*)?")
 
 @dataclass(slots=True)
 class _Folder:
-    """The working directory and umask of a process, or of threads that share them (the kernel's ``struct
-    fs_struct``)."""
+    """The working directory and umask of a process, or of threads that share them (``struct fs_struct``)."""
 
     path: str
     umask: int = 0o022
 
 
 class Paths:
-    """Follows the working directory of each process of ``calls``, so a relative name becomes one below ``root``.
-
-    ``link_at`` returns the target of the symbolic link at a path below the root, ``open_at`` the path below the root of
-    a process's open file by its number; both None if there is none.
-    """
+    """Follows the working directory of each process of ``calls``, and resolves relative names below ``root``.
+    ``link_at`` returns the target of the symbolic link at a path; ``open_at`` returns the path of a process's open file
+    by its number. Both paths are below the root; None without one."""
 
     def __init__(
         self,
@@ -48,13 +44,12 @@ class Paths:
         self._leading: dict[str, None] = {}
 
     def below(self, path: str) -> str:
-        """Return a path of the guest as one below the root: ``/f``; empty if it is elsewhere, or the root itself."""
+        """Return a guest's path as one below the root: ``/f``; empty if it is elsewhere, or the root itself."""
         _before, found, rest = path.partition(self._root)
         return rest if found and rest.startswith("/") else ""
 
     def at(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the name at ``place``, below the root. If the call ``follows`` links, so does the last part of the
-        name."""
+        """Return the name at ``place`` below the root, or "". ``follows``: a link as the last part is resolved, too."""
         path = self.of_guest(call, place, follows=follows)
         below = self.below(path)
         if not below:
@@ -62,8 +57,7 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Take in a call that opened a file by the name at ``place``: a file below the root may have a name elsewhere,
-        through a link that bob does not see."""
+        """Take in a call that opened the name at ``place``: it may lead below the root through an unseen link."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -74,11 +68,11 @@ class Paths:
 
     @property
     def through_links(self) -> list[str]:
-        """The names elsewhere that may lead below the root, through a link that bob does not see."""
+        """The names elsewhere that may lead below the root through an unseen link."""
         return [path for path in self._elsewhere if any(f"{path}/".startswith(f"{one}/") for one in self._leading)]
 
     def of_guest(self, call: SystemCall, place: int, *, follows: bool = False) -> str:
-        """Return the same as a path of the guest, wherever it is."""
+        """Return the path of :meth:`at` in the guest, wherever it is."""
         folder = call.path(place - 1) if place else ""
         own = self._folders.of(call.pid)
         if place and call.arguments[place - 1].startswith("AT_FDCWD") and folder:
@@ -87,7 +81,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call, which may change the directory of a process or make a new process."""
+        """Take in a successful call that may change a directory or umask, or create a process."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":
@@ -100,11 +94,11 @@ class Paths:
             own.path = self._resolved(named, follows=True)
 
     def umask(self, pid: int) -> int:
-        """Return the permission bits that a process takes from those of new files."""
+        """Return the permission bits that a process removes from new files."""
         return self._folders.of(pid).umask
 
     def moved(self, renamed: Mapping[str, str]) -> None:
-        """Move the processes below these old paths below the root to the new ones."""
+        """Move the working directories at or below old paths to the new paths, all below the root."""
         for folder in {id(one): one for one in self._folders.every()}.values():
             below = self.below(folder.path)
             for old, new in renamed.items():
@@ -113,7 +107,7 @@ class Paths:
                     break
 
     def _of_process(self, pid: int, path: str) -> str:
-        """Return the path without a process's open files and working directory from /proc."""
+        """Return ``path`` with open files and working directories in /proc resolved."""
         if found := _OPEN.fullmatch(path):
             named = found["process"]
             there = self._open_at(int(named) if named and named.isdigit() else pid, int(found["number"]))
@@ -123,7 +117,7 @@ class Paths:
         return path
 
     def _resolved(self, path: str, follows: bool) -> str:
-        """Resolve the links below the root (path_resolution(7)): ``..`` leads out of the target of a link."""
+        """Resolve links below the root (path_resolution(7)): ``..`` leads out of a link's target."""
         found, links = "/", 0
         waiting = path.split("/")[::-1]
         while waiting:

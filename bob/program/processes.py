@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """One ``T`` for each process. The first process has a ``new`` one. A child has a copy (``copied``) of its parent's
-    from the call that made it, or the same one if that call has this ``flag`` (``CLONE_FILES``)."""
+    """One ``T`` for each process: the first has a ``new`` one. A child shares its parent's if the call that made it has
+    this ``flag`` (``CLONE_FILES``); else it has a copy from that call."""
 
     def __init__(self, calls: Sequence[SystemCall], flag: str, new: Callable[[], T], copied: Callable[[T], T]) -> None:
         self._made = {call.result: call for call in calls if call.name in FORKS and call.result}
@@ -20,11 +20,10 @@ class PerProcess(Generic[T]):
         self._of: dict[int, T] = {}
 
     def of(self, pid: int) -> T:
-        """Return the state of a process. strace may list the first calls of a child before the call that made it; then
-        it is made here."""
+        """Return the state of a process, also if strace lists a child's calls before the call that made the child."""
         if pid not in self._of:
             made = self._made.get(pid)
-            if made is None or made.pid == pid:  # a pid that was given anew is its own parent
+            if made is None or made.pid == pid:  # a reused pid is its own parent
                 self._of[pid] = self._new()
             else:
                 theirs = self.of(made.pid)
@@ -33,14 +32,12 @@ class PerProcess(Generic[T]):
         return self._of[pid]
 
     def every(self) -> Collection[T]:
-        """Return the states of all known processes."""
         return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
-        """Take in a call that has made a process: later changes of the parent are the parent's alone."""
+        """Take in a call that has made a process: later changes of the parent do not reach a copy."""
         if call.result:
             self.of(call.result)
 
     def put(self, pid: int, own: T) -> None:
-        """Give the process a state of its own."""
         self._of[pid] = own

@@ -12,20 +12,15 @@ from fnmatch import fnmatchcase
 
 from bob.schema import Document, Number, adapt, encode
 
-SETUP, WORKLOAD, CHECK = "setup", "workload", "check"
-"""The names of the scripts. A program may lack a setup."""
-EMPTIED = "emptied"
-"""In ``must_fail``: an empty tree, after all of the output."""
+SETUP, WORKLOAD, CHECK = "setup", "workload", "check"  # names of the scripts; setup is optional
+EMPTIED = "emptied"  # in must_fail: an empty tree, after all of the output
 
 
 class Pace(StrEnum):
-    """A pace. It decides what the kernel has made durable by itself when the next call comes. ext4 commits the names of
-    calls that follow each other at once together, so a crash finds all of them or none.
-
-    UNDISTURBED: as fast as the machine is, with nothing else to do. SLOW: with :meth:`delay` after each call that
-    changes or syncs something, so the kernel's timers come in between. SLOWER: the delay is so long that the file
-    system commits by itself after each call. BUSY: a short delay, in which another process syncs a file of its own.
-    """
+    """The pace of a program decides what the kernel makes durable between its calls. ext4 commits the names of
+    consecutive calls together, so a crash leaves all or none of them. UNDISTURBED: full speed, without other work.
+    SLOW: :meth:`delay` after each call that changes or syncs something, so the kernel's timers fire. SLOWER: the file
+    system commits by itself after each call. BUSY: a short delay, while another process syncs its own file."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
@@ -33,13 +28,13 @@ class Pace(StrEnum):
     BUSY = "busy"
 
     def delay(self, commit: float) -> float:
-        """Return the seconds of the guest's clock after each call, if the file system commits by itself after at most
-        ``commit`` seconds. The shortest of the kernel's timers are 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
-        ``dirty_writeback_interval``, mm/page-writeback.c). Data is written when it is 30 to 35 s old."""
+        """Return the delay (seconds of the guest's clock), if the file system commits at least every ``commit``
+        seconds. The kernel's shortest timers are 5 s (``JBD2_DEFAULT_MAX_COMMIT_AGE``, fs/jbd2;
+        ``dirty_writeback_interval``, mm/page-writeback.c). It writes data that is 30 to 35 s old."""
         return {Pace.UNDISTURBED: 0.0, Pace.SLOW: 7.0, Pace.SLOWER: commit + 2.0, Pace.BUSY: 0.5}[self]
 
     def patience(self, commit: float) -> float:
-        """Return the factor by which a script may take longer, as it waits after each call."""
+        """Return the factor on a script's time limit, as the script waits after each call."""
         return 1.0 if self is Pace.UNDISTURBED else max(100.0, 15 * self.delay(commit))
 
     @staticmethod
@@ -50,7 +45,6 @@ class Pace(StrEnum):
 
     @property
     def has_neighbour(self) -> bool:
-        """Whether another process syncs a file of its own."""
         return self is Pace.BUSY
 
     def of(self, configuration: str) -> str:
@@ -60,25 +54,18 @@ class Pace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramFile:
-    """A file of the program's folder; ``path`` is relative to it."""
-
-    path: str
+    path: str  # relative to the program's folder
     data: bytes
     executable: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program under test.
-
-    ``about`` is a line of description. ``device`` is the size of the device (bytes; 0: the file system's default).
-    ``must_fail`` names damages of the final tree that the checker must refuse: scripts of the program, or
-    :data:`EMPTIED`. A script may take so many ``seconds`` (in the guest's clock). ``packages`` are Debian's.
-
-    ``logs`` and ``frames`` are shell patterns. Files whose paths match ``logs`` (relative to the directory under test)
-    are not in the states of models. The innermost function of a call that matches ``frames``, by its own name or its
-    file's, is named as its maker.
-    """
+    """A program under test. ``device`` is the device's size (bytes; 0: the file system's default), ``seconds`` a
+    script's limit (guest's clock). ``must_fail`` names damages of the final tree that the checker must refuse: scripts,
+    or :data:`EMPTIED`. ``packages`` are Debian's. ``logs`` and ``frames`` are shell patterns. Models leave out files
+    whose paths in the tested directory match ``logs``. The innermost function that matches ``frames``, by its own name
+    or its file's, counts as a call's maker."""
 
     name: str
     about: str
@@ -92,22 +79,19 @@ class Program:
     frames: tuple[str, ...] = ()
 
     def is_log(self, path: str) -> bool:
-        """Return whether a ``path``, from the directory under test as the root, is one of its logs."""
+        """Return whether ``path``, with the directory under test as the root, is one of its logs."""
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     @property
     def title(self) -> str:
-        """Its name for people."""
         return self.name
 
     @property
     def slug(self) -> str:
-        """Its name for folders."""
         return self.name
 
     @property
     def scripts(self) -> tuple[str, ...]:
-        """The paths of the executable files."""
         return tuple(file.path for file in self.files if file.executable)
 
     @property
@@ -143,11 +127,9 @@ class ProgramDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, program: Program) -> ProgramDocument:
-        """Return the document of ``program``."""
         return adapt(cls, program, files=tuple((file.path, file.executable, file.data) for file in program.files))
 
     @property
     def program(self) -> Program:
-        """The program."""
         files = tuple(ProgramFile(path, data, executable) for path, executable, data in self.files)
         return adapt(Program, self, files=files)

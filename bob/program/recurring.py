@@ -1,4 +1,4 @@
-"""The parts of a path that recur in another run of a program: all but numbers, hashes and random names."""
+"""The parts of a path that recur in another run of a program: not numbers, hashes or random names."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ _DRAWN = re.compile(
     r"|(?<=-)[a-z0-9_]{8}(?=~$)"  # the same in Mercurial
     r"|(?<=-mj)[0-9A-F]{9}$"  # SQLite's super-journal (sqlite3VdbeCommit, vdbeCommit)
 )
-"""Known random parts of names."""
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _HASH = re.compile(r"(?<![A-Za-z0-9])(?=[A-Fa-f]*\d)[0-9A-Fa-f]{7,}(?![A-Za-z0-9])")
 _SHORT = re.compile(r"[0-9a-f]{2}")
 _REST = re.compile(r"(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,}|tmp_obj_\w+")
-"""A name in a folder that is called by the first two letters of a hash, as in git."""
+"""A file in a folder that has the first two letters of a hash as its name, as in git."""
 _SIX = re.compile(r"(?<![A-Z0-9])[A-Za-z0-9]{6}(?=(\.[a-z]+)?$)")
 _WORDS = re.compile(r"[a-z]*([A-Z][a-z]+)*[A-Z]*\d*")
 """mkstemp(3) draws six letters and digits. One draw in six looks like the end of a chosen name."""
 
 
 def recurring(path: str) -> str:
-    """Return the ``path`` with a # for each part that differs in each run."""
+    """Return ``path`` with a # for each part that differs between runs."""
     names = path.split("/")
     around = zip(["", *names], names, [*names[1:], ""], strict=False)
     return "/".join(

@@ -1,4 +1,4 @@
-"""Named sets of programs, and of models to compare them with: one TOML file each, in sets/ or a user's own."""
+"""Named sets of programs, and of models to compare them with: a TOML file each, in sets/ or a user's own."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """Programs and models, by name, with the title of their table and the text below it.
-
-    ``published`` has names of published counts by the words for them.
-    """
+    """Programs and models by name, a table's title and the text below; ``published``: words -> name of a count."""
 
     name: str
     title: str
@@ -30,8 +27,6 @@ class ProgramSet:
 
 
 class ProgramSetDeclaration(Declaration, frozen=True):
-    """The file of a set."""
-
     title: str
     about: str = ""
     programs: tuple[NonEmpty, ...] = ()
@@ -40,12 +35,11 @@ class ProgramSetDeclaration(Declaration, frozen=True):
 
 
 def program_set_names() -> tuple[str, ...]:
-    """Return the names of the shipped sets."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def load_program_set(name: str) -> ProgramSet:
-    """Return the shipped set ``name``, or the set in the file of that path; raise UsageError if it has a mistake."""
+    """Return the shipped set ``name``, or the set in that file. Raises UsageError for a mistake."""
     path = _FOLDER / f"{name}.toml" if name in program_set_names() else Path(name)
     if not path.is_file():
         hint = f"bob has {', '.join(program_set_names())}; or name a TOML file"

@@ -1,4 +1,4 @@
-"""The frames that ``strace -k`` writes below a call: the function of the program's own that made it."""
+"""Frames that ``strace -k`` writes below a call: the program's own function that made it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 _FRAME = re.compile(r"(?P<file>[^()]*)\((?:(?P<symbol>.+)\+0x[0-9a-f]+)?\) \[0x[0-9a-f]+\](?: (?P<line>.+:\d+))?")
-PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")
-"""Every program makes calls through these files: a frame in them says nothing."""
+PLUMBING = re.compile(r"(libc|ld-linux|libpthread|libdl|linux-vdso|\[vdso\])\b")  # every program calls through these
 INTERPRETERS = re.compile(r"(python3|libpython3|perl|dash|bash|sh|busybox)\b")
-"""Programs whose functions say nothing of the script that they run."""
-_TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")
-"""This may follow the parameters of a C++ function."""
+"""Their functions say nothing of the script that they run."""
+_TAIL = re.compile(r"( (const|volatile|noexcept|&&?|\[.*\]))*")  # may follow the parameters of a C++ function
 
 
 def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
@@ -27,8 +25,8 @@ def from_chosen(stack: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...
 
 
 def caller(stack: Sequence[str]) -> str:
-    """Return the innermost function with a known name that is neither plumbing nor an interpreter's, with its source
-    line (:mod:`bob.program.functions`) or else its file; empty if there is none, or if an interpreter made the call."""
+    """Return the innermost named function outside plumbing, with its source line (:mod:`bob.program.functions`) or its
+    file. Return "" without one, or if an interpreter made the call."""
     for frame in stack:
         found = _FRAME.fullmatch(frame)
         if found is None:
@@ -44,20 +42,18 @@ def caller(stack: Sequence[str]) -> str:
 
 
 def function_of(frame: str) -> tuple[str, str]:
-    """Return the file and the function of a frame; the frame itself if its function has no name."""
+    """Return the file and the function of a frame, or the frame itself for an unnamed function."""
     found = _FRAME.fullmatch(frame)
     return (found["file"], found["symbol"] or frame) if found else ("", frame)
 
 
 def without_line(frame: str) -> str:
-    """Return the frame without its source line."""
     found = _FRAME.fullmatch(frame)
     return frame[: found.start("line")].rstrip() if found and found["line"] else frame
 
 
 def _without_parameters(function: str) -> str:
-    """Return ``ns::save`` for C++'s ``ns::save(int, char*) const``, but all of Rust's ``<Store<(u64, u8)> as
-    Save>::save``."""
+    """Return ``ns::save`` for C++'s ``ns::save(int) const``, but all of Rust's ``<Store<(u64, u8)> as Save>::save``."""
     last, depth = function.rfind(")"), 0
     if not _TAIL.fullmatch(function[last + 1 :]):
         return function

@@ -1,9 +1,6 @@
-"""The frames of a program's calls, taken from another run of it.
-
-To look at the frames takes long, so the run that has them may differ from the recorded one: timers come sooner or
-later, and processes take turns otherwise. A call gets the frames of the same call of the other run, as long as its
-process has done the same. Else it gets the frames that all calls like it share.
-"""
+"""Frames of a program's calls, taken from another run. It takes long to collect frames, so timers and turns of
+processes may differ in that run. A call gets the frames of the same call there, as long as its process has done the
+same. Else it gets the frames that all calls like it share."""
 
 from __future__ import annotations
 
@@ -18,31 +15,24 @@ from bob.program.stack import function_of, without_line
 from bob.program.strace import EXECUTES, FORKS, PASSING, WRITES, SystemCall, unescaped
 
 _WATCHED = "store", "munmap"
-"""Calls that appear only if stores through mappings are watched; ``mmap`` is called ``mapped`` then
-(:mod:`bob.agent.inside.stores`)."""
+"""Calls of runs that watch mappings (:mod:`bob.agent.inside.stores`); ``mmap`` is called ``mapped`` there."""
 WITHOUT_FRAMES = (*PASSING, "umask", "lseek", "dup", "dup2", "dup3", "fcntl", "ioctl", "fadvise64")
-"""Calls that the run with frames does not have (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
+"""Calls that the run with frames lacks (``TRACED`` in :mod:`bob.agent.inside.traced_calls`)."""
 _ESCAPED = re.compile(r'(?:\d+(?=<))?(?P<begin>[<"])(?P<text>[\\x0-9a-f]*)(?=[>"])')
-"""A string, or a path behind the number of a descriptor, as strace writes it."""
-_OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")
-"""Addresses and times."""
+"""A string, or the path behind a descriptor's number, as strace writes it."""
+_OF_THE_RUN = re.compile(r"0x[0-9a-f]{5,}|tv_n?sec=\d+")  # addresses and times
 _NUMBER = re.compile(r"\\x3[0-9](?:\\x3[0-9])*+")
 
 Stack = tuple[str, ...]
-CallPlace = tuple[str, str, tuple[str, ...]]
-"""The program that makes a call, the call's name, and the paths that it is about."""
+CallPlace = tuple[str, str, tuple[str, ...]]  # the calling program, the call's name, and its paths
 
 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
-    """Return the ``calls`` with the frames of ``others``, which another run of the same program has made.
-
-    Processes are matched by descent: the third child of the first process, say. As far as both make the same calls, up
-    to the last one that writes something, each gets the frames of the other's; if all is the same, to the end.
-
-    Any other call gets the innermost frames that the other run shares among calls of the same program, name and paths.
-    If the same data is written there, only calls that write as much count. Numbers, hashes and random names make no
-    difference. So a call gets no frames if two functions do the same thing.
-    """
+    """Return ``calls`` with the frames of ``others``, from another run of the same program. Processes match by descent
+    (the third child of the first process, say). While both make the same calls, up to the last write or exec, each call
+    gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames that calls
+    of its program, name and paths share there. If the other run writes its data, too, only calls that write as much
+    count. Numbers, hashes and random names do not matter. A call gets no frames if two functions do the same thing."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):
@@ -65,7 +55,7 @@ def _tells(call: SystemCall) -> bool:
 
 
 def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int]) -> dict[int, list[int]]:
-    """Return the places of each process's calls that both runs may have, by numbers in ``descents``, which it fills."""
+    """Return by number of descent the places of calls that both runs may have; fill ``descents`` with the numbers."""
     children = Counter[int]()
     parents: dict[int, tuple[int, int]] = {}
     for call in calls:
@@ -80,7 +70,7 @@ def _by_descent(calls: Sequence[SystemCall], descents: dict[tuple[int, int], int
         while pid in parents and pid not in known and pid not in line:
             line[pid] = None
             pid, _number = parents[pid]
-        known.setdefault(pid, -2)  # a pid that was given anew is its own ancestor
+        known.setdefault(pid, -2)  # a reused pid is its own ancestor
         for one in reversed(line):
             parent, number = parents[one]
             known[one] = descents.setdefault((known[parent], number), len(descents))
@@ -109,7 +99,7 @@ class _SharedFrames:
 
 
 def _shared(stacks: Iterable[Stack]) -> Stack:
-    """Return the innermost frames that all ``stacks`` have, with the source line if they agree."""
+    """Return the innermost frames that all ``stacks`` have, with source lines that agree."""
     first, *others = stacks
     for other in others:
         pairs = takewhile(lambda pair: function_of(pair[0]) == function_of(pair[1]), zip(first, other, strict=False))
@@ -118,7 +108,7 @@ def _shared(stacks: Iterable[Stack]) -> Stack:
 
 
 def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[CallPlace, str]]:
-    """Yield for each call its place, and its data without numbers."""
+    """Yield each call's place, and its data without numbers."""
     parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
     programs: dict[int, str] = {}
     for call in calls:

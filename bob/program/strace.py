@@ -1,11 +1,9 @@
-"""What strace writes down, parsed: ``strace -f -y -ttt -xx``, with all strings and paths as hexadecimal escapes.
+"""Parses ``strace -f -y -ttt -xx``, with all strings and paths as hexadecimal escapes::
 
-::
-
-    1234 1700000000.000001 write(1<\\x70...>, "\\x61\\x0a", 2) = 2
-    1234 1700000000.000002 fsync(3<\\x2f...> <unfinished ...>
-    1235 1700000000.000003 +++ exited with 0 +++
-    1234 1700000000.000004 <... fsync resumed>) = 0
+1234 1700000000.000001 write(1<\\x70...>, "\\x61\\x0a", 2) = 2
+1234 1700000000.000002 fsync(3<\\x2f...> <unfinished ...>
+1235 1700000000.000003 +++ exited with 0 +++
+1234 1700000000.000004 <... fsync resumed>) = 0
 """
 
 from __future__ import annotations
@@ -16,21 +14,17 @@ from dataclasses import dataclass, replace
 
 from bob.errors import MalformedError, RecordingError
 
-FORKS = ("clone", "clone3", "fork", "vfork")
-"""Calls that make a process, or a thread."""
-EXECUTES = ("execve", "execveat")
-"""Calls that start a program in the place of a process's own."""
+FORKS = ("clone", "clone3", "fork", "vfork")  # they create a process or a thread
+EXECUTES = ("execve", "execveat")  # they replace a process's program
 WRITES = ("write", "writev", "pwrite64", "pwritev", "pwritev2")
-READS = ("read", "readv", "preadv2")
-"""Calls that read, and may move the open file on. strace writes their arguments raw, as numbers."""
-PASSING = (*READS, "close", "close_range")
-"""Calls that change nothing, and show which descriptor leads where, and where in a file."""
+READS = ("read", "readv", "preadv2")  # they may advance the offset; strace writes their arguments raw, as numbers
+PASSING = (*READS, "close", "close_range")  # they change nothing, but show a descriptor's file and offset
 
 _LINE = re.compile(r"(?P<pid>\d+)\s+(?P<seconds>\d+\.\d+) (?P<rest>.*)")
 _WHOLE = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)\s+= (?P<result>.*)")
 _BEGUN = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<unfinished \.\.\.>")
 _MOVED = re.compile(r"(?P<name>\w+)\((?P<arguments>.*?)(?:, )? ?<pid changed to (?P<pid>\d+) \.\.\.>")
-"""A thread has started a program: that goes on as the process's first one."""
+"""A thread has executed a program, which goes on as the process's first thread."""
 _RESUMED = re.compile(r"<\.\.\. (?P<name>\w+) resumed>(?P<more>.*)\)\s+= (?P<result>.*)")
 _FD = re.compile(r"(?P<fd>-?\w+)<(?P<path>(?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?")
 _MARKS = re.compile(r"[(\[{)\]},]")
@@ -40,13 +34,10 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned.
-
-    ``arguments`` are as strace writes them; ``result`` is None if the call failed or has none; ``opened`` is the path
-    of a returned file descriptor. ``seconds`` is the guest's clock when the call began, ``stack`` its frames, the
-    innermost first. It began at line ``begun``, and had taken effect by line ``done``; another call may have returned
-    between them.
-    """
+    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is None for a failed call,
+    or one without. ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start,
+    ``stack`` the frames, innermost first. The call began at line ``begun``, and had taken effect by line ``done``;
+    others may have returned between."""
 
     pid: int
     seconds: float
@@ -59,13 +50,13 @@ class SystemCall:
     done: int = 0
 
     def path(self, place: int) -> str:
-        """Return the path, or another name, of the file descriptor at ``place``; empty if it is none."""
+        """Return the path, or another name, of the file descriptor at ``place``; empty for another argument."""
         found = _FD.fullmatch(self.arguments[place]) if place < len(self.arguments) else None
         return "" if found is None else unescaped(found["path"]).decode(errors="surrogateescape")
 
     @property
     def written(self) -> bytes:
-        """The bytes that a write or writev has written. Raises RecordingError if strace has not listed all of them."""
+        """The bytes that a write has written. Raises RecordingError if strace has cut them off."""
         if self.result is None:
             return b""
         if any(argument.endswith("...") for argument in self.arguments):
@@ -83,7 +74,7 @@ def parse(text: str) -> tuple[SystemCall, ...]:
 
 
 def _calls(text: str) -> Iterator[SystemCall]:
-    """Yield each call with the frames below its line. Those below the line of a signal belong to no call."""
+    """Yield each call with the frames below its line. Frames below a signal's line belong to no call."""
     last: SystemCall | None = None
     frames: list[str] = []
     for found in _lines(text):
@@ -98,7 +89,6 @@ def _calls(text: str) -> Iterator[SystemCall]:
 
 
 def _lines(text: str) -> Iterator[SystemCall | str | None]:
-    """Yield calls and frames, as they are written; None for another line."""
     begun: dict[int, tuple[int, float, str, str]] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if line.startswith(_FRAME):
@@ -118,7 +108,7 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             first, since, name, arguments = begun.pop(pid, (number, seconds, resumed["name"], ""))
             whole = ", ".join(part for part in (arguments, resumed["more"].lstrip(", ")) if part)
             yield SystemCall(pid, since, name, _split(whole), *_result(resumed["result"]), (), first, number)
-        elif rest.endswith(" ...>") and (moved := _MOVED.fullmatch(rest)):  # else to look through all data takes long
+        elif rest.endswith(" ...>") and (moved := _MOVED.fullmatch(rest)):  # a search through all data would take long
             begun[int(moved["pid"])] = number, seconds, moved["name"], moved["arguments"]
             yield None
         elif rest.endswith(" ...>") and (unfinished := _BEGUN.fullmatch(rest)):
@@ -132,7 +122,7 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
 
 
 def _split(arguments: str) -> tuple[str, ...]:
-    """Return the arguments. Strings and paths are escaped, so they have no bracket or comma."""
+    """Return the arguments. Strings and paths are escaped, so they contain no bracket or comma."""
     found, depth, start = [], 0, 0
     for mark in _MARKS.finditer(arguments):
         if mark[0] in "([{":
@@ -155,7 +145,7 @@ def _result(text: str) -> tuple[int | None, str]:
 
 
 def name_of(argument: str) -> str:
-    """Return the name of a file, or the target of a symbolic link, with surrogates for bytes that are not UTF-8."""
+    """Return a file's name, or a link's target, with surrogates for bytes that are not UTF-8."""
     return unescaped(argument.strip('"')).decode(errors="surrogateescape")
 
 

@@ -1,9 +1,6 @@
-"""What the recording of a program yields beside the blocks: its output, with times, and its system calls.
-
-Each crash state is compared with the output before the crash. An output counts when the program's call has returned.
-The kernel reports that in the buffer with the bios (the event ``raw_syscalls:sys_exit``), so there is one order of all.
-strace says what was written, and where.
-"""
+"""The recorded output of a program, with times, and its system calls, beside the blocks. Each crash state is compared
+with the output before the crash, which counts when the program's call has returned. The kernel reports returns among
+the bios (event ``raw_syscalls:sys_exit``), so one order covers all. strace says what was written, and where."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The crashes after just this ``output``: those of ``trace``."""
+    """The crashes after exactly this ``output``: those of ``trace``."""
 
     output: bytes
     trace: Trace
@@ -38,8 +35,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The ``output`` of a program, in its pieces ``outputs``, through the pipe with the inode ``pipe``; its ``calls``.
-    ``offset`` leads from the clock of the calls to that of the recording (seconds; None: not known)."""
+    """The ``output`` of a program, in pieces ``outputs``, through the pipe with inode ``pipe``; and its ``calls``.
+    ``offset`` leads from the calls' clock to the recording's (seconds; None: unknown)."""
 
     output: bytes
     calls: tuple[SystemCall, ...]
@@ -49,26 +46,22 @@ class Transcript:
 
     @classmethod
     def of(cls, calls: tuple[SystemCall, ...], pipe: int, output: bytes, timeline: Timeline) -> Transcript:
-        """Return the transcript of a recording with this ``timeline``. Raises as :func:`outputs` does."""
+        """Return the transcript of a recording. Raises as :func:`outputs` does."""
         return cls(output, calls, pipe, outputs(calls, timeline, pipe, output), clock_offset(calls, timeline))
 
     @property
     def tellings(self) -> dict[int, bytes]:
-        """The output of each call by its place among all. Raises RecordingError if strace's data is cut off."""
+        """The output by the place of its call. Raises RecordingError if strace has cut it off."""
         name = f"pipe:[{self.pipe}]"
         return {place: call.written for place, call in enumerate(self.calls) if _tells(call, name)}
 
     def with_frames(self, frames: Sequence[SystemCall]) -> Transcript:
-        """Return a transcript whose calls have the frames that they have in another run."""
         return replace(self, calls=with_stacks_of(self.calls, frames))
 
 
 def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: bytes) -> tuple[Output, ...]:
-    """Return the outputs, in order, of a program whose standard output was the pipe with the inode ``pipe``. bob read
-    ``output`` out of it.
-
-    Raises RecordingError if the kernel and strace list different calls, or if other data was read.
-    """
+    """Return in order the outputs to the pipe with inode ``pipe``; bob read ``output`` from it. Raises RecordingError
+    if the kernel and strace list different calls, or if bob read other data."""
     name = f"pipe:[{pipe}]"
     found: list[Output] = []
     for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):
@@ -90,10 +83,8 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
 
 
 def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | None:
-    """Return the seconds to add to strace's clock to get that of the timeline; None if no call is in both.
-
-    The kernel says when a call returned, and strace when it began: the shortest call has the nearest answer.
-    """
+    """Return the seconds from strace's clock to the timeline's; None without a common call. The kernel reports the
+    return of a call, strace its start: the shortest call gives the nearest answer."""
     found: list[float] = []
     for pid in dict.fromkeys(call.pid for call in calls if call.name in NUMBERS):
         made, returned = _of_process(pid, calls, timeline)
@@ -104,7 +95,6 @@ def clock_offset(calls: Sequence[SystemCall], timeline: Timeline) -> float | Non
 def _of_process(
     pid: int, calls: Sequence[SystemCall], timeline: Timeline
 ) -> tuple[list[SystemCall], list[CallReturned]]:
-    """Return the calls of a process that may write output, as strace lists them, and the kernel's reports of them."""
     made = [call for call in calls if call.pid == pid and call.name in NUMBERS]
     return made, [event for event in timeline.events if isinstance(event, CallReturned) and event.pid == pid]
 
@@ -114,8 +104,8 @@ def _tells(call: SystemCall, pipe: str) -> bool:
 
 
 def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
-    """Return the windows before and after each output. Output from before the window of ``trace`` is in all. A state
-    that is legal in several of them is several cases."""
+    """Return the windows before and after each output; output from before ``trace`` is in all. A state that is legal in
+    several windows is several cases."""
     made: list[Window] = []
     start, before = trace.start, b""
     for output in outputs:

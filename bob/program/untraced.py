@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from bob.program.paths import Paths
 from bob.program.strace import WRITES, SystemCall
 
-CHANGES = (*WRITES, "ftruncate", "fallocate")
-"""Calls that change the file behind their first argument."""
-RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}
-"""The places of the old and the new name in a call's arguments."""
+CHANGES = (*WRITES, "ftruncate", "fallocate")  # they change the file behind their first argument
+RENAMES = {"rename": (0, 1), "renameat": (1, 3), "renameat2": (1, 3)}  # the arguments with the old and the new name
 NOT_FOLLOWED = {"sendfile": 0, "copy_file_range": 2, "splice": 2}
-"""Calls that change the file behind this argument with data that strace does not list."""
+"""The argument for the changed file; strace does not list its data."""
 COPIED_FROM = {"sendfile": 1, "copy_file_range": 0}
-"""The argument of such a call with the source file: below the root, its data is known (:mod:`bob.protocol.follow`)."""
+"""The argument with such a call's source: below the root, its data is known (:mod:`bob.protocol.follow`)."""
 HARMLESS = (
     "TCGETS",
     "FIONREAD",
@@ -31,25 +29,23 @@ ASYNCHRONOUS = ("io_uring_enter", "io_submit")
 
 
 def is_exchange(call: SystemCall) -> bool:
-    """Return whether a rename swaps its two names."""
     return any("RENAME_EXCHANGE" in argument for argument in call.arguments)
 
 
 def mapped(calls: Sequence[SystemCall], root: str) -> bool:
-    """Return whether something may have been stored in a file below ``root`` through a shared mapping."""
+    """Return whether a shared mapping may have changed a file below ``root``."""
     names = Paths(root, calls)
     return any(_maps(call, names) for call in calls if call.result is not None)
 
 
 def _maps(call: SystemCall, names: Paths) -> str:
-    """Return the name of the file that a call maps for stores; empty if there is none."""
     if call.name != "mmap" or "PROT_WRITE" not in call.arguments[2] or "MAP_SHARED" not in call.arguments[3]:
         return ""
     return names.below(call.path(4))
 
 
 def not_followed(calls: Sequence[SystemCall], root: str) -> tuple[str, ...]:
-    """Return the possible changes of files below ``root`` whose bytes no call shows, a phrase each."""
+    """Return a phrase for each possible change of a file below ``root`` whose bytes no call shows."""
     return tuple(dict.fromkeys(_not_followed(calls, Paths(root, calls))))
 
 
@@ -71,7 +67,7 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return the operations without a call of their own, after which no pace could come: a phrase each."""
+    """Return a phrase for each operation without a call of its own, so no pace can come after it."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 
