@@ -1,1 +1,1 @@
-"""Workloads that bob makes by itself, within bounds, and what each of them is held against."""
+"""Workloads that bob generates within bounds, and the properties that they ask for."""

@@ -1,16 +1,15 @@
-"""The bounds of ACE, with which CrashMonkey made its workloads (OSDI'18, "Finding Crash-Consistency Bugs with Bounded
+"""The bounds of ACE, CrashMonkey's generator of workloads (OSDI'18, "Finding Crash-Consistency Bugs with Bounded
 Black-Box Crash Testing", section 5; ``ace/ace.py`` and ``ace/common.py`` of its repository).
 
-A workload has *core operations*, on two files in the root and two in the directory ``A``. After each of them but the
-last there may be a *sync point*, and after the last there is one: fsync of a file or directory that a core operation
-names, of its sibling or of its parent, or sync. After a store through a mapping there is msync in place of it. The
-workload starts on an empty file system. It makes what an operation needs right before it: the directory, the file, its
-first data, its attribute. It takes out of the way what stands in it.
+A workload starts on an empty file system. It has *core operations*, on two files in the root and two in the directory
+``A``. A *sync point* may follow each of them, and follows the last: sync, or fsync of a file or directory that they
+name, of its sibling or its parent. After a store through a mapping it is msync. Right before an operation the workload
+creates what it needs, and removes what stands in its way.
 
-Each sequence of core operations and sync points counts once for ACE (:meth:`Ace.count`). Of these several may be one
-workload: ``remove`` of a file is ``unlink``, and a mapped store has each sync point. ACE keeps files open from one
-operation to the next; here each operation opens its file, and closes it. Of three core operations ACE takes those only
-that have a name in common with an earlier one, and the sync points only that are on their names.
+ACE counts each sequence of core operations and sync points (:meth:`Ace.count`); several may be one workload: ``remove``
+of a file is ``unlink``, and a mapped store has each sync point. ACE keeps files open from one operation to the next;
+here each operation opens and closes its file. ACE combines three core operations only if each shares a name with an
+earlier one, and syncs only their names.
 """
 
 from __future__ import annotations
@@ -33,15 +32,13 @@ _FILES = (*_FIRST, *_SECOND)
 _MODES = tuple(mode for mode in Allocation if not mode.shifts)
 _SIBLINGS = {"/foo": "/bar", "/bar": "/foo", "/A/foo": "/A/bar", "/A/bar": "/A/foo", A: B, B: A, ROOT: ROOT}
 _PAIRS = tuple((old, new) for old, new in product(_FILES, _SECOND) if old != new)
-MOST_CLOSE = 2
-"""Up to so many core operations, sync points are also those on siblings and parents."""
+MOST_CLOSE = 2  # with at most so many core operations, siblings and parents are sync points, too
 
 APPENDED = 32768
 _UNALIGNED, _DIRECT, _BEFORE_THE_END = 5000, 8192, 2000
 _TRUNCATED = 2500
 _ATTRIBUTE, _ATTRIBUTE_BYTES = "user.xattr1", 4
-SYNC = ""
-"""The sync point that is sync; others are the name that is fsynced."""
+SYNC = ""  # the sync point that is sync; others are the name that is fsynced
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +139,9 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE takes these core operations together.
-
-    Each of three, after the first, has a parameter in common with earlier ones, or is on ``A``, or only ``A`` and ``B``
-    were used before. If an operation has only one parameter, ACE compares its letters, and takes a file in ``A`` for
-    ``A``.
-    """
+    """Return whether ACE combines these core operations. With three, each must share a parameter with earlier ones, or
+    be on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter by letters, and takes ``A/foo`` for
+    ``A``."""
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):
@@ -174,7 +168,7 @@ def _letters(core: Core) -> set[str]:
 
 
 def performed(cores: Sequence[Core], points: Sequence[str | None]) -> tuple[Operation, ...]:
-    """Return each core operation, with its needs before it, and its sync point (None: none)."""
+    """Return the operations: each core operation after its needs, with its sync point (None: without)."""
     tree = _Tree()
     for core, point in zip(cores, points, strict=True):
         tree.perform(core)
@@ -198,7 +192,7 @@ class _Tree:
         self._directories = {ROOT}
 
     def perform(self, core: Core) -> None:
-        """Add a core operation, and before it what it needs."""
+        """Add a core operation after its needs."""
         name = core.names[0]
         for path in core.names:
             self.need(parent(path))
@@ -231,7 +225,7 @@ class _Tree:
                 self._rename(*core.names)
 
     def need(self, name: str) -> None:
-        """Make ``name`` if it is not there: an empty file, or a directory."""
+        """Create ``name`` if it is missing: an empty file, or a directory."""
         if name in self._directories or name in self._files:
             return
         self.need(parent(name))

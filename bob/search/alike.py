@@ -1,9 +1,6 @@
-"""Workloads that differ in names alone: one of them is enough.
-
-A *renaming* gives the names of bounds other names of as many bytes. Directories stay directories, and the initial tree
-stays as it is. Two workloads are alike if a renaming turns one into the other. If a directory with names in it may be
-moved, these names are in several directories; then a last part of a path gets the same other one everywhere.
-"""
+"""Workloads that differ only in names: one of them is enough. A *renaming* gives names of the bounds other names of
+equal length. Directories stay directories, and the initial tree stays. If a directory with names in it may move, a last
+part of a path gets the same new one everywhere."""
 
 from __future__ import annotations
 
@@ -17,19 +14,16 @@ from bob.search.bounds import Bounds
 from bob.workload.language import write_one
 from bob.workload.operations import NAMES, Operation, Rename, names_of
 
-Renaming = Mapping[str, str]
-"""The new path by the old path of a name."""
+Renaming = Mapping[str, str]  # the new path by the old one
 
 
 class Renamings:
-    """All renamings of the names of ``bounds``."""
-
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
 
     @cached_property
     def renamings(self) -> tuple[Renaming, ...]:
-        """The renamings that keep the initial tree and the bounds, the one that changes nothing included."""
+        """The renamings that keep the initial tree and the bounds, with the identity among them."""
         bounds = self._bounds
         every = _onto("", "", self._paths(bounds.setup), self._made())
         parts: list[set[tuple[Operation, ...]]] = [{*bounds.operations}]
@@ -41,7 +35,7 @@ class Renamings:
             if self._moves_names and not _is_the_same_everywhere(renaming):
                 return False
             if any(len(old.encode()) != len(new.encode()) for old, new in renaming.items()):
-                return False  # how long names are decides how much of a directory they fill
+                return False  # the length of names decides how much of a directory they fill
             return made == sorted(map(write_one, bounds.setup)) and all(
                 {tuple(renamed(one, renaming) for one in entry) for entry in part} == part for part in parts
             )
@@ -49,7 +43,7 @@ class Renamings:
         return tuple(filter(keeps, every))
 
     def is_first(self, operations: Sequence[Operation]) -> bool:
-        """Return whether ``operations`` come first, as they are written, of all that are alike."""
+        """Return whether the text of ``operations`` sorts first among all that are alike."""
         own = list(map(write_one, operations))
         return all(own <= [write_one(renamed(one, renaming)) for one in operations] for renaming in self.renamings)
 
@@ -103,11 +97,11 @@ def _with_those_above(path: str) -> list[str]:
 
 
 def _paths_of(operation: Operation) -> list[str]:
-    return [name for name in names_of(operation) if name.startswith("/")]  # and not the handle of an open file
+    return [name for name in names_of(operation) if name.startswith("/")]  # without handles of open files
 
 
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
-    """Return a value that is equal for workloads that differ in names of equal length alone."""
+    """Return a value that is equal for workloads that differ only in names of equal length."""
     numbers = {"": ""}
     for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
         for name in path.split("/"):
@@ -120,11 +114,8 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
-    """Yield every renaming of the names below the directory ``above`` to those below ``other``, one to one, directories
-    to directories; none if their numbers differ.
-
-    ``made`` says how names are made that no workload mentions. There may be many, and it does not matter which of two
-    that are made alike becomes which: one of their renamings is enough.
+    """Yield each renaming of names below ``above`` to those below ``other``, one to one, directories to directories.
+    ``made`` says how the setup makes names that no workload mentions: if it makes many alike, one renaming is enough.
     """
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
@@ -145,7 +136,7 @@ def _matched(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequ
 
 
 def _made_alike(names: Sequence[str], there: Sequence[str], made: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
-    """Return one way in which ``names`` may become those ``there``: a name in both stays. None without any."""
+    """Return one renaming of ``names`` to ``there`` that keeps names in both; None without one."""
     own = {(name.rpartition("/")[2], *made[name]): name for name in there}
     found = {name: own[key] for name in names if (key := (name.rpartition("/")[2], *made[name])) in own}
     others = sorted((name for name in names if name not in found), key=lambda name: (made[name], name))

@@ -1,7 +1,4 @@
-"""The bounds within which workloads are made: a TOML file (docs/search.md).
-
-It has an initial tree, names, operations with places for names, the calls that make durable, and their promises.
-"""
+"""Bounds of workloads: a TOML file with an initial tree, names, operations, calls and promises (docs/search.md)."""
 
 from __future__ import annotations
 
@@ -23,24 +20,18 @@ from bob.workload.language import bytes_in, parse, parse_one, path_in
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
-FILE, DIRECTORY = "FILE", "DIRECTORY"
-"""Each name of the file or directory list replaces these words in an operation."""
+FILE, DIRECTORY = "FILE", "DIRECTORY"  # in an operation, each file or directory name replaces them
 _PLACES = re.compile(rf"(?<!\S)({FILE}|{DIRECTORY})(?=[\s;]|$)")
 FILLER = "/full"
-SEVERAL = "several"
-"""The word in a property's name for several promises: ``fsync-file.several``."""
+SEVERAL = "several"  # in a property's name, for several promises: fsync-file.several
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All that workloads may be made of.
-
-    They start from the tree that ``setup`` makes, and with the operations ``begin``, which are not counted: they open
-    files, say. ``operations`` change something, each entry as one; ``calls`` may end a workload, ``between`` may also
-    stand between two operations. ``files`` and ``directories`` are the names that they use. ``promises`` are asked of
-    each workload. If ``leave`` is not 0, the device has only so many bytes free when a workload begins: the file
-    :data:`FILLER` has the rest.
-    """
+    """All that workloads may consist of. They begin with the tree of ``setup`` and the uncounted operations ``begin``,
+    which open files, say. Each entry of ``operations`` is one change; ``calls`` may end a workload, ``between`` may
+    also stand between two operations. They use the names ``files`` and ``directories``, and ask for ``promises``. If
+    ``leave`` is not 0, it is the device's free bytes at the start: the file :data:`FILLER` has the rest."""
 
     name: str
     about: str
@@ -56,21 +47,17 @@ class Bounds:
 
 
 def shipped_bounds() -> dict[str, Path]:
-    """Return the files of the shipped bounds, by name."""
     return {path.stem: path for path in sorted((shipped("probes") / "bounds").glob("*.toml"))}
 
 
 def load(name: str) -> Bounds:
-    """Return the bounds that are shipped as ``name``, or in the file ``name``, as by :func:`found` and
-    :func:`parsed`."""
+    """Return the bounds that are shipped as ``name``, or in the file ``name``. Raises UsageError for a mistake."""
     return parsed(*found(name))
 
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
-    """Return the name and the TOML text of the bounds that are shipped as ``name``, or in the file ``name``.
-
-    Raises UsageError if there are none; ``others`` are the names of bounds that are in no file.
-    """
+    """Return the name and TOML text of the bounds that are shipped as ``name``, or in the file ``name``. Raises
+    UsageError without any, with ``others``, names of bounds without a file, in its hint."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):
@@ -88,8 +75,7 @@ def parsed(name: str, text: str, filler: int = 0) -> Bounds:
 
 
 def filling(length: int) -> tuple[Operation, ...]:
-    """Return the operations that take ``length`` bytes of a device. The file has no size, so a look at it costs
-    nothing."""
+    """Return the operations that take ``length`` bytes of a device by a file of size 0, which is cheap to read."""
     return ops.Create(FILLER), ops.Fallocate(FILLER, 0, length, ops.Allocation.KEEP)
 
 
@@ -147,12 +133,9 @@ def promised(names: Sequence[str]) -> tuple[Property, ...]:
 
 
 def together(promises: Sequence[Property]) -> Iterator[Property]:
-    """Yield a property for each call with several promises about the same files: that operations of several changes are
-    durable, and those on what another operation made.
-
-    A write across the end of a file is an overwrite and an append. It must be there after an fsync if the call promises
-    both the data and the size: neither promise alone says so (:func:`bob.claim.property.calls.covered`).
-    """
+    """Yield for each call with several promises about the same files the property that combines them. A write across
+    the end of a file is an overwrite and an append: only promises of both data and size say that it survives after an
+    fsync (:func:`bob.claim.property.calls.covered`)."""
 
     def key(prop: Property) -> tuple[str, tuple[str, ...]]:
         return str(prop.call), prop.relations

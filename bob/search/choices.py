@@ -1,7 +1,5 @@
-"""Every sequence of choices of a program that asks to choose, each once, depth first.
-
-A program cannot be copied in the middle, so it runs once for each sequence. A run takes the options of the previous one
-up to a place, and the next one there. A program that does not repeat itself with the same options is refused.
+"""Every sequence of choices of a program, each once, depth first. A program cannot be copied midway, so it runs once
+for each sequence: it repeats the previous options up to a place, and takes the next one there. It must repeat itself.
 """
 
 from __future__ import annotations
@@ -17,17 +15,14 @@ from typing import Any
 from bob.errors import UsageError
 from bob.workload.python_calls import Stopped
 
-MOST_CHOICES = 1000
-"""A run with more choices is taken to be endless."""
-MOST_SEQUENCES = 100_000
-"""bob tries so many sequences: two minutes if each takes a millisecond."""
+MOST_CHOICES = 1000  # a run with more is taken to be endless
+MOST_SEQUENCES = 100_000  # two minutes if each takes a millisecond
 _HINT = 'choose(3) gives 0, 1 or 2, and choose(["/a", "/b"]) one of the two'
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The choice of a run: the option taken (from 0), of how many, their values if comparable, and what was ``done`` by
-    then."""
+    """A choice: the option taken (from 0), of how many, their values if comparable, and what was ``done`` by then."""
 
     taken: int
     options: int
@@ -36,12 +31,12 @@ class Place:
 
 
 def first(_options: int) -> int:
-    """Return the option for a place where no run was before."""
+    """Return the option for a place that no run has reached."""
     return 0
 
 
 def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
-    """Return the choices with which the next sequence begins after ``places``; None after the last sequence."""
+    """Return the choices that begin the next sequence after ``places``; None after the last sequence."""
     left = len(places)
     while left and places[left - 1].taken + 1 == places[left - 1].options:
         left -= 1
@@ -52,7 +47,7 @@ def following(places: Sequence[Place]) -> tuple[Place, ...] | None:
 
 
 def check_end(runs: int, places: Sequence[Place]) -> None:
-    """Raise UsageError if there are too many sequences: each option that no run took yet is at least one more."""
+    """Raise UsageError if there are too many sequences: each option not taken yet is at least one more."""
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
@@ -62,12 +57,9 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
 
 
 class Choose:
-    """The ``choose`` of a program, in one run.
-
-    It takes the options of ``again`` first, then those that ``pick`` picks of so many. ``done`` returns what the run
-    has done so far. ``goes_on`` decides at each place that is not in ``again`` whether the run goes on; it gets the
-    frame of the program, and may raise UsageError. ``stopped`` is what ended the run here, if anything did.
-    """
+    """The ``choose`` of a program, in one run. It takes the options of ``again``, then those that ``pick`` picks of a
+    number. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and decides at each
+    place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended the run."""
 
     def __init__(
         self,
@@ -81,7 +73,7 @@ class Choose:
         self._again, self._done, self._pick, self._goes_on = tuple(again), done, pick, goes_on
 
     def __call__(self, options: int | Sequence[Any]) -> Any:
-        """Return one of ``options``; of a number of them, the number of one, from 0."""
+        """Return one of ``options``; for a number n, one of 0 to n - 1."""
         try:
             values = _values(options)
             taken = self._taken(values, sys._getframe(1))
@@ -153,11 +145,8 @@ def _compared(values: Sequence[Any]) -> Hashable:
 
 
 def whereabouts(frame: FrameType | None, file: str, given: Sequence[object]) -> Hashable:
-    """Return where a program is, and the values of its variables: its next steps depend on these, and on its questions.
-
-    ``file`` is the name that it was compiled with; each run has one of ``given``. Raises TypeError for a variable whose
-    value cannot be compared between runs.
-    """
+    """Return where a program is, and its variables' values: these and its questions decide its next steps. ``file`` is
+    the name of its code; each run has one of ``given``. Raises TypeError for a variable that cannot be compared."""
     found: list[Hashable] = []
     variables: dict[str, Any] = {}
     while frame is not None:

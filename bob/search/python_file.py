@@ -1,8 +1,5 @@
-"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` runs once for each sequence of choices,
-and each run is a sequence of operations.
-
-The file runs on this machine; the operations happen in memory.
-"""
+"""Workloads that a Python file makes (docs/search.md): ``workload(fs, choose)`` runs once for each sequence of choices.
+The file runs on this machine; its operations happen in memory."""
 
 from __future__ import annotations
 
@@ -29,28 +26,21 @@ from bob.workload.language import write_one
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
 
-WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"
-"""The names that a file may define."""
-TREE = "tree"
-"""The signature that bob makes itself."""
+WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"  # names that a file may define
+TREE = "tree"  # the signature that bob makes itself
 _IS_PYTHON = "a workload is a Python file"
 _FORM = "bob calls workload(fs, choose), and setup(fs) and signature(fs) where the file has them"
 
 
 class Ended(Enum):
-    """How a run of a file ended."""
-
     DONE = auto()
-    REFUSED = auto()
-    """By an operation that a file system refuses."""
-    SEEN = auto()
-    """At a place where an earlier run had the same signature."""
+    REFUSED = auto()  # by an operation that a file system refuses
+    SEEN = auto()  # at a place where an earlier run had the same signature
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One run of a file: its operations on the tree of ``setup``, its choices, its end, and where and why it was
-    ``refused``."""
+    """A run of a file: operations on the tree of ``setup``, choices, its end, and where and why it was ``refused``."""
 
     setup: tuple[Operation, ...]
     operations: tuple[Operation, ...]
@@ -60,7 +50,7 @@ class Ran:
 
 
 class _FileRefusal(UsageError):
-    """A mistake in a file, with the line that it is in."""
+    """A mistake in a file, with its line."""
 
 
 class PythonFile:
@@ -76,8 +66,7 @@ class PythonFile:
         except SyntaxError as error:
             raise UsageError(f"{name}, line {error.lineno}: {error.msg}", hint=_IS_PYTHON) from None
         self._setup: tuple[Operation, ...] | None = None
-        self.unlike = ""
-        """A kind of value that the file has in a variable and of which bob cannot tell whether two are alike."""
+        self.unlike = ""  # a kind of variable that bob cannot compare between runs
 
     def promises(self) -> tuple[str, ...]:
         """Return the promises that the file names, without running it."""
@@ -104,11 +93,8 @@ class PythonFile:
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file with the choices ``again``, then with those that ``pick`` picks.
-
-        ``seen`` are the places and signatures of earlier runs; the run ends at one of them, and adds its own (None: it
-        goes on everywhere). Raises UsageError for a mistake in the file.
-        """
+        """Run the file with the choices ``again``, then with those that ``pick`` picks. It ends at a place and
+        signature in ``seen``, and adds its own (None: it goes on). Raises UsageError for a mistake in the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -139,12 +125,11 @@ class PythonFile:
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
 
     def check_end(self, runs: int, places: Sequence[Place]) -> None:
-        """Raise UsageError if there are too many sequences."""
         with mistakes_in(self.name, None):
             check_end(runs, places)
 
     def _begun(self) -> Mapping[str, Any]:
-        """Execute the file, for each run, so a run can leave nothing to the next one."""
+        """Execute the file, for each run, so a run leaves nothing to the next one."""
         module = ModuleType(self._known_as)
         sys.modules[self._known_as] = module  # dataclasses look their module up there
         try:
@@ -235,10 +220,8 @@ class PythonFile:
 
 
 class Choosing(Space):
-    """The workloads of the Python file ``name``: the operations of each run, up to each call that promises something.
-    The crash comes when that call has returned. Of those that differ in names alone there is one.
-
-    Raises UsageError for a text that is not Python, and for unknown promises.
+    """The workloads of the Python file ``name``: each run's operations up to a call that promises something, and a
+    crash then. Of alike names, one workload is enough. Raises UsageError for invalid Python, and for unknown promises.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -257,7 +240,7 @@ class Choosing(Space):
         self._file.run()
 
     def every(self, length: int) -> Iterator[Workload]:
-        """Yield all workloads of all sequences of choices, those with fewer operations first; all are of length 1."""
+        """Yield the workloads of all sequences, those with fewer operations first; all are of length 1."""
         if length != 1:
             return
         asks: dict[Hashable, bool] = {}
@@ -289,7 +272,7 @@ class Choosing(Space):
         return random.choice(new) if new else None
 
     def _made(self, ran: Ran) -> Iterator[tuple[Hashable, Workload]]:
-        """Yield the operations of a run up to each one, with a key that is equal if only names differ."""
+        """Yield each prefix of a run's operations, with a key that is equal if only names differ."""
         for count in range(1, len(ran.operations) + 1):
             operations = ran.operations[:count]
             name = "; ".join(map(write_one, operations))

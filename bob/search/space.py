@@ -1,4 +1,4 @@
-"""A space of workloads of so many operations, and the part of them that is tried."""
+"""A space of workloads, and the part of them that is tried."""
 
 from __future__ import annotations
 
@@ -15,27 +15,22 @@ from bob.workload.lacking import lacked, without
 from bob.workload.operations import Workload
 from bob.workload.simulation import RefusedError, simulate
 
-BESIDE = "collateral"
-"""Every workload asks for this property: things that no operation was to change are as they were."""
+BESIDE = "collateral"  # every workload asks for this property: unrelated things are unchanged
 
-MOST_PASSED = 2_000
-"""After so many workloads in a row that do not ask for a property, none is taken to."""
+MOST_PASSED = 2_000  # after as many workloads in a row that do not ask for a property, none is taken to
 
 
 class Space(ABC):
-    """Where the workloads of a search come from."""
+    """The source of a search's workloads."""
 
-    name: str
-    """The name of the bounds."""
-    notes: tuple[str, ...] = ()
-    """Lines to print about all its workloads when they are made."""
-    most_misses = 300
-    """After so many draws in a row without a new workload, there are taken to be no more."""
+    name: str  # of the bounds
+    notes: tuple[str, ...] = ()  # lines to print about all its workloads, once they are made
+    most_misses = 300  # after as many draws in a row without a new workload, the search ends
 
     @property
     @abstractmethod
     def asked(self) -> tuple[Property, ...]:
-        """The properties that are asked; each workload asks for at least one."""
+        """The properties; each workload asks for at least one."""
 
     @abstractmethod
     def every(self, length: int) -> Iterator[Workload]:
@@ -58,8 +53,8 @@ class Space(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of the workloads that is tried: shard ``shard`` of ``shards`` (from 1). With a ``sample``, it is so many
-    for each shard, drawn by ``seed``, all of the greatest length."""
+    """The part of the workloads to try: shard ``shard`` of ``shards`` (from 1). A ``sample`` is their number per shard:
+    drawn by ``seed``, all of the greatest length."""
 
     shard: int = 1
     shards: int = 1
@@ -67,8 +62,8 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """Return its workloads of up to ``length`` operations, the shorter ones first. ``is_drawn``: they are drawn
-        without a ``sample``, too, as many as there are."""
+        """Return its workloads of up to ``length`` operations, shorter ones first, or drawn ones, with any
+        ``sample``."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)
@@ -83,14 +78,13 @@ ALL = Part()
 def possible(
     workloads: Iterable[Workload], space: Space, lacks: Sequence[str], skipped: Counter[str] | None = None
 ) -> Iterator[Workload]:
-    """Yield ``workloads``, each once, without the operations that a file system ``lacks``, if they still ask for
-    something in ``space``. ``skipped`` counts for each of these operations how many workloads lost it, or were left
-    out."""
+    """Yield ``workloads``, each once, without operations that a file system ``lacks``, if they still ask for something.
+    ``skipped`` counts by operation the workloads that lost it, or were left out."""
     seen: set[object] = set()
     for workload in workloads:
         made = without(workload, lacks)
         if skipped is not None:
-            # Where only its setup has such a thing, and it goes on without, that is not told of each workload.
+            # A workload that loses only operations of its setup does not count.
             skipped.update(lacked(workload.operations if made else (*workload.setup, *workload.operations), lacks))
         if made is None or (lacks and not is_asked(space.asked, made)):
             continue
@@ -101,8 +95,8 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield those of ``workloads`` that ask for the properties ``asked``, for one after the other in turns, so that a
-    rare one gets as many workloads. A property that no workload asks for any more loses its turn."""
+    """Yield ``workloads`` that ask for the properties ``asked``, for each in turn, so a rare one gets as many. A
+    property that no workload asks for any more loses its turn."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:
@@ -117,8 +111,7 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """Return the properties of ``space``, each with those of ``workloads`` that ask for it; and the property of all
-    else."""
+    """Return each property that ``workloads`` ask for, with these, and :data:`BESIDE` with all of them."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))
@@ -138,6 +131,5 @@ def is_possible(workload: Workload) -> bool:
 
 
 def is_asked(asked: Sequence[Property], workload: Workload) -> bool:
-    """Return whether ``workload`` asks for one of the properties ``asked``."""
     history = simulate(workload)[0]
     return any(questions(one, history) for one in asked)

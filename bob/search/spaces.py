@@ -1,7 +1,4 @@
-"""The request of a search: its workloads, by the name of their bounds, and how many of them are tried.
-
-A stopped search is made again from its run directory.
-"""
+"""A search's request: its workloads, by the name of their bounds, and how many to try. A run directory keeps it."""
 
 from __future__ import annotations
 
@@ -23,28 +20,23 @@ from bob.workload.operations import Workload
 
 ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
-SMALL, SHAPES = "small", "shapes"
-"""The default bounds: of promises, and of properties."""
-PROPERTY_OPS, PROPERTY_SECONDS = 3, 600
-"""The default length of workloads that are to break properties, and the time to draw them (seconds)."""
+SMALL, SHAPES = "small", "shapes"  # the default bounds: of promises, and of properties
+PROPERTY_OPS, PROPERTY_SECONDS = 3, 600  # the default length of workloads for properties, and seconds to draw
 _PROMISES = {
     "fsync-file": ("data", "size", "attributes", "entry", "parent"),
     "fsync-directory": ("new-entries", "moved-entries", "entry"),
     "msync": ("data",),
     "sync": ("data", "size", "entry", "names", "parent", "attributes"),
 }
-"""The promises that are asked of the calls that end ACE's workloads."""
+"""The promises of the calls that end ACE's workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Workloads of up to ``length`` operations within the bounds ``name``, whose TOML ``text`` is kept (empty: ACE's).
-    They ask for the properties ``props`` of Table 1, or for the promises of their last call (none).
-
-    If it ``is_python``, ``name`` and ``text`` are those of a Python file, and ``length`` is 1. If the bounds want the
-    device full, a file takes ``filler`` bytes (0: not known yet). With ``seconds``, workloads are drawn until that time
-    has passed, or until all of ``props`` are broken.
-    """
+    """Workloads of up to ``length`` operations within the bounds ``name``, in TOML ``text`` (empty: ACE's). They ask
+    for the properties ``props`` of Table 1, or else for their last call's promises. If it ``is_python``, ``name`` and
+    ``text`` are those of a Python file, and ``length`` is 1. A file of ``filler`` bytes fills the device if the bounds
+    want it full (0: not known yet). With ``seconds``, bob draws for that time, or until all of ``props`` are broken."""
 
     name: str
     text: str
@@ -57,17 +49,15 @@ class Search:
 
     @property
     def leave(self) -> int:
-        """How many bytes of the device the bounds leave free; 0 for all of them."""
+        """The bytes of the device that the bounds leave free; 0 for all of them."""
         return 0 if self.is_python or not self.text else bounds.parsed(self.name, self.text).leave
 
     @property
     def origin(self) -> str:
-        """Where its workloads come from, for people."""
         return f"of {self.name}" if self.is_python else f"within the bounds {self.name}"
 
     @property
     def words(self) -> str:
-        """Which workloads it tries."""
         part, operations = self.part, f"{self.length} operation{'' if self.length == 1 else 's'}"
         words = [f"workloads {self.origin}"]
         if not self.is_python:
@@ -80,7 +70,7 @@ class Search:
 
     @property
     def wanted(self) -> tuple[Property, ...]:
-        """The properties that are to be broken; none if it asks for promises."""
+        """The properties to break; none if it asks for promises."""
         return tuple(probe.property for probe in shipped_probes(self.props)) if self.props else ()
 
     @property
@@ -89,8 +79,7 @@ class Search:
         return self.seconds is not None or self.part.sample is not None
 
     def space(self) -> Space:
-        """Return the space of its workloads. Raises UsageError for a mistake in the bounds; a Python file runs
-        later."""
+        """Return the space of its workloads. Raises UsageError for wrong bounds; a Python file runs later."""
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:
@@ -100,7 +89,7 @@ class Search:
         return Within(made, self.wanted)
 
     def workloads(self, space: Space) -> Iterator[Workload]:
-        """Return the workloads that are tried, the shorter ones first, or as they are drawn."""
+        """Return the workloads to try, shorter ones first, or as they are drawn."""
         return self.part.of(space, self.length, is_drawn=self.seconds is not None)
 
 
@@ -117,10 +106,8 @@ def search(
     part: Part = ALL,
     seconds: int | None = None,
 ) -> Search:
-    """Return a search within the bounds ``name``: shipped, ACE's, or those in a file (None: the default ones).
-
-    Raises UsageError for unknown bounds, for a mistake in them, and if these do not ask for properties.
-    """
+    """Return a search within the bounds ``name``: shipped, ACE's, or those in a file (None: the default ones). Raises
+    UsageError for unknown bounds, a mistake in them, and properties within ACE's."""
     if name in _VERBS:
         if props:
             raise UsageError(
@@ -137,15 +124,12 @@ def search(
 
 
 def bounds_names() -> list[str]:
-    """Return the names of the bounds that bob ships, and of those of ACE."""
+    """Return the names of the shipped bounds, and of ACE's."""
     return [*bounds.shipped_bounds(), *_VERBS]
 
 
 def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> Search:
-    """Return a search of the workloads that the Python file ``path`` makes, after one sequence of choices.
-
-    Raises UsageError if it cannot be read, and for a mistake in it.
-    """
+    """Return a search of the workloads of the Python file ``path``. Raises UsageError if it is unreadable or wrong."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

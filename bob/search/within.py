@@ -1,8 +1,5 @@
-"""Every workload of so many operations within bounds, or some that are drawn.
-
-A workload asks for the promises of its last call, or for one property. Left out are workloads that a file system would
-refuse, that differ from another one in names alone, or that ask for nothing.
-"""
+"""Every workload of a length within bounds, or a drawn sample. A workload asks for its last call's promises, or for one
+property. Left out are workloads that a file system would refuse, that differ only in names, or ask for nothing."""
 
 from __future__ import annotations
 
@@ -20,17 +17,14 @@ from bob.workload.language import write_one
 from bob.workload.operations import NATURAL, At, Finish, Operation, Workload
 
 LATER = tuple(Finish(f"natural {phase}", natural=True, phase=phase) for phase in (2.5, 4.5))
-"""The kernel's periodic work falls at other moments then."""
-MOST_TRIES = 30
-"""So many operations are drawn for a place until one is not refused."""
+"""The kernel's periodic work falls at other moments with these."""
+MOST_TRIES = 30  # draws for a place, until one is not refused
 
 
 class Within(Space):
-    """The workloads within ``bounds`` that ask for one of ``props``; without any, for what the bounds promise.
-
-    For properties the kernel writes when it wants to, or a call is the finish, and the crash may come at any time. For
-    promises a call is the last operation, and the crash comes when it has returned.
-    """
+    """The workloads within ``bounds`` that ask for one of ``props``, or else for the bounds' promises. For properties,
+    the finish is natural or a call, and the crash may come at any time. For promises, a call is the last operation, and
+    the crash comes when it has returned."""
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props
@@ -60,7 +54,7 @@ class Within(Space):
         return Renamings(self.bounds)
 
     def _new_ones(self, operations: Sequence[Operation]) -> Iterator[Workload]:
-        """Yield the workloads that are possible, come first of all that are alike, and ask for something."""
+        """Yield the possible workloads that ask for something, only the first of all that are alike."""
         for workload in self._ends(operations):
             done = (*workload.operations, *workload.finish.operations)
             if is_possible(workload) and self._alike.is_first(done) and is_asked(self.asked, workload):
@@ -99,9 +93,9 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends``, if there is one. In half of the choices the kernel writes when it wants to. Each sort of
-    call is chosen as often: there are many files to sync, but one sync of everything. It writes all data first, and so
-    shows what becomes of data in the blocks of a removed file."""
+    """Return one of ``ends``, or None: natural half of the time, else each sort of call as often. Many files can be
+    synced, but there is one sync of everything: it writes all data first, and so shows data in a removed file's blocks.
+    """
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
@@ -112,7 +106,7 @@ def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
 
 
 def _sort(workload: Workload) -> str:
-    """Return what the last call is about: everything, a directory that got a name, or one other thing."""
+    """Return the object of the last call: everything, a directory that got a name, or one other thing."""
     [call] = workload.finish.operations
     path = getattr(call, "path", None)
     if path is None:
@@ -128,6 +122,6 @@ def _new_name(operation: Operation) -> str:
 
 
 def workload_of(bounds: Bounds, operations: Sequence[Operation], finish: Finish = NATURAL, at: At = At.ANY) -> Workload:
-    """Return ``operations`` on the tree of ``bounds``, as a workload with their text as its name."""
+    """Return the workload of ``operations`` on the tree of ``bounds``, with their text as its name."""
     done = (*bounds.begin, *operations)
     return Workload("; ".join(map(write_one, done)), bounds.setup, done, finish, at)
