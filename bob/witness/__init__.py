@@ -1,7 +1,7 @@
-"""Witnesses: everything that is needed to show a violation again, in one small file.
+"""Witnesses: small files that show a violation again.
 
-document   witnesses, written and read; bundle: all of a run's in one file
+document   witnesses, written and read; bundle: all of a run in one file
 recipes    data as a function of a workload's operations
-attempts   smaller workloads that may show the same
+attempts   smaller workloads that may show the same violation
 keep       a crash image with a script, for people without bob
 """

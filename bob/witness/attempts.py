@@ -1,4 +1,4 @@
-"""Smaller workloads that may show what a large one shows."""
+"""Smaller workloads that may show the same violation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from bob.workload.operations import Close, Open, Operation, Rename, Symlink, Unn
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
-    """Yield workloads smaller than ``workload`` that ask about the operations ``asked`` (all, if there are none).
-
-    The first two have only these operations, on the needed part of the initial tree and on all of it. The third has all
-    operations on the needed part.
-    """
+    """Yield workloads smaller than ``workload`` that ask about the operations ``asked`` (none: all). First come these
+    operations on the needed part of the initial tree, then on all of it; then all operations on the needed part."""
     few = workload
     if asked:
         few = replace(workload, operations=tuple(_with_opens(workload.operations, asked)))
@@ -22,7 +19,7 @@ def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
 
 
 def needed(workload: Workload) -> Workload:
-    """Return ``workload`` with only that part of its initial tree which its operations, or its finish, use."""
+    """Return ``workload`` with only the part of its initial tree that its operations and its finish use."""
     used: set[str] = set()
     for operation in reversed((*workload.operations, *workload.finish.operations)):
         used |= _before(operation, used) | _names(operation)
@@ -56,14 +53,13 @@ def _handles(operation: Operation) -> list[str]:
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
-    """Return the paths that things in a directory had before it was renamed."""
+    """Return the earlier paths of ``used`` things in a directory that ``operation`` renames."""
     if not isinstance(operation, Rename):
         return set()
     return {operation.old + path.removeprefix(operation.new) for path in used if path.startswith(operation.new + "/")}
 
 
 def _names(operation: Operation) -> set[str]:
-    """Return the paths of an operation, and the directories above them."""
     return {
         "/".join(names[:count])
         for names in (path.split("/") for path in _paths(operation))
@@ -72,7 +68,7 @@ def _names(operation: Operation) -> set[str]:
 
 
 def _paths(operation: Operation) -> set[str]:
-    if isinstance(operation, Symlink):  # which may lead nowhere
+    if isinstance(operation, Symlink):  # its target may not exist
         return {operation.path}
     values = (getattr(operation, field.name) for field in fields(operation))
     return {value for value in values if isinstance(value, str) and value.startswith("/")}

@@ -1,9 +1,6 @@
-"""The witnesses of a run, or of a matrix, in one file: a bundle, ``bob.witnesses/1``.
-
-The file ``witnesses.json.xz`` stands in place of the folder ``witnesses/``. A path such as
-``witnesses/append-any.json`` names a witness in either. A matrix may have one bundle for all its configurations: its
-``xfs/append-any`` is ``xfs/witnesses/append-any.json``.
-"""
+"""A bundle, ``bob.witnesses/1``: the witnesses of a run or a matrix in one file. ``witnesses.json.xz`` replaces the
+folder ``witnesses/``; a path such as ``witnesses/append-any.json`` names a witness in either. In a bundle of a matrix,
+``xfs/append-any`` is ``xfs/witnesses/append-any.json``."""
 
 from __future__ import annotations
 
@@ -27,21 +24,19 @@ SHARED = (
     *("base", "environment", "configuration", "device_model", "program"),
     *("inodes_before", "inodes_after", "status_before", "status_after"),
 )
-"""Parts that several witnesses share, base images above all. Not every witness has each."""
+"""Parts that several witnesses share, base images above all; some witnesses lack some."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """Witnesses by name. Each has, for a shared part, its place in the list of ``shared``."""
+    """Witnesses by name. A shared part is an index into its list in ``shared``."""
 
     shared: dict[str, list[Any]]
     witnesses: dict[str, dict[str, Any]]
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Return the JSON of the witness ``path``, from its file or a bundle.
-
-    Raises OSError if there is neither, ValueError if it is not a document, MalformedError for a damaged bundle.
-    """
+    """Return the JSON of the witness ``path``, from its file or a bundle. Raises OSError without either, ValueError for
+    a file that is not a document, MalformedError for a damaged bundle."""
     if not path.is_file() and (bundled := _bundled(path)) is not None:
         return _whole(*bundled)
     return documents.opened(path.read_bytes())
@@ -66,11 +61,8 @@ def within(folder: Path) -> list[Path]:
 
 
 def pack(folder: Path) -> Path:
-    """Replace ``folder``, called ``witnesses``, by a bundle; or all folders of this name in its subfolders. Return the
-    bundle's path.
-
-    Raises StoreError if such a folder has anything but witnesses, or none.
-    """
+    """Replace ``folder``, called ``witnesses``, or such folders in its subfolders by a bundle; return the bundle's
+    path. Raises StoreError if such a folder has other files, or is empty."""
     is_one = folder.name == FOLDER
     packed = [folder] if is_one else sorted(folder.glob(f"*/{FOLDER}"))
     files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}
@@ -87,7 +79,7 @@ def pack(folder: Path) -> Path:
 
 
 def save(changed: Mapping[Path, Mapping[str, Any]]) -> None:
-    """Write changed witnesses where :func:`load` found them: in a file, or in a bundle with those that stay."""
+    """Write changed witnesses where :func:`load` finds them: in their file, or in their bundle beside the others."""
     bundled: dict[Path, dict[str, Mapping[str, Any]]] = {}
     for path, document in changed.items():
         if path.is_file():
@@ -114,7 +106,7 @@ def _write(bundle: Path, witnesses: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def _bundled(path: Path) -> tuple[Path, str] | None:
-    """Return the bundle that may have the witness ``path``, and the name of the witness in it."""
+    """Return the bundle that may have the witness ``path``, and its name there."""
     if path.parent.name != FOLDER or path.suffix != ".json":
         return None
     run = path.parent.parent

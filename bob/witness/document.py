@@ -1,8 +1,5 @@
-"""Witnesses, ``bob.witness/1``: all that bob needs to show a violation again, in one small file.
-
-A witness has the base image, the sectors in which the crash state differs from it, the workload, and the claim that the
-state breaks. docs/formats.md describes each field.
-"""
+"""Witnesses, ``bob.witness/1``: small files with all that bob needs to show a violation again. They have the base
+image, the sectors that differ in the crash state, the workload and the broken claim (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ SCHEMA = "bob.witness/1"
 
 @dataclass(frozen=True, slots=True)
 class WitnessSize:
-    """The size of a witness: operations, operations of the initial tree (``setup``), and the writes by which the crash
-    state departs from a clean prefix (:mod:`bob.crash.departures`)."""
+    """The size of a witness: operations, operations of the initial tree, and writes that make the crash state differ
+    from a clean prefix (:mod:`bob.crash.departures`)."""
 
     operations: int
     setup: int
@@ -60,12 +57,9 @@ class WitnessSize:
 @dataclass(frozen=True, slots=True)
 class ShownState:
     """A crash state of ``case`` that breaks ``claim``, with its ``evidence`` and ``causes``
-    (:func:`bob.crash.neighbours.causes`).
-
-    ``all_lost`` says whether the earliest crash, which loses all that was pending, breaks the claim, too (None: not
-    known). ``found`` is the tree after the mount, if the evidence is about it. ``is_clear`` is as in
-    :class:`bob.claim.property.rules.Violation`.
-    """
+    (:func:`bob.crash.neighbours.causes`). ``all_lost``: whether the earliest crash, which loses all pending writes,
+    breaks the claim, too (None: unknown). ``found`` is the tree after the mount, if the evidence is about it.
+    ``is_clear`` is as in :class:`bob.claim.property.rules.Violation`."""
 
     case: Case
     state: CrashState
@@ -78,7 +72,6 @@ class ShownState:
 
     @property
     def size(self) -> WitnessSize:
-        """The size of its witness."""
         work, pending = self.case.work, self.case.plan.points[self.state.point].pending
         setup = work.setup if isinstance(work, Workload) else ()
         return WitnessSize(len(operations_of(work)), len(setup), distance(pending, self.state))
@@ -86,13 +79,10 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A witness that was read.
-
-    ``runs`` are (sector, data) on top of ``base``. ``inodes`` are the inode numbers by name before and after the
-    operations, ``statuses`` the rest of stat. ``state`` and ``timeline`` are of the recording in which bob found it.
-    ``shrunk_from`` is its size before it was shrunk, if it was. ``all_lost`` and ``found`` are as in
-    :class:`ShownState`; older witnesses lack ``found``.
-    """
+    """A witness that was read. ``runs`` are (sector, data) on top of ``base``. ``inodes`` are inode numbers by name
+    before and after the operations, ``statuses`` the rest of stat. ``state`` and ``timeline`` are of the original
+    recording. ``shrunk_from`` is its size before bob shrank it. ``all_lost`` and ``found`` are as in
+    :class:`ShownState`; older witnesses lack ``found``."""
 
     claim: Claim
     evidence: str
@@ -114,12 +104,10 @@ class Witness:
 
     @property
     def title(self) -> str:
-        """The title of its claim, for people."""
         return self.claim.title
 
     @property
     def context(self) -> Context:
-        """The context in which bob judges its claim."""
         return Context(self.work, self.inodes, self.statuses)
 
     @property
@@ -139,7 +127,7 @@ class Witness:
 
 
 class CrashDocument(Document, frozen=True):
-    """The crash, for people: its ``state`` as a recipe, and the time line up to it."""
+    """The crash: its ``state`` as a recipe, and, for people, the time line up to it."""
 
     state: CrashState
     departure: int
@@ -148,7 +136,7 @@ class CrashDocument(Document, frozen=True):
 
 
 class WitnessDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
-    """A witness but for the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are (sector, sectors)."""
+    """A witness without the fields of its claim (:mod:`bob.claim.kinds`). ``runs`` are (sector, sectors)."""
 
     claim: str
     evidence: str
@@ -176,11 +164,8 @@ def write(
     calls: Sequence[timeline.ProgramCallEvent] = (),
     writes: Sequence[BlockName] | None = None,
 ) -> dict[str, Any]:
-    """Return the witness of a crash state as a plain document.
-
-    ``shrunk_from`` is its size before it was shrunk, ``calls`` are a program's up to the crash, ``writes`` the names of
-    the writes, if known.
-    """
+    """Return the witness of a crash state as a plain document. ``calls`` are a program's up to the crash, ``writes``
+    the names of the writes, if known."""
     case, state = showing.case, showing.state
     base, recording, runs = case.base, case.recording, case.plan.runs(state)
     line = timeline.with_calls(timeline_of(case, state, showing.causes, writes), calls)
@@ -206,15 +191,15 @@ def write(
 
 
 def named(case: Case) -> tuple[BlockName, ...]:
-    """Return the name of each write of ``case``, by the on-disk format of its file system."""
+    """Return the name of each write of ``case``, by its file system's on-disk format."""
     used = {word for operation in operations_of(case.work) for word in write_one(operation).split()}
-    # Of several names of a file, one that an operation goes by.
+    # If a file has several names, an operation's name comes last, and counts.
     paths = {
         number: path
         for known in case.inodes
         for path, number in sorted(known.items(), key=lambda pair: pair[0] in used)
     }
-    driver = "" if case.subject.layers else case.subject.fs.driver  # what is on layers has places of its own
+    driver = "" if case.subject.layers else case.subject.fs.driver  # layers have places of their own
     return names(driver, case.base, case.plan.trace, paths)
 
 
@@ -229,7 +214,7 @@ def timeline_of(
 
 @lru_cache(maxsize=2)
 def _image(packed: bytes) -> bytes:
-    """Return a base image as witnesses have it. Many witnesses of a run share one base."""
+    """Return a base image as in witnesses. The cache helps: many witnesses of a run share a base."""
     return lzma.compress(zlib.decompress(packed))
 
 
@@ -255,8 +240,8 @@ def read(path: Path) -> Witness:
 
 
 def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[str, Any]:
-    """Return the document of the witness in ``path``, with the tree that a new mount on ``kernel`` ``found``, and that
-    ``evidence``; unchanged if its evidence is not about a tree. Raises as :func:`read` does."""
+    """Return the document of the witness in ``path``, with ``evidence`` and the tree ``found`` by a mount on
+    ``kernel``. It is unchanged if its evidence is not about a tree. Raises as :func:`read` does."""
     document: dict[str, Any] = bundle.load(path)
     if not read(path).claim.is_shown_by_the_tree:
         return document
@@ -264,7 +249,6 @@ def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[
 
 
 def _instead(schema: Any, path: Path) -> str:
-    """Return a hint for a document of another schema."""
     kind, _, version = str(schema).partition("/")
     if kind == SCHEMA.partition("/")[0] and version.isdecimal():
         return "replay it with the bob that wrote it"
@@ -274,7 +258,7 @@ def _instead(schema: Any, path: Path) -> str:
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
-    """Return the paths of witnesses: ``paths`` themselves, and those in run directories."""
+    """Return the paths of witnesses, with those in run directories. Raises StoreError for a directory without any."""
     files: list[Path] = []
     for path in paths:
         within = bundle.within(path) if path.is_dir() else [path]

@@ -13,10 +13,7 @@ from bob.workload.language import write_one
 
 
 def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
-    """Make ``folder``, and write the crash image of ``witness`` and its script into it. Return their paths.
-
-    Raises StoreError if a file cannot be written.
-    """
+    """Write the crash image of ``witness`` and its script into ``folder``; return their paths. Raises StoreError."""
     image, script = folder / "crash.img", folder / "look.sh"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -33,7 +30,7 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
 
 
 def mount_words(made: Subject) -> str:
-    """Return the mount command of a configuration for an image file, without the image and the directory."""
+    """Return the mount command of a configuration for an image file, without image and directory."""
     options = ",".join(word for word in ("loop", made.mount_options) if word)
     return f"mount -t {made.fs.driver} -o {shlex.quote(options)}"
 

@@ -19,16 +19,12 @@ from bob.workload.language import write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN
 
-PREFIX = "found-"
-"""The prefix of the property's name; no shipped property has it."""
+PREFIX = "found-"  # begins the property's name; no shipped property has it
 
 
 def to_probe(witness: Witness) -> str:
-    """Return the TOML of a probe that asks what ``witness`` breaks, of its workload alone.
-
-    The workload's data has today's pattern, whatever the witness has. Raises UsageError if the witness is not of a
-    property, or of an unknown one, or if a probe file cannot say it.
-    """
+    """Return the TOML of a probe for the property that ``witness`` breaks and its workload, with today's data pattern.
+    Raises UsageError for another claim, an unknown property, and a workload that a probe file cannot express."""
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(
@@ -50,8 +46,7 @@ def to_probe(witness: Witness) -> str:
 
 
 def options(witness: Witness) -> list[str]:
-    """Return the options of `bob probe` for the configuration of the witness. A user's own file system comes from the
-    current directory."""
+    """Return `bob probe` options for the configuration; a user's file system comes from the current directory."""
     made, model, default = witness.configuration, witness.model, DEFAULT_MODEL
     fs = f"./{made.fs.name}.toml" if made.fs.declaration else made.fs.name
     image = witness.environment.get("image", DEFAULT_IMAGE).partition(" ")[0]

@@ -1,8 +1,5 @@
-"""Data as a recipe: a witness need not keep most of what a workload writes, as it is a function of the operations.
-
-A recipe names, for runs of whole sectors, the operation whose pattern they have, and the place in its file. It keeps
-all other sectors, compressed.
-"""
+"""Data as a recipe: most data in a witness is a function of the operations. For runs of whole sectors a recipe names
+the operation that wrote them, and the place in its file. It keeps all other sectors, compressed."""
 
 from __future__ import annotations
 
@@ -15,18 +12,17 @@ from bob.workload.pattern import UNSHADED, contents, place
 
 
 class PatternRange(NamedTuple):
-    """So many ``sectors`` from ``sector`` on, which ``operation`` wrote from ``offset`` (bytes) of its file on. Older
-    recipes have no ``shade``."""
+    """``sectors`` from ``sector`` on that ``operation`` wrote from file offset ``offset`` (bytes) on."""
 
     sector: int
     sectors: int
     operation: int
     offset: int
-    shade: int = UNSHADED
+    shade: int = UNSHADED  # older recipes lack it
 
 
 class DataRecipe(Document, frozen=True):
-    """Data of so many ``sectors``: ``patterns`` ascending, and the ``rest``, all other sectors (lzma)."""
+    """Data of ``sectors``: the ``patterns``, ascending, and the ``rest``, all other sectors (lzma)."""
 
     sectors: int
     patterns: tuple[PatternRange, ...]

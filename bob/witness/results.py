@@ -1,4 +1,4 @@
-"""Brings the results of a run up to date after its witnesses have changed."""
+"""Updates the results of a run after its witnesses have changed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,8 @@ RESULT = "result.json"
 
 
 def tell_results(run: Path) -> None:
-    """Give each way and each finding in the results in ``run``, a run directory or a reference, the evidence of its
-    witness.
-
-    Raises StoreError for an unreadable result, MalformedError for a damaged witness.
-    """
+    """Give each way and finding in the results of ``run``, a run directory or a reference, its witness's evidence.
+    Raises StoreError for an unreadable result, MalformedError for a damaged witness."""
     for file in result_files(run):
         document = _read(file)
         if document.get("schema") == "bob.app/1":
@@ -73,7 +70,7 @@ def _told(result: Result, folder: Path) -> Result:
 
 
 def result_files(run: Path) -> list[Path]:
-    """Return the files of results in ``run`` and its subfolders. A reference compresses large ones."""
+    """Return the files of results in ``run`` and its subfolders. References compress large ones."""
     names = (RESULT, f"{RESULT}.xz")
     return sorted(file for name in names for file in (*run.glob(name), *run.glob(f"*/{name}")))
 

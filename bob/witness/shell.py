@@ -14,8 +14,7 @@ from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Replacing
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
-_FILLS = 0x7F
-"""Number of bytes that fill what operations write; the initial tree has others."""
+_FILLS = 0x7F  # fill bytes of operations; the initial tree has as many others
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +26,13 @@ class _NumberedOperation:
 
     @property
     def fill(self) -> str:
-        """The byte that fills its data; no other operation has it, as long as there are not too many."""
+        """The byte that fills its data: unique, as long as there are not too many operations."""
         if self.number >= FIRST_SETUP_NUMBER:
             return f"0x{0x80 + (self.number - FIRST_SETUP_NUMBER) % _FILLS:02x}"
         return f"0x{1 + (self.number - 1) % _FILLS:02x}"
 
     @property
     def letter(self) -> str:
-        """The letter that fills the value of an attribute."""
         return chr(ord("a") + self.number % 26)
 
 
@@ -106,12 +104,10 @@ _WORDS: Mapping[type, Callable[[Any, _NumberedOperation], str]] = {
     ops.Sleep: lambda one, at: f"sleep {one.seconds:g}",
     ops.Acknowledge: lambda one, at: f": {shlex.quote(one.text)}",
 }
-"""The shell command of each operation, with the tools of xfstests."""
 
 
 def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
-    """Yield operations as lines of a shell script. Raises UsageError for an operation without a shell command, or on a
-    file that stays open."""
+    """Yield operations as lines of a shell script. Raises UsageError for one without a command, or on an open file."""
     for step in performed:
         words = _WORDS.get(type(step.operation))
         done_to = (getattr(step.operation, name, "/") for name in ("path", "old", "source"))
@@ -124,7 +120,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
 
 
 def needs(operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield the requirements of a case for its operations, some more than once."""
+    """Yield the requirements of a case for its operations, some repeatedly."""
     for operation in operations:
         match operation:
             case ops.Write(how=How.DIRECT):
@@ -152,8 +148,7 @@ def needs(operations: Sequence[Operation]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """A call of the script's ``function`` that prints what is at ``paths``: the first that is there, if a file has
-    several names. The words ``more`` come before them."""
+    """A call of the script's ``function``, with the words ``more``, on the first of ``paths`` that exists."""
 
     function: str
     paths: tuple[str, ...]
@@ -161,7 +156,6 @@ class Printer:
 
     @property
     def line(self) -> str:
-        """The call as a line of the script."""
         return " ".join([self.function, *map(shlex.quote, self.more), *map(word_of, self.paths)])
 
 
@@ -211,7 +205,7 @@ _FIRST = (
 
 
 def function(name: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield a function of the script, with an empty line behind it."""
+    """Yield a function of the script, and an empty line."""
     yield f"{name}()"
     yield "{"
     yield from (f"\t{line}" for line in [*lines] or [":"])
@@ -220,7 +214,7 @@ def function(name: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def looks(checks: Sequence[Printer]) -> Iterator[str]:
-    """Yield the functions that print what is there, and the one that prints all that the case compares."""
+    """Yield the functions that print the tree, and ``promised``, which prints all that the case compares."""
     used = [name for name in _FUNCTIONS if any(check.function == name for check in checks)]
     if {*used} - {"entry"}:
         yield from _FIRST

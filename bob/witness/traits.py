@@ -1,8 +1,5 @@
-"""A witness in a few words, its traits: bob compares a known reason for a violation with these.
-
-They come from the witness alone: its question, its tree, its workload, and the fate of each write in its time line. The
-word is ``nothing`` if it shows nothing of a sort.
-"""
+"""The traits of a witness, in a few words: bob compares known reasons for a violation with them. They come from the
+witness alone: question, tree, workload, and the fate of each write. The word is ``nothing`` for a trait without any."""
 
 from __future__ import annotations
 
@@ -25,50 +22,33 @@ from bob.workload.simulation import simulate
 
 
 class Trait(StrEnum):
-    """A trait of a witness; :data:`WORDS` has the words of each."""
+    """A trait of a witness; :data:`WORDS` has its words."""
 
-    OPERATION = "operation"
-    """The sort of the operation that is not there as it should be, and how it was done."""
-    BESIDE = "beside"
-    """The sort of what must be there beside it, such as the rename of a file after an append."""
-    LATER = "later"
-    """The sort of the later operation, of which something is there; nothing if no ordering is asked."""
-    EXTENT = "extent"
-    """How much of the later operation is there; nothing if no ordering is asked."""
-    CALLS = "calls"
-    """The calls, or flags of open(2), that ask for durability in the workload or its finish."""
-    MISSING = "missing"
-    """The part of the operation that is not there as it should be."""
-    LOST = "lost"
-    """The sorts of lost blocks: those that decide; if none does, the operation's own data; if none of that is lost,
-    all."""
-    KEPT = "kept"
-    """The sorts of blocks on the medium that were not flushed."""
-    TORN = "torn"
-    """The sorts of blocks that are there in part."""
-    DURABLE = "durable"
-    """The sorts of blocks that became durable after the first operation began."""
-    SENT = "sent"
-    """When the kernel sent the operation's data to the disk: the lost or torn part, if any."""
+    OPERATION = "operation"  # sort and manner of the operation that is not there as it should be
+    BESIDE = "beside"  # sorts of the other required operations, such as a rename after an append
+    LATER = "later"  # sort of the later operation, which is there at least in part, if an ordering is asked
+    EXTENT = "extent"  # how much of the later operation is there, if an ordering is asked
+    CALLS = "calls"  # calls, or flags of open(2), that ask for durability in the workload or its finish
+    MISSING = "missing"  # part of the operation that is not there as it should be
+    LOST = "lost"  # sorts of lost blocks: those that decide, else with the operation's data, else all
+    KEPT = "kept"  # sorts of blocks on the medium that were not flushed
+    TORN = "torn"  # sorts of blocks that are there in part
+    DURABLE = "durable"  # sorts of blocks that became durable after the first operation began
+    SENT = "sent"  # when the kernel sent the operation's data to the disk: the lost or torn part, if any
 
 
 class SendTime(StrEnum):
-    IN_THE_CALL = "in-the-call"
-    """Before the operation returned, and so closed its file."""
+    IN_THE_CALL = "in-the-call"  # before the operation returned, and so closed its file
     AFTER_THE_CALL = "after-the-call"
-    NEVER = "never"
-    """Not before the crash."""
+    NEVER = "never"  # not before the crash
 
 
 Traits = Mapping[Trait, frozenset[str]]
 
 NOTHING = "nothing"
-REPLACE = "replace"
-"""A rename whose new name was there; one to a free name is ``rename``."""
-MORE = "more"
-"""The operation did more than it was to do; nothing is missing."""
-OTHER = "other"
-"""Something is missing for which there is no word."""
+REPLACE = "replace"  # a rename to an existing name; one to a free name is "rename"
+MORE = "more"  # the operation did more than it should; nothing is missing
+OTHER = "other"  # something else is missing
 _KINDS = frozenset(BlockKind)
 _SORTS = frozenset({*Effect, *(how for how in How if how is not How.PLAIN), *GRAMMAR})
 WORDS: Mapping[Trait, frozenset[str]] = {
@@ -87,8 +67,6 @@ WORDS: Mapping[Trait, frozenset[str]] = {
         Trait.SENT: frozenset(SendTime),
     }.items()
 }
-"""The words of each trait."""
-
 _SYNCS = {How.SYNC: Call.O_SYNC, How.DSYNC: Call.O_DSYNC}
 _PARTS = {
     EffectPart.NAME: What.NAMES,
@@ -98,12 +76,12 @@ _PARTS = {
     EffectPart.LINKS: What.NAMES,
     EffectPart.ATTRIBUTE: What.ATTRIBUTES,
 }
-"""The missing part of an operation, by the part of its effect that is lacking."""
+"""The words of ``MISSING`` by the part of an effect that is lacking."""
 
 
 def traits_of(witness: Witness) -> Traits | None:
     """Return the traits of ``witness``; None if it is not of a property, or keeps no tree that breaks the property.
-    Raises UsageError if this bob does not know the property."""
+    Raises UsageError for a property that this bob does not know."""
     if not isinstance(witness.claim, OfProperty) or witness.found is None:
         return None
     violation = witness.claim.violation(witness.found, witness.context)
@@ -181,7 +159,7 @@ def _sent(line: CrashTimeline, history: History, number: int | None) -> set[str]
 
 
 def _when(one: WriteEvent, ends: Iterable[float | None]) -> str:
-    """Return when the write was sent. ``ends`` is when the operation returned: None, or empty, if it had not."""
+    """Return when the write was sent; ``ends`` has the operation's return (None, or empty: it had not returned)."""
     return (
         SendTime.AFTER_THE_CALL if any(end is not None and one.seconds > end for end in ends) else SendTime.IN_THE_CALL
     )

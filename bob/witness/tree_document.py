@@ -1,8 +1,5 @@
-"""The tree after the crash of a witness: with it, bob judges the witness without a guest.
-
-The contents of all files are one recipe (:mod:`bob.witness.recipes`), each padded to whole sectors, in the order of
-their names. Each name of a file has the contents.
-"""
+"""The tree after the crash of a witness, which lets bob judge it without a guest. One recipe
+(:mod:`bob.witness.recipes`) has the contents of all names, in their order, each padded to whole sectors."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from bob.witness.recipes import DataRecipe, from_recipe, to_recipe
 
 
 class NodeDocument(Document, frozen=True):
-    """One name in the tree, as :class:`Node` has it, with the ``length`` of its content."""
+    """A :class:`Node` of the tree, with the ``length`` of its content (bytes)."""
 
     kind: str
     inode: int = 0
@@ -43,7 +40,6 @@ class FoundDocument(Document, frozen=True):
 
     @classmethod
     def of(cls, found: Observation, kernel: str) -> FoundDocument:
-        """Return the document of an observation on ``kernel``."""
         tree, data = None, b""
         if found.tree is not None:
             ordered = sorted(found.tree.items())
@@ -53,7 +49,7 @@ class FoundDocument(Document, frozen=True):
 
     @property
     def observation(self) -> Observation:
-        """The observation. Raises ValueError or LZMAError if the data is not that of the tree."""
+        """The observation. Raises ValueError or LZMAError if the data does not fit the tree."""
         data, position = from_recipe(self.data), 0
         tree: dict[str, Node] = {}
         for path, entry in (self.tree or {}).items():

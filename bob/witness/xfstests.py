@@ -1,8 +1,8 @@
-"""A witness as a case for xfstests: a script that does what its workload does, crashes, and compares what is there.
+"""A witness as a case for xfstests: a script that does what its workload does, crashes, and compares the tree.
 
-xfstests have two ways to crash. dm-flakey drops writes from a moment on: nothing is lost that the disk got before. A
-log of dm-log-writes, replayed up to a mark, loses all that was not flushed before the mark. Neither makes a crash state
-in which the disk kept some of what was not flushed (:func:`loss`).
+xfstests can crash in two ways. dm-flakey drops writes from a moment on, and loses nothing sent before. A log of
+dm-log-writes, replayed up to a mark, loses all that was not flushed before it. Neither loses only some of that
+(:func:`loss`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ from bob.workload.operations import At, Workload
 from bob.workload.simulation import simulate
 
 SILENCE = "Silence is golden"
-_MIB = 512
-"""Size of the file system that the case copies before the crash (MiB). xfs takes no less than 300."""
+_MIB = 512  # size of the file system that the case copies before the crash; xfs needs at least 300
 
 
 class CacheLoss(Enum):
-    """The part of the sent and unflushed writes that a crash state has lost."""
+    """The part of the sent, unflushed writes that a crash state has lost."""
 
     NOTHING = "nothing"
     ALL = "all"
@@ -45,8 +44,7 @@ class CacheLoss(Enum):
 
 @dataclass(frozen=True, slots=True)
 class XfstestsScript:
-    """A case: its script, and its output if nothing is wrong (``golden``). ``remarks`` tell people whether it is likely
-    to show the violation."""
+    """A case: its script, its ``golden`` output if all is well, and ``remarks`` on whether it shows the violation."""
 
     script: str
     golden: str
@@ -54,11 +52,9 @@ class XfstestsScript:
 
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
-    """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``.
-
-    Raises UsageError if the crash may come before the last operation has returned, an operation has no command in
-    xfstests, or bob cannot say for sure what is to be there.
-    """
+    """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``. Raises UsageError if the
+    crash may come before the last operation returns, or xfstests lack an operation's command. So it does if bob cannot
+    say for sure what must be there."""
     workload = _asked(witness)
     lost, checks = loss(witness), tuple(_checks(witness, workload))
     remarks = tuple(_remarks(witness, lost))
@@ -76,8 +72,8 @@ def loss(witness: Witness) -> CacheLoss:
 
 
 def _lost(line: CrashTimeline) -> list[WriteEvent]:
-    """Return the writes that are lost, whole or in part. One that was sent after the last call had returned, and after
-    the last write that is there, does not count: the crash may have come before it."""
+    """Return the writes lost in whole or in part. The crash may have come before those that were sent after the last
+    return, and after the last write that is there: they do not count."""
     returned = (event.end for event in line.events if isinstance(event, CallEvent) and event.end is not None)
     there = (one.seconds for one in line.writes if one.fate in (Fate.KEPT, Fate.TORN))
     until = max((*returned, *there), default=0.0)
@@ -85,7 +81,7 @@ def _lost(line: CrashTimeline) -> list[WriteEvent]:
 
 
 def _asked(witness: Witness) -> Workload:
-    """Return the workload of ``witness``. Raises UsageError unless it crashes after its last operation has returned."""
+    """Return the workload of ``witness``. Raises UsageError unless it crashes after the last operation's return."""
     claim, workload = witness.claim, witness.workload
     if isinstance(claim, OfProperty):
         workload = claim.asking(workload)
@@ -133,7 +129,7 @@ _LATE = (
 _CHECKED = "The case mounts at once after the crash. What bob found, it found after what a boot runs before it mounts:"
 
 
-# What is to be there
+# The checks
 
 _OF_DATA = frozenset(
     {
@@ -142,14 +138,14 @@ _OF_DATA = frozenset(
     }
 )
 _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
-"""The calls after which all data of their file is to be there."""
+"""The calls that make all data of their file durable."""
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """Yield what the case compares. Raises UsageError if bob cannot say for sure what is to be there."""
+    """Yield what the case compares. Raises UsageError if bob cannot say for sure what must be there."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
-        return  # that it mounts
+        return  # the mount is the check
     if claim.question.beside:
         yield from _untouched(history)
         return
@@ -166,7 +162,7 @@ def _unsure(why: str) -> UsageError:
 
 
 def _there(history: History, number: int) -> Iterator[Printer]:
-    """Yield what is to be there of operation ``number``, which a call has made durable."""
+    """Yield the checks of operation ``number``, which a call has made durable."""
     operation, before = history.operations[number - 1], history.steps[number - 1]
     kinds = {change.kind for change in changes(history) if change.number == number}
     for path in _places(history, number):
@@ -197,7 +193,6 @@ def _places(history: History, number: int) -> tuple[str, ...]:
 
 
 def _has_data(history: History, number: int, thing: int) -> bool:
-    """Return whether operation ``number`` changes the contents of ``thing``."""
     before, after = (history.steps[at].inodes.get(thing) for at in (number - 1, number))
     return after is not None and (before is None or before.content != after.content)
 
@@ -211,7 +206,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
 
 
 def _untouched(history: History) -> Iterator[Printer]:
-    """Yield all that no operation touches, and what the last call made durable."""
+    """Yield the checks of all that no operation touches, and of all that the last call made durable."""
     first, last = history.steps[0], history.steps[-1]
     call = history.operations[-1]
     synced = {last.names[call.path]} if isinstance(call, ops.Fsync) else set[int]()
@@ -302,7 +297,7 @@ def _header(witness: Witness, workload: Workload, remarks: Sequence[str]) -> Ite
 
 def _options(witness: Witness) -> Iterator[str]:
     made = witness.configuration
-    mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # whose words xfstests do not unquote
+    mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # xfstests do not unquote words
     if mkfs or made.mount_options:
         yield f'[ "$FSTYP" = {made.fs.driver} ] || _notrun "its options are those of {made.fs.driver}"'
     if mkfs:
@@ -312,7 +307,7 @@ def _options(witness: Witness) -> Iterator[str]:
 
 
 def _features(fs: FileSystem) -> Iterator[str]:
-    """Yield the options of bob's mkfs command that make it this file system: xfstests know only its driver."""
+    """Yield the mkfs options of this file system: xfstests know only its driver."""
     for option, value in pairwise(fs.mkfs):
         if option == "-O":
             yield from (option, value)
