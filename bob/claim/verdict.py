@@ -32,7 +32,7 @@ def judged_states(coverage: States, states: Sequence[ExploredState], mounting: C
     mounted = [seen for seen in states if seen.outcome is not None and seen.outcome in mounting]
     unmountable = sum(seen.states for seen in refused)
     unmountable_writes = sum(seen.whole_states for seen in refused)
-    # If every state is known, states of equal contents need not all be among those that were seen.
+    # If every state is known, bob need not have seen all states of equal contents.
     whole = sum(seen.whole_states for seen in mounted)
     if coverage.exhaustive is not None:
         whole = coverage.legal_writes - unmountable_writes

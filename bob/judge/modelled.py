@@ -94,7 +94,7 @@ def judge_model(
             refused.setdefault(_key(state.answer.consequence, evidence(state.answer)), []).append(place)
     found = []
     for (consequence, _sentence), places in refused.items():
-        first = looked.states[places[0]]  # the work begins with what is easiest to explain
+        first = looked.states[places[0]]  # the work begins with the easiest to explain
         assert first.answer is not None
         is_hang = consequence is Consequence.HANG
         asked = [] if is_hang else [(number[looked.states[place].told], place) for place in places]

@@ -194,7 +194,7 @@ def _calls(trace: Trace, time: int) -> Iterator[tuple[int, StoryEvent]]:
         else:
             done[number] = seconds
     for number, (at, seconds) in began.items():
-        if number:  # those of the finish have the number 0
+        if number:  # the finish has the number 0
             yield at, CallEvent(seconds=seconds, end=done.get(number), number=number)
 
 

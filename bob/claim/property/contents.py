@@ -117,7 +117,7 @@ class FileStory:
         own = self._by_number[number]
         is_inside = own.bottom < size < own.stop
         if is_inside and without and not own.resizes:
-            return Fact.EITHER, frozenset()  # it did not grow the file: that it cannot all be seen is not its fault
+            return Fact.EITHER, frozenset()  # it did not grow the file, so a short file is not its fault
         if without or along:
             return fact_of(without=without, along=along), frozenset()
         resizing = frozenset(change.number for change in self.changes if change.resizes) or self.writers
@@ -229,7 +229,7 @@ class FileStory:
         along = any(other >= number or is_elsewhere for other in shown)
         if not any(found):
             without = without or self._is_hole(origin, [c for c in self.changes if c.number != number])
-            # Where it makes zeros itself, they may also be those of a torn append, of which only the size is there.
+            # Zeros of its own may also be those of a torn append with only its size there.
             without = without or (not any(own.data) and self._is_grown(number, origin))
             along = along or (is_elsewhere and self._is_hole(origin, self.changes))
             along = along or self._is_hole(origin, [c for c in self.changes if c.number > number], is_there=True)

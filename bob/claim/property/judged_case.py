@@ -57,9 +57,9 @@ class JudgedCase:
     ``states``. ``coverage`` is of all that was observed; the attribute, of what bob can judge. ``lost`` says why
     outcomes are missing. ``inodes`` and ``statuses`` are by name, before and after the operations.
 
-    Two controls must mount: before the operations none is there, and in ``complete``, the state with every write, none
-    is missing if all was written. Otherwise ``distrust`` says why each verdict is UNKNOWN. ``unseen`` names a control
-    that was not seen; then nothing holds.
+    Two controls must mount. The state before the operations has none of them. ``complete``, with every write, has all,
+    if the recording ended with everything written. Otherwise ``distrust`` says why each verdict is UNKNOWN. ``unseen``
+    names a control that was not seen; then nothing holds.
     """
 
     def __init__(

@@ -70,8 +70,7 @@ class Property:
     relations: tuple[Relation, ...] = ()
     call: Call | None = None
     several: bool = False
-    """Only operations of several changes, or on a thing that another made. Lost with it, they count if both are
-    durable."""
+    """Only operations of several changes, or on what another made: lost with that if it had to be durable, too."""
 
 
 @dataclass(frozen=True, slots=True)

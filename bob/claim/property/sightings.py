@@ -128,7 +128,7 @@ class Sightings:
                 self._at.setdefault(thing, []).append(path)
 
     def at(self, place: NamePlace) -> frozenset[int | None] | None:
-        """Return the things that ``place`` may be: {None} for nothing, empty for a stranger; None if out of sight."""
+        """Return the things that ``place`` may be: {None} for nothing, empty for others; None if out of sight."""
         directory, name = place
         folders = self._certain(directory)
         if not folders:
