@@ -1,20 +1,13 @@
-"""All that starts guests.
+"""Runs: all that starts guests.
 
-option_table   the options that several commands or both front ends have; option_values   which values they take
-requests       requests, made of what was asked by the command line or from Python
-guest_images   the images that options ask for
-model_change   what a change of a model means for a program
-agents         a guest with bob's agent in it
-pool           guests side by side, what they do, and what it means to lose one
-pipeline       recordings and observations, by guests side by side
-prober         a probe from end to end; trial: a quick question; matrix: a set of configurations; search: lots of
-               workloads; programs: a program
-parts          a run in parts, and who does them; program_parts: those of a program
-parcels        what a worker of a cluster gets, and gives back; parcel_process: what does one there
-cluster        Dask: parts handed out, done again where a worker is lost, and taken back
-recoveries     crashes during recovery
-replay         a witness shown again; export: its log, for xfstests' replay-log
-shrink         makes witnesses smaller
-witness_image  which guest image a witness needs
-interrupts     Ctrl-C, and that no guest is left
+option_table, option_values    the options of several commands or both front ends, and their values
+requests, guest_images         requests and images, made of options
+agents, pool, pipeline         guests with an agent; guests side by side; recordings and observations side by side
+prober, matrix, search         a probe from end to end; a set of configurations; lots of workloads
+trial, programs                a quick question; a program
+parts, program_parts           a run in parts, and those of a program
+cluster, parcels, parcel_process    parts on the workers of a Dask cluster, with their files
+recoveries, model_change       crashes during recovery; the effect of another model on a program
+replay, export, shrink         witnesses: shown again, exported as a log, made smaller; witness_image: their images
+interrupts                     Ctrl-C, and the end of all guests
 """

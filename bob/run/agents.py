@@ -18,12 +18,8 @@ from bob.image import Image, check_name, ensure
 
 
 class KeptGuests:
-    """Guests of a hypervisor that stay for the next user, with their agents, until the block ends: bob looks at a
-    program in many steps. Several threads may share it.
-
-    It does not hand on a guest whose agent failed, or whose user broke off. Nor one in virtual time: each recording
-    begins in a fresh guest.
-    """
+    """Guests of a hypervisor that stay, with their agents, for the next user until the block ends. Threads may share
+    it. It drops one whose agent failed or whose user broke off, or in virtual time: recordings need a fresh guest."""
 
     def __init__(self, hypervisor: Hypervisor) -> None:
         self.hypervisor = hypervisor
@@ -40,7 +36,6 @@ class KeptGuests:
 
     @contextmanager
     def agent(self, image: Image, clock: Clock, world: Path | None) -> Iterator[Agent]:
-        """Open an agent, as :func:`agent_in` does."""
         with ExitStack() as stack:
             if clock is Clock.VIRTUAL:
                 yield stack.enter_context(agent_in(self.hypervisor, image, clock, world))
@@ -57,13 +52,11 @@ class KeptGuests:
 
 
 GuestSource = Hypervisor | GivenMachine
-"""A source of guests."""
 AnyGuests = GuestSource | KeptGuests
-"""A source of agents in guests."""
 
 
 def unshared(guests: AnyGuests) -> GuestSource:
-    """Return a source of new guests that have no next user: for scripts that may spoil anything."""
+    """Return a source of fresh guests that the next user does not get: scripts may spoil anything."""
     return guests.hypervisor if isinstance(guests, KeptGuests) else guests
 
 
@@ -72,8 +65,7 @@ _START = f"exec python3 -S {_REMOTE_FILE}"
 
 
 def image_called(name: str, progress: Callable[[str], None], connect: str | None = None) -> Image:
-    """Return the image ``name``, built first if need be; or that of a given machine, if ``name`` is its address. The
-    libvirt at ``connect`` has a domain."""
+    """Return the image ``name``, built if need be, or that of the machine at this address (a domain of ``connect``)."""
     return machine_image(name, progress, connect) if is_machine(name) else ensure(name, progress)
 
 
@@ -97,14 +89,13 @@ def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]
 
 
 def jobs_for(name: str, asked: int | None) -> int:
-    """Return the number of guests side by side: as many as are ``asked`` for, or fit; 1 for a machine."""
+    """Return the number of guests side by side: ``asked``, or as many as fit; 1 for a machine."""
     return 1 if is_machine(name) else asked or guests_that_fit()
 
 
 @contextmanager
 def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None = None) -> Iterator[Agent]:
-    """Open an agent in a guest of its own, with the disk ``world`` for programs. A guest in virtual time is awake only
-    while it answers. A given machine has one agent."""
+    """Open an agent in a guest with the disk ``world`` for programs; in virtual time the guest wakes only to answer."""
     if isinstance(guests, KeptGuests):
         with guests.agent(image, clock, world) as agent:
             yield agent
@@ -118,6 +109,6 @@ def agent_in(guests: AnyGuests, image: Image, clock: Clock, world: Path | None =
 
 
 def agent_stream(guest: Guest) -> DuplexStream:
-    """Start an agent in ``guest``, and return the stream to it. Raises GuestLost."""
+    """Start an agent in ``guest``, and return the stream to it. Raise GuestLost."""
     guest.shell.push(agent_file(), _REMOTE_FILE)
     return guest.start(_START)

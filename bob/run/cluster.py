@@ -1,9 +1,6 @@
-"""Parcels and the workers of a Dask cluster: bob hands parcels out, again if a worker is lost, and takes them back.
-
-Dask moves parcels and results, knows the workers, and gives a lost worker's parcel to another. A worker runs
-:func:`work`, which starts a process for each parcel (bob/run/parcel_process.py). Progress comes as Dask's events. bob
-leaves out a worker that measures on something else (another kernel, another QEMU), and reports it.
-"""
+"""Parcels on the workers of a Dask cluster: bob hands them out, again if a worker is lost, and takes them back. A
+worker starts a process for each (bob/run/parcel_process.py), and reports progress as Dask's events. bob leaves out a
+worker with another environment, such as its kernel or QEMU."""
 
 from __future__ import annotations
 
@@ -32,22 +29,16 @@ from bob.run.timings import USUAL_SHARE
 from bob.store.run_directory import RunDirectory
 from bob.text import plural
 
-TRIES = 3
-"""Workers that may fail at a parcel before bob gives it up: what it asks is unknown."""
-TELL_SECONDS = 2.0
-"""Seconds between a worker's messages of progress, as each passes the scheduler."""
-END_SECONDS = 60.0
-"""Seconds in which a worker must end its guests, and give back finished work."""
-FIT_SECONDS = 20.0
-"""Seconds to wait for another worker if no worker can do a parcel."""
+TRIES = 3  # workers that may fail at a parcel before bob gives it up
+TELL_SECONDS = 2.0  # between a worker's messages of progress, as each passes the scheduler
+END_SECONDS = 60.0  # a worker must end its guests and give back finished work in this time
+FIT_SECONDS = 20.0  # to wait for another worker if the present ones cannot do a parcel
 _LOOK_SECONDS = 0.5
 _PROCESS = (sys.executable, "-m", "bob.run.parcel_process")
-_STOPPED: set[str] = set()
-"""In a worker: the runs whose parcels must end."""
+_STOPPED: set[str] = set()  # in a worker: the runs whose parcels must end
 
 ProgressSink = Callable[[Sequence[Sequence[str | int]]], None]
-ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]
-"""A message of a worker: the parcel, the attempt at it, the worker's address, and calls of a Progress."""
+ParcelEvent = tuple[str, str, str, Sequence[Sequence[str | int]]]  # parcel, attempt, worker's address, Progress's calls
 
 
 def work(parcel: Parcel) -> ParcelResult:
@@ -72,7 +63,7 @@ def work(parcel: Parcel) -> ParcelResult:
 def in_a_process(
     parcel: Parcel, folder: Path, tell: ProgressSink, is_wanted: Callable[[], bool], process: Sequence[str] = _PROCESS
 ) -> ParcelResult:
-    """Do ``parcel`` in a ``process`` that works in the empty ``folder``. End it when it ``is_wanted`` no more."""
+    """Do ``parcel`` in a ``process`` that works in the empty ``folder``. End it once it is not wanted."""
     if not is_wanted():
         return ParcelResult(b"", stopped=True)
     began = time.monotonic()
@@ -97,7 +88,6 @@ def in_a_process(
 
 
 def _watched(running: subprocess.Popen[str], tell: ProgressSink, is_wanted: Callable[[], bool]) -> None:
-    """Pass on the progress of a process until it ends. End it when it is wanted no more."""
     told: queue.SimpleQueue[list[str | int]] = queue.SimpleQueue()
     assert running.stdin is not None and running.stdout is not None
 
@@ -145,14 +135,12 @@ def _topic(run: str) -> str:
 
 
 def _end(run: str) -> None:
-    """In a worker: end the parcels of ``run``, and begin no others."""
     _STOPPED.add(run)
 
 
 @dataclass(slots=True)
 class _HandedPart:
-    """A part that Dask has as a ``parcel``: its ``future``, the workers that ``may`` do it (None: any), how often one
-    failed, and the progress of the ``attempt`` under way."""
+    """A part that Dask has. ``may`` names the workers that can do it (None: any), ``tries`` counts failures."""
 
     part: RunPart
     parcel: Parcel
@@ -167,7 +155,7 @@ class _HandedPart:
 
 
 class Workers:
-    """The workers of a cluster, for one run. They :meth:`do` its parts."""
+    """The workers of a cluster, for one run."""
 
     def __init__(self, client: Any, run: str, environment: Mapping[str, str] | None, progress: Progress) -> None:
         self._client, self._run, self._progress = client, run, progress
@@ -181,20 +169,17 @@ class Workers:
 
     @property
     def places(self) -> int:
-        """How many parcels the present workers do at a time."""
+        """The number of parcels that the present workers do at a time."""
         counts: Mapping[str, int] = self._client.nthreads()
         return max(1, sum(counts.values()))
 
     @property
     def in_hand(self) -> int:
-        """How many parcels are out."""
         return len(self._handed)
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready or in hand. However it ends, it keeps finished work.
-
-        Raises GuestError if no present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does.
-        """
+        """Do ``parts`` until none is ready or in hand, and keep finished work however it ends. Raise GuestError if no
+        present worker can do a part, and as :meth:`bob.run.parts.PartedRun.take` does."""
         try:
             while True:
                 for part in parts.ready(self):
@@ -206,15 +191,12 @@ class Workers:
                 parts.take(part, PartEnd(piece.seconds, piece.refusal, piece.failure))
         except BaseException:
             for part, piece in self._stop():
-                with suppress(BobError):  # what ended it is to be told
+                with suppress(BobError):  # the first error is raised
                     keep(piece, part)
             raise
 
     def finished(self) -> tuple[RunPart, ParcelResult]:
-        """Return the next part that comes back, with its result. If bob gave it up, the result has a failure.
-
-        Raises GuestError if no present worker can do it.
-        """
+        """Return the next part that ends, and its result: a failure if given up. Raise GuestError if no worker can."""
         while True:
             try:
                 key, future = self._ended.get(timeout=5.0)
@@ -237,9 +219,9 @@ class Workers:
             return handed.part, piece
 
     def _stop(self) -> Iterator[tuple[RunPart, ParcelResult]]:
-        """End all guests. Yield each part under way, with its finished work, if that comes back in time."""
+        """End all guests. Yield the parts under way whose finished work comes back in time."""
         self._progress.step("the workers end their guests")
-        with suppress(Exception):  # whatever becomes of the cluster, what is here is kept
+        with suppress(Exception):  # even if the cluster is gone, finished work here is kept
             self._client.run(_end, self._run, on_error="ignore")
         deadline = time.monotonic() + END_SECONDS
         while self._handed and time.monotonic() < deadline:
@@ -278,7 +260,6 @@ class Workers:
         return [address for address in self._client.nthreads() if address not in self._unfit]
 
     def _piece(self, handed: _HandedPart, future: Any) -> ParcelResult | None:
-        """Return the result of a parcel; None if it is not there yet."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -300,7 +281,6 @@ class Workers:
         return piece
 
     def _is_given_up(self, handed: _HandedPart, reason: str, piece: ParcelResult) -> bool:
-        """Note that a worker could not do a parcel. Return whether bob gives it up."""
         self._undo(handed)
         handed.tries += 1
         if piece.unfit is not None and piece.worker not in self._unfit:
@@ -314,7 +294,6 @@ class Workers:
         return True
 
     def _hand_again(self) -> None:
-        """Hand out anew each parcel whose allowed workers are all gone."""
         there = set(self._client.nthreads())
         for handed in list(self._handed.values()):
             if handed.may is not None and not there & set(handed.may) and handed.future.status == "pending":
@@ -351,22 +330,19 @@ class Workers:
                 self._progress.finished(title, numbers[0])
 
     def _undo(self, handed: _HandedPart) -> None:
-        """Forget what an attempt that is over reported of unfinished workloads. Another attempt does the finished ones
-        again; they do not count twice."""
+        """Take back the reported states of unfinished workloads. Another attempt does not count finished ones again."""
         handed.attempt = ""
         for title in [title for title in handed.states if title not in handed.finished]:
             self._progress.observed(title, -handed.states.pop(title))
 
 
 def _shared(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that all configurations of a run must share."""
     return {name: value for name, value in environment.items() if name != OF_A_CONFIGURATION}
 
 
 @contextmanager
 def workers(address: str, run: str, begun: Sequence[RunDirectory], progress: Progress) -> Iterator[Workers]:
-    """Open the cluster whose scheduler is at ``address`` for the run with the identity ``run``, of which these parts
-    were ``begun``. Raises as :func:`bob.run.scheduler.connected` does."""
+    """Open the cluster at ``address`` for the run ``run``. Raise as :func:`bob.run.scheduler.connected` does."""
     environment = next((found for one in begun if (found := one.about().get("environment"))), None)
     with connected(address) as client:
         if not client.nthreads():

@@ -1,9 +1,5 @@
-"""Exports the writes of a witness's workload as a log for xfstests' ``replay-log``.
-
-A witness lacks most of what the disk got. So bob records its workload again, on its own base. In virtual time the same
-writes nearly always come in the same order, with other time stamps in them. If the new recording has the crash state of
-the witness, bob marks its moment in the log.
-"""
+"""Exports the writes of a witness's workload as a log for xfstests' ``replay-log``. A witness lacks most writes, so bob
+records it again: in virtual time they nearly always come in the same order, with other time stamps."""
 
 from __future__ import annotations
 
@@ -26,18 +22,14 @@ from bob.trace.differences import by_sector
 from bob.trace.replay_log import CRASH, ReplayStep, steps
 from bob.witness.document import Witness, read, timeline_of
 
-ATTEMPTS = 5
-"""Most recordings in search of one that has the crash of the witness."""
+ATTEMPTS = 5  # most recordings in search of the crash of the witness
 
 
 @dataclass(frozen=True, slots=True)
 class LogCrash:
-    """The place of the crash in a log: the ``entry`` of its mark, from 0.
-
-    The state lacks the writes of the entries ``lost`` before that, and has a part of those of ``torn``. The first
-    ``prefix`` entries make the state; None: no stretch of the log does. ``other`` counts the sectors that differ from
-    the witness, as time stamps do.
-    """
+    """The crash in a log: ``entry`` is the place of its mark, from 0. The state lacks the writes of the entries
+    ``lost``, and has a part of those of ``torn``; the first ``prefix`` entries make it (None: it is not a prefix).
+    ``other`` counts sectors that differ from the witness, as time stamps do."""
 
     entry: int
     lost: tuple[int, ...]
@@ -48,7 +40,7 @@ class LogCrash:
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog:
-    """The log of a ``witness``'s workload, and its crash; None: the new recording differs."""
+    """The log of a ``witness``'s workload, and its crash; None if the new recording differs."""
 
     witness: Witness
     steps: tuple[ReplayStep, ...]
@@ -56,12 +48,9 @@ class ExportedLog:
 
 
 def export(path: Path, *, image: str | None, any_kernel: bool, connect: str | None, progress: Progress) -> ExportedLog:
-    """Record the workload of the witness in ``path`` again, for its log.
-
-    Before a guest starts, raises MalformedError for a file that is not a witness, and UsageError if its claim cannot be
-    exported, or the image's kernel is of another series, unless ``any_kernel`` is set. Raises RecordingError for an
-    inconsistent recording.
-    """
+    """Record the workload of the witness in ``path`` again, for its log. Raise RecordingError for an inconsistent
+    recording. Before a guest starts, raise MalformedError for a file that is not a witness. Raise UsageError for a
+    claim without an export, or a kernel of another series unless ``any_kernel`` is set."""
     found = read(path)
     if (refusal := found.claim.no_export) is not None:
         raise UsageError(f"the witness {path.name} is of {refusal.reason}", hint=refusal.hint)
@@ -110,7 +99,6 @@ def exported(witness: Witness, case: Case) -> ExportedLog:
 
 
 def _has(case: Case, witness: Witness) -> bool:
-    """Return whether ``case`` has the crash state of ``witness``, and it came about in the same way."""
     try:
         check_state(case.plan.trace, witness.model, case.plan.points, witness.state)
     except MalformedError:

@@ -1,4 +1,4 @@
-"""The guest images that options ask for: named ones, one with a kernel of the user's, or a machine of theirs."""
+"""The guest images of options: named ones, one with a kernel of the user's, or the user's machine."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ def asked_images(
     recovery_crashes: int = 0,
     progress: Callable[[str], None],
 ) -> tuple[str, ...]:
-    """Return the images that are asked for, in order. Make the one that --kernel or --kernel-tree asks for, which has
-    what ``fs`` need. ``progress`` is told each step, in a line.
-
-    Raise UsageError if --kernel and --modules do not go together, or with the rest.
-    """
+    """Return the images in order. Make that of --kernel or --kernel-tree, with the modules that ``fs`` need.
+    ``progress`` gets a line for each step. Raise UsageError if options contradict each other."""
     from bob.guest.given_machine import is_machine
     from bob.image import load_recipe
     from bob.image.cache import OWN
@@ -74,8 +71,7 @@ def asked_images(
 def _machine(
     guest: str, images: Sequence[str], guests: GuestOptions, scheduler: str | None, recovery_crashes: int
 ) -> str:
-    """The address of the machine that --guest names, which stands for an image. Raises UsageError where another option
-    says something else of guests."""
+    """Return the machine of --guest, in place of an image. Raise UsageError if another option is about guests, too."""
     from bob.guest.given_machine import place
 
     where = place(guest)
@@ -83,7 +79,7 @@ def _machine(
         "--kernel": guests.kernel,
         "--modules": guests.modules,
         "--kernel-tree": guests.kernel_tree,
-        "--connect": None if where.is_domain else guests.connect,  # of a domain, it says which libvirt has it
+        "--connect": None if where.is_domain else guests.connect,  # it names a domain's libvirt
         "--scheduler": scheduler,
     }
     for option, value in others.items():

@@ -1,8 +1,5 @@
-"""Ctrl-C, for the command line and for bob as a library: a notebook lives on, so all guests end with the call.
-
-A signal may come anywhere. ``with`` blocks end what was begun. There are instants in which no block knows of a guest.
-So a call of the library that breaks off kills what is left.
-"""
+"""Ctrl-C, for the command line and the library: a notebook lives on, so all guests end with the call. At some instants
+no ``with`` block knows of a guest, so a call that breaks off kills all that remain."""
 
 from __future__ import annotations
 
@@ -15,13 +12,12 @@ from pathlib import Path
 
 from bob.errors import BobError
 
-_SAME = 1.0
-"""Signals within so many seconds are one."""
+_SAME = 1.0  # seconds: signals within them count as one
 
 
 class Interrupts:
-    """A handler of signals. The first one raises KeyboardInterrupt; more within a second do nothing; a later one calls
-    ``again``. ``since`` is the time of the first (host seconds); None before that."""
+    """A handler of signals. The first raises KeyboardInterrupt; one a second later or more calls ``again``. ``since``
+    is the time of the first (host seconds), or None."""
 
     def __init__(self, again: Callable[[], None]) -> None:
         self.since: float | None = None
@@ -45,7 +41,7 @@ class Begun:
 
     @property
     def run(self) -> Path | None:
-        """The run directory; None if there is none yet, or there are several."""
+        """The run directory; None if there is not exactly one."""
         found = [self._folder] if self._folder else sorted(set(self._runs.glob("*")) - self._earlier)
         begun = [one for one in found if (one / "run.json").exists()]
         return begun[0] if len(begun) == 1 else None
@@ -53,8 +49,7 @@ class Begun:
 
 @contextmanager
 def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
-    """If Ctrl-C ends the block, add a note on how Python goes on with the run in ``folder`` (None: a new one in
-    ``runs``)."""
+    """If Ctrl-C ends the block, add a note on how Python resumes the run: ``folder``, or a new one in ``runs``."""
     begun = Begun(folder, runs)
     try:
         yield
@@ -65,20 +60,14 @@ def telling_where(folder: Path | None, runs: Path) -> Iterator[None]:
 
 
 class _Calls:
-    """The calls of the library under way."""
-
     lock = threading.Lock()
     open = 0
 
 
 @contextmanager
 def no_guest_left() -> Iterator[None]:
-    """Make sure that the block leaves no guest, however it ends, in a process that lives on.
-
-    In the main thread Ctrl-C raises KeyboardInterrupt in the block, once, and each guest ends when it can stop. Another
-    Ctrl-C ends them at once. A process with a handler of its own keeps that. A block that breaks off ends all guests of
-    this process, unless another such block is open.
-    """
+    """End all guests of this process if the block breaks off, unless another such block is open. In the main thread,
+    Ctrl-C raises KeyboardInterrupt once; another ends all guests at once. A process with its own handler keeps that."""
     with _Calls.lock:
         _Calls.open += 1
     try:

@@ -1,10 +1,7 @@
-"""A set of configurations, probed one after the other, or side by side on a cluster: the table.
-
-On a cluster, a column is one part if there are no more workers than columns. Otherwise bob cuts it into parts of some
-workloads. A run makes a base image once, as the kernel draws at random in it. So the first part of a column that is cut
-has one workload for each initial tree, and later parts get its base images. The last part has the whole column: its
-worker crashes recoveries, if the user asked for that, and judges.
-"""
+"""A set of configurations, probed one after the other, or side by side on a cluster: the table. On a cluster, bob cuts
+columns into parts of some workloads, about PARTS_PER_PLACE for each place. A run makes a base image once, as the kernel
+draws at random in it. So a column's first part has one workload for each initial tree, and later parts get its base
+images. The last part has the whole column: its worker crashes recoveries, and judges."""
 
 from __future__ import annotations
 
@@ -28,21 +25,15 @@ from bob.subject import ConfigurationSet
 from bob.text import plural
 from bob.workload.operations import Workload
 
-PARTS_PER_PLACE = 4
-"""Parts for each place: if some parts take longer than others, the workers still end together."""
-FEWEST = 8
-"""Fewest workloads of a part: each part needs a guest that records and one that observes first."""
+PARTS_PER_PLACE = 4  # parts for each place: the workers end together although some parts take longer
+FEWEST = 8  # fewest workloads of a part, as each part first starts a guest that records and one that observes
 
 
 def matrix(
     chosen: ConfigurationSet, request: ProbeRequest, out: Path | None, progress: Progress
 ) -> tuple[Result, Path]:
-    """Probe each configuration of ``chosen`` as ``request`` asks. Return the result, and the run directory with
-    everything behind it.
-
-    If mkfs or the kernel refuses a configuration, bob skips it, with their words as the reason. Raises UsageError
-    before a guest starts if bob cannot ask this.
-    """
+    """Probe each configuration of ``chosen``; return the result and the run directory. Skip one that mkfs or the kernel
+    refuses, with the reason. Raise UsageError before a guest starts if bob cannot ask this."""
     request.check()
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
@@ -56,10 +47,7 @@ def matrix(
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the matrix in the run directory ``path``. Finished work stays.
-
-    Raises StoreError if ``path`` is not the run of a matrix, or another process writes it.
-    """
+    """Go on with the matrix in ``path``. Raise StoreError if it is not a matrix's run, or another process writes it."""
     directory = MatrixDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -93,9 +81,7 @@ def _skip(run: RunDirectory, request: ProbeRequest, reason: str, progress: Progr
 
 def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result:
     """Go on with a matrix on the cluster of ``host``. However it ends, ``directory`` keeps all finished workloads.
-
-    Raises as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do.
-    """
+    Raise as :func:`bob.run.cluster.workers` and :meth:`bob.run.cluster.Workers.do` do."""
     columns = [_MatrixColumn(run, request_of(run, host)) for run in directory.columns()]
     left = [unfinished(column.run) for column in columns]
     progress.planned(sum(left), sum(count * column.request.budget for count, column in zip(left, columns, strict=True)))
@@ -107,8 +93,7 @@ def spread(directory: MatrixDirectory, host: Host, progress: Progress) -> Result
 
 @dataclass(slots=True, eq=False)
 class _MatrixColumn:
-    """A column of the table. ``waiting`` has the numbers of the workloads that are still to be handed out, ``in_hand``
-    counts the parts under way. ``is_given_up`` is set if no worker could do a part."""
+    """A column of the table. ``waiting`` numbers workloads not handed out; ``in_hand`` counts parts under way."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -128,7 +113,6 @@ class _MatrixColumn:
         self.waiting = [number for number, one in every if not self.run.is_done(self.run.folder(number, one))]
 
     def cut(self, parts: int) -> Iterator[RunPart]:
-        """Yield the next parts, if the whole column makes so many ``parts``."""
         waiting, size = self.waiting, max(FEWEST, -(-len(self.workloads) // parts))
         if not waiting or parts == 1 or len(self.workloads) <= size:
             title = self.run.path.name + ("" if waiting else " (to be judged)")
@@ -154,13 +138,10 @@ class _MatrixColumn:
 
 
 class _MatrixParts:
-    """The columns of a matrix, to be done by workers."""
-
     def __init__(self, directory: MatrixDirectory, columns: Sequence[_MatrixColumn], progress: Progress) -> None:
         self._directory, self._columns, self._progress = directory, columns, progress
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the next parts of each column that has none in hand."""
         unfinished_columns = sum(one.result is None for one in self._columns)
         parts = max(1, PARTS_PER_PLACE * doer.places // max(1, unfinished_columns))
         for column in self._columns:
@@ -174,7 +155,7 @@ class _MatrixParts:
                 yield part
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a part has ended. If no worker could do it, its workloads are lost; ``--resume`` tries again."""
+        """Note that a part has ended. Workloads that no worker could do are lost; ``--resume`` tries them again."""
         [column] = [one for one in self._columns if one.run.path == part.run.path]
         column.in_hand -= 1
         if column.result is not None:  # another part of it was refused
@@ -197,7 +178,7 @@ class _MatrixParts:
 
 
 def _kept(directory: MatrixDirectory, columns: Sequence[_MatrixColumn]) -> Result:
-    """Keep the first columns that are done as one result, and return it. A column after a gap has to wait."""
+    """Keep and return the first finished columns as one result. A column after a gap has to wait."""
     done = []
     for column in columns:
         if column.result is None:

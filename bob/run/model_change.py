@@ -1,4 +1,4 @@
-"""What models say of a program that is recorded once, and what a change of a model means for it."""
+"""The answers of models for a program that is recorded once, and the effect of a change of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answers_by_models(
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
-    """Record ``program`` once, and return its answers by ``models`` alone. The run is kept in ``out``."""
+    """Record ``program`` once, and return its answers by ``models`` alone. ``out`` keeps the run."""
     requests = program_requests(
         program,
         (RECORDED_ON,),

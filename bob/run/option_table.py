@@ -1,7 +1,4 @@
-"""The table of options that several commands, or the command line and Python, have in common (:mod:`bob.options`).
-
-A command declares its own ones.
-"""
+"""The options that several commands, or the command line and Python, have in common (:mod:`bob.options`)."""
 
 from __future__ import annotations
 
@@ -22,12 +19,9 @@ from bob.trace.model import SECTOR_BYTES
 from bob.trace.recording import Completion
 from bob.workload.operations import At
 
-RECOVERIES = 40
-"""Recoveries that are crashed by default: a minute or two for a configuration."""
-MOST_WITNESSES = 5
-"""Witnesses of an expectation that are kept by default."""
-WHOLE = (1, 1)
-"""The only shard."""
+RECOVERIES = 40  # crashed by default: a minute or two for a configuration
+MOST_WITNESSES = 5  # kept of an expectation by default
+WHOLE = (1, 1)  # the only shard
 
 # The subject
 
@@ -36,7 +30,7 @@ FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or the TOML file of o
 
 @group
 class FileSystemOptions:
-    """The options of a file system, as it is made and mounted, and the size of its device (bytes)."""
+    """A file system's options for mkfs and mount, and the size of its device (bytes)."""
 
     mount_options: str = option("--mount-opts OPTIONS", "Mount options, e.g. data=ordered.", default="")
     mkfs_options: str = option("--mkfs-opts OPTIONS", "More options for mkfs, e.g. '-O ^has_journal'.", default="")
@@ -50,7 +44,6 @@ class FileSystemOptions:
     )
 
     def of(self, fs: str) -> Subject:
-        """Return the configuration of the file system ``fs``."""
         return configuration(fs, self.mkfs_options, self.mount_options, self.device)
 
 
@@ -170,7 +163,7 @@ class Exploration:
 
     @property
     def model(self) -> DeviceModel:
-        """The assumed disk. Raise UsageError if there is no such disk."""
+        """The assumed disk. Raise UsageError for an impossible one."""
         if self.write_cache not in CACHES:
             raise UsageError(f"unknown write cache {self.write_cache!r}", hint=meant(self.write_cache, CACHES))
         return DeviceModel(CACHES[self.write_cache], self.atomic_write, self.completion)

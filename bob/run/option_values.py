@@ -1,7 +1,4 @@
-"""The values that options take: how bob reads a word, and the words that it knows.
-
-Each function takes the word, and the name of the option for its messages; it raises UsageError before anything starts.
-"""
+"""The values of options. A reader takes a word and the option's name; it raises UsageError before anything starts."""
 
 from __future__ import annotations
 
@@ -23,15 +20,14 @@ from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
 from bob.subject import file_system, file_systems, is_file, load_set, set_names
 from bob.witness.bundle import is_there
 
-ALL = "all"
-"""In place of a name: each one that bob ships."""
+ALL = "all"  # in place of a name: each one that bob ships
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The place for documents: one goes into the file ``path``, several into that folder."""
+    """The place for documents: the file ``path`` for one, that folder for several."""
 
     path: Path
     is_folder: bool
@@ -48,12 +44,11 @@ def one_of(names: Callable[[], Iterable[str]], files: str = "file", name: str = 
 
 
 def property_names(rows: RowSet) -> tuple[str, ...]:
-    """Return the properties that can be asked for by name among ``rows``."""
     return tuple(probe.property.name for probe in probes_of(rows))
 
 
 def read_size(word: Any, option: str) -> int:
-    """Return the number of bytes: of ``64M``, ``1G``, ``67108864``."""
+    """Return the bytes of a size such as ``64M``, ``1G`` or ``67108864``."""
     match = re.fullmatch(r"(\d+)([KMGT]?)(?:i?B)?", word.strip(), re.IGNORECASE)
     if match is None or not int(match[1]):
         raise UsageError(f"{option}: {word!r} is no size", hint="for example 64M or 1G")
@@ -75,14 +70,13 @@ def _read_image(word: Any, _option: str) -> str:
 
 
 def image_names() -> list[str]:
-    """Return the guest images that can be built, and those that were made with kernels of one's own."""
+    """Return the guest images that can be built, and those made with a user's kernel."""
     from bob.image import image_names
 
     return image_names()
 
 
 def model_names() -> list[str]:
-    """Return the models that bob has: built-in and shipped ones."""
     from bob.apm.named import model_names  # they take a while to load
 
     return model_names()
@@ -102,7 +96,6 @@ def _read_new_folder(word: Any, option: str) -> Path:
 
 
 def _read_new_file(word: Any, option: str) -> Path:
-    """The path, after a look at whether it can be written."""
     path = Path(word)
     if str(word) == STDOUT:
         raise UsageError(f"{option}: it cannot go to stdout", hint="name a file")
@@ -146,7 +139,7 @@ def _read_folder(word: Any, option: str) -> Path:
 
 
 def _read_witness(word: Any, option: str) -> Path:
-    """The path of a witness: a file, or a place in a bundle (:mod:`bob.witness.bundle`)."""
+    """Return the path of a witness: a file, or a place in a bundle (:mod:`bob.witness.bundle`)."""
     path = Path(word)
     if not is_there(path):
         raise UsageError(f"{option}: there is no witness {path}", hint="name a file, or a witness in a bundle")
@@ -173,15 +166,11 @@ PROBE_FILE = Words(_read_probe, files="file")
 SIZE = Words(read_size, name="size")
 NEW_FOLDER = Words(_read_new_folder, files="dir", name="dir")
 NEW_FILE = Words(_read_new_file, files="file", name="file")
-OUTPUT = Words(_read_output, files="file", name="file")
-"""A file that will be written, or standard output."""
-DESTINATION = Words(_read_destination, files="file", name="file")
-"""A file that will be written, or a folder for several: one that exists, or whose name ends in a slash."""
-FOLDER = Words(_read_folder, files="dir", name="dir")
-"""A folder that exists, or will be made."""
+OUTPUT = Words(_read_output, files="file", name="file")  # a file that will be written, or standard output
+DESTINATION = Words(_read_destination, files="file", name="file")  # a file, or a folder that exists or has / at its end
+FOLDER = Words(_read_folder, files="dir", name="dir")  # a folder that exists, or will be made
 WITNESS = Words(_read_witness, files="file", name="witness")
-WITNESSES = Words(_read_witnesses, files="file", name="witness")
-"""A witness, or a run directory, for all of its witnesses."""
+WITNESSES = Words(_read_witnesses, files="file", name="witness")  # one, or all of a run directory
 SHARD = Words(_read_shard, name="k/n")
 SET = Words(lambda word, _option: load_set(word), lambda _given: set_names(), "file")
 PROGRAM_SET = Words(lambda word, _option: load_program_set(word), lambda _given: program_set_names(), "file")

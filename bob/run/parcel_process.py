@@ -1,10 +1,6 @@
-"""The process that does a parcel: ``python -m bob.run.parcel_process FOLDER``.
-
-A worker of a cluster starts one for each parcel (bob/run/cluster.py), so a signal ends its guests as Ctrl-C does.
-FOLDER has the parcel, pickled, as ``parcel``. The process makes the run directory ``run`` below it, and pickles the
-answer, without files, as ``answer``. Progress goes to standard output, a JSON array in each line. When standard input
-ends, as it does with the worker, the guests end, and finished work stays.
-"""
+"""The process for a parcel: ``python -m bob.run.parcel_process FOLDER``, with the pickled ``parcel`` in FOLDER. It
+makes the run directory ``run`` and the pickled ``answer`` there, and writes progress to stdout, a JSON array a line.
+Its guests end at a signal, or when stdin ends, as it does with the worker; finished work stays."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ from bob.version import __version__
 
 
 class ParcelProgress(Silent):
-    """Writes progress down for another process: all but plans, estimates and verdicts, which are of a whole run."""
+    """Writes progress down for another process, but for plans, estimates and verdicts, which are of a whole run."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -68,7 +64,7 @@ def main(folder: Path) -> int:
     """Do the parcel in ``folder``. Return the exit code: 0 if there is an answer."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     told = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints does not get between
+    os.dup2(2, 1)  # other output goes to stderr
     threading.Thread(target=_until_left_alone, daemon=True).start()
     give_back_what_is_freed()
     parcel: Parcel = pickle.loads((folder / "parcel").read_bytes())
@@ -78,7 +74,7 @@ def main(folder: Path) -> int:
 
 
 def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult:
-    """Do ``parcel`` in the new ``folder``. Return its result without files, which are there."""
+    """Do ``parcel`` in the new ``folder``. Return its result without files, which stay there."""
     for name in FOLDERS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     unpack(parcel.given, folder)
@@ -103,7 +99,7 @@ def done(parcel: Parcel, folder: Path, progress: ParcelProgress) -> ParcelResult
             return ParcelResult(b"", environment, refusal=(refusal.message, refusal.hint))
     except KeyboardInterrupt:
         return ParcelResult(b"", environment, stopped=True)
-    except BobError as error:  # of this machine, or of a guest on it
+    except BobError as error:  # this machine or a guest on it is at fault
         return ParcelResult(b"", environment, unfit=error.message)
     return ParcelResult(b"", environment)
 
@@ -116,13 +112,11 @@ def _environment(request: ProbeRequest, progress: ParcelProgress) -> Environment
 
 
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """Return what is not as ``wanted``, in words; empty if all is."""
     names = [name for name in wanted if found.get(name) != wanted[name]]
     return ", ".join(f"{name} is {found.get(name)}, and the run has {wanted[name]}" for name in names)
 
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:
-    """Explore the crash states of some workloads of ``run``, which keeps the observations."""
     image = image_called(request.image, progress.step, request.host.connect)
     fs = request.configuration.fs
     check_file_system(image, fs.module, fs.package)
@@ -133,7 +127,7 @@ def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], pr
         Pipeline(hypervisor, image, [task], progress, request.host.jobs or 1) as pipeline,
     ):
         for number in sorted(numbers):
-            pipeline.result(0, number)  # which the run directory keeps
+            pipeline.result(0, number)  # the run directory keeps it
 
 
 def _until_left_alone() -> None:

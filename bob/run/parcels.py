@@ -1,8 +1,4 @@
-"""Parcels: parts of a run that travel to a worker of a cluster and back, with their files as bytes.
-
-A worker has its own guests and images. It needs no file of another machine: the parcel has the files of the part's
-directory, and the files that the worker makes come back with the answer.
-"""
+"""Parcels: parts of a run that travel to a worker of a cluster and back, with their files as bytes."""
 
 from __future__ import annotations
 
@@ -21,28 +17,20 @@ from bob.store.lock import LOCK
 from bob.store.run_directory import RunDirectory, now
 from bob.version import __version__
 
-_LEVEL = 1
-"""The level of zlib: logs and observations shrink to a tenth. A higher one takes much longer for a tenth less."""
-_NOTHING = b"PK\5\6" + bytes(18)
-"""A zip archive without files."""
-_DONE = ("observed.json", "refused.json")
-"""Files that say that a workload is done, unless it was lost."""
+_LEVEL = 1  # zlib's: logs and observations shrink to a tenth; a higher level takes much longer for a tenth less
+_NOTHING = b"PK\5\6" + bytes(18)  # a zip archive without files
+_DONE = ("observed.json", "refused.json")  # they say that a workload is done, unless it was lost
 _LATE = ("recorded.json", "observed.json", "refused.json", "lost.json", "result.json", "run.json")
-"""Files that say that others are there. So they are written after those, in this order."""
+"""They say that other files exist, so they are written after those, in this order."""
 
-OF_A_CONFIGURATION = "mkfs_version"
-"""The field of an environment that differs from configuration to configuration."""
+OF_A_CONFIGURATION = "mkfs_version"  # the field of an environment that differs by configuration
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A part of a run (:class:`bob.run.parts.RunPart`) that travels.
-
-    ``run`` is the identity of the run, ``key`` that of the parcel in it, ``title`` is for people. ``given`` are the
-    files of the part's directory (:func:`packed`); run.json among them says what is asked. ``numbers`` is that of the
-    part. ``environment`` names what the parcel must be measured on (None: anything). ``jobs`` is the number of guests
-    side by side, ``connect`` their libvirt connection. ``bob`` is the version that made the parcel.
-    """
+    """A part of a run (:class:`bob.run.parts.RunPart`) that travels. ``run`` and ``key`` identify the run and the
+    parcel in it; ``bob`` is the version that made it. ``given`` are the part's files, packed; run.json has the
+    question. ``environment`` is the one to measure on (None: any), ``jobs`` the guests side by side at ``connect``."""
 
     run: str
     key: str
@@ -56,10 +44,7 @@ class Parcel:
 
 
 def parcel_of(part: RunPart, identity: str) -> Parcel:
-    """Return the parcel of a part of the run with this ``identity``: the part of a merged run has another one.
-
-    If the part has only some workloads, the files of the others stay here.
-    """
+    """Return the parcel of a part of the run ``identity``, without the files of workloads that are not in the part."""
     run, host, numbers = part.run, part.host, part.numbers
     key, given, about = run.path.name, is_given(part), run.about()
     return Parcel(
@@ -77,12 +62,9 @@ def parcel_of(part: RunPart, identity: str) -> Parcel:
 
 @dataclass(frozen=True, slots=True)
 class ParcelResult:
-    """The result of a parcel: its new ``files``, packed, and the ``environment`` that it was measured on.
-
-    ``refusal`` is that of :class:`bob.run.parts.PartEnd`. ``unfit`` says why this worker could not do it; then another
-    one has to. ``broke`` says how bob itself broke there. ``stopped`` is set if the parcel was ended early; its files
-    have all finished workloads. ``worker`` did it in so many ``seconds``.
-    """
+    """The result of a parcel: its new ``files``, packed, and the ``environment`` of the measurement. ``refusal`` is as
+    in :class:`bob.run.parts.PartEnd`; ``unfit`` says why another worker has to do it; ``broke`` says how bob broke. If
+    ``stopped`` early, the files have all finished workloads."""
 
     files: bytes
     environment: Mapping[str, str] | None = None
@@ -95,15 +77,12 @@ class ParcelResult:
 
     @property
     def failure(self) -> str | None:
-        """Why the parcel was not done; None if it was done, or stopped."""
+        """The reason that the parcel was not done; None if it was done, or stopped."""
         return self.unfit or self.broke
 
 
 def keep(result: ParcelResult, part: RunPart) -> None:
-    """Write the files of a parcel that came back into the directory of its ``part``.
-
-    Raises StoreError if that was begun on another machine or image.
-    """
+    """Write a parcel's files into its ``part``'s directory. Raise StoreError if that has another machine or image."""
     run = part.run
     if not result.files or result.environment is None:
         return
@@ -121,7 +100,7 @@ def keep(result: ParcelResult, part: RunPart) -> None:
 
 
 def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True) -> bytes:
-    """The files in ``folder`` whose path is ``wanted``, but for its lock."""
+    """Return the ``wanted`` files in ``folder``, packed, without its lock."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()):
@@ -134,11 +113,8 @@ def packed(folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path:
 def unpack(
     files: bytes, folder: Path, wanted: Callable[[PurePosixPath], bool] = lambda _path: True
 ) -> list[PurePosixPath]:
-    """Write the ``wanted`` ones of packed ``files`` below ``folder``, each whole or not at all. A workload counts as
-    done only when all its files are there, so the file that says so comes last. Return the paths of the files.
-
-    Raises StoreError for a path that leads out of ``folder``, and where it cannot be written.
-    """
+    """Write the ``wanted`` packed files below ``folder``, each whole or not at all, and return their paths. A file that
+    says that a workload is done comes last. Raise StoreError for a path out of ``folder``, or if writing fails."""
     written = []
     try:
         with zipfile.ZipFile(io.BytesIO(files)) as archive:
@@ -160,14 +136,14 @@ def unpack(
 
 
 def new_in(folder: Path, given: bytes) -> bytes:
-    """The files in ``folder``, packed, that are not among the packed files that were ``given``, or are others now."""
+    """Return the files in ``folder``, packed, that are not among the packed ``given`` or differ from them."""
     with zipfile.ZipFile(io.BytesIO(given or _NOTHING)) as archive:
         known = {name.filename: name.CRC for name in archive.infolist()}
     return packed(folder, lambda path: known.get(str(path)) != zlib.crc32((folder / path).read_bytes()))
 
 
 def is_given(part: RunPart) -> Callable[[PurePosixPath], bool]:
-    """Return a function that says whether the workloads of ``part`` need a file: their own, or a base image."""
+    """Return a function that says whether ``part`` needs a file: one of its workloads, or a base image."""
     if part.numbers is None:
         return lambda _path: True
     workloads = part.run.planned()

@@ -1,9 +1,5 @@
-"""A run in parts: each part has a run directory of its own, and is done as the command by itself would do it.
-
-A part is a column of a matrix, a lot of a search, or a program on one file system at one pace. The run says which parts
-can be done now, and puts them together. This machine does them one after the other, or the workers of a cluster do them
-(bob/run/cluster.py).
-"""
+"""A run in parts, each with its run directory: columns of a matrix, lots of a search, or a program by file system and
+pace. This machine does them in turn, or the workers of a cluster do (bob/run/cluster.py)."""
 
 from __future__ import annotations
 
@@ -23,11 +19,8 @@ from bob.store.run_directory import RunDirectory, now
 
 @dataclass(frozen=True, slots=True)
 class RunPart:
-    """A part of a run: the directory ``run`` says what is asked, and keeps what is done.
-
-    ``numbers`` chooses some of its workloads; None means all, and then they are judged, too. ``title`` is for people.
-    ``host`` says where guests run, and how many.
-    """
+    """A part of a run: the directory ``run`` has the question, and keeps the results. ``numbers`` chooses some of its
+    workloads; None means all, and then they are judged."""
 
     run: RunDirectory
     title: str
@@ -37,11 +30,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """How a part ended, after so many ``seconds``. Its run directory has the results.
-
-    ``refusal`` has the words and the hint if mkfs, the kernel or a program's script refused it. ``failure`` says why no
-    worker could do it.
-    """
+    """A part's end: ``refusal`` has words and hint of mkfs, kernel or script, ``failure`` why no worker did it."""
 
     seconds: float = 0.0
     refusal: tuple[str, str | None] | None = None
@@ -49,7 +38,7 @@ class PartEnd:
 
 
 class Doer(Protocol):
-    """Does parts, ``places`` of them side by side (0: here, one after the other). ``in_hand`` counts them."""
+    """Does parts, ``places`` of them side by side (0: here, in turn). ``in_hand`` counts them."""
 
     @property
     def places(self) -> int: ...
@@ -59,8 +48,6 @@ class Doer(Protocol):
 
 
 class PartedRun(Protocol):
-    """A run in parts."""
-
     def ready(self, doer: Doer) -> Iterator[RunPart]:
         """Yield the parts that can be done now, each once."""
 
@@ -69,7 +56,7 @@ class PartedRun(Protocol):
 
 
 class Here:
-    """Does parts one after the other, in guests of this machine."""
+    """Does parts in turn, in guests of this machine."""
 
     places = in_hand = 0
 
@@ -77,7 +64,7 @@ class Here:
         self._progress = progress
 
     def do(self, parts: PartedRun) -> None:
-        """Do ``parts`` until none is ready. Raises as :func:`bob.run.prober.resume` does."""
+        """Do ``parts`` until none is ready. Raise as :func:`bob.run.prober.resume` does."""
         while (part := next(parts.ready(self), None)) is not None:
             began = time.monotonic()
             prober.resume(part.run.path, part.host, self._progress)
@@ -85,7 +72,7 @@ class Here:
 
 
 def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
-    """Mark as lost the workloads with these ``numbers`` that are not done: ``--resume`` tries them again."""
+    """Mark those of the workloads ``numbers`` that are not done as lost, so ``--resume`` tries them again."""
     workloads = run.planned()
     for number in numbers:
         if not run.is_done(folder := run.folder(number, workloads[number])):
@@ -93,7 +80,7 @@ def give_up(run: RunDirectory, numbers: Iterable[int], reason: str) -> None:
 
 
 def judged(run: RunDirectory) -> Result:
-    """Return the result of ``run``, judged by the files in its directory. Raises GuestError if no worker began it."""
+    """Return the result of ``run`` by the files in its directory. Raise GuestError if no worker began it."""
     if "environment" not in run.about():
         raise GuestError(f"no worker could begin {run.path.name}", hint="--resume tries again")
     run.note(finished=now())

@@ -1,13 +1,9 @@
-"""Recordings and observations side by side, as jobs of one pool.
+"""Recordings and observations side by side, as jobs of one pool. Up to half of the workers record, each another
+configuration, in guests in virtual time, where waiting is free. The others observe. A worker's observing guest waits
+while it records: an emulator translates all of the kernel again in a restored one.
 
-Each worker takes a processor. Up to half of the workers record, each another configuration, in a guest of its own in
-virtual time, where waiting is free. The others observe what was recorded. When a configuration is recorded, its worker
-observes as well. When little is left to be observed, the next configuration is recorded. The guest in which a worker
-observes waits while it records: to restore another one would take long, as an emulator translates all of the kernel
-anew. Workloads that the run directory has already are left out.
-
-If the second guest is lost at a workload, too, or bob itself breaks at it, the workload stays unknown. ``--resume``
-tries it again. If the kernel itself fell in both guests that recorded it, that is a finding.
+If the second guest is lost at a workload, too, or bob breaks at it, it stays unknown, and ``--resume`` tries it again.
+If the kernel fell in both guests that recorded it, that is a finding.
 """
 
 from __future__ import annotations
@@ -42,20 +38,15 @@ from bob.subject import Subject
 from bob.trace.base import Base
 from bob.workload.operations import Operation, Workload
 
-FEW = 6
-"""With so few workloads left to observe, a worker records the next configuration, which takes a guest and a mkfs."""
-LARGE_LOG_BYTES = 4 * 1024 * 1024
-"""A recording with a longer log takes so much memory that it is worth some time to give that back."""
+FEW = 6  # with this few workloads left to observe, a worker records the next configuration
+LARGE_LOG_BYTES = 4 * 1024 * 1024  # bob gives memory back after a longer log
 HELD_BYTES = 8 * 1024 * 1024
-"""Most bytes of log that wait in memory to be observed, and as many to be judged. bob reads other recordings back from
-the run directory, which takes 10 to 50 ms."""
+"""Most bytes of log in memory to be observed, and as many to be judged. To read a recording back takes 10 to 50 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A configuration's workloads, in the order of its run directory, with the ``effort`` for each.
-
-    ``only`` has the numbers of those to do (None: all), ``sights`` the mounts so far."""
+    """A configuration's workloads, in the order of its run directory. ``only`` numbers those to do (None: all)."""
 
     configuration: Subject
     model: DeviceModel
@@ -78,16 +69,12 @@ class RecordedCase:
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
-    """A recording with the observations of its crash states."""
-
     recorded: RecordedCase
     observed: Observations
 
 
 @dataclass(slots=True, eq=False)
 class TaskUnderWay:
-    """A task under way: the workloads ``left``, the results, and the ``refusal`` if it cannot be done."""
-
     task: Task
     left: dict[int, Workload]
     results: dict[int, ExploredCase | RefusedWorkload | None] = field(default_factory=dict)
@@ -101,13 +88,11 @@ def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
 
 
 def read_back(task: Task, number: int) -> RecordedCase:
-    """Return a recording that the run directory has."""
     folder = task.run.folder(number, task.workloads[number])
     return RecordedCase(task, number, folder, task.run.case(folder, task.configuration, task.model))
 
 
 def left_of(task: Task) -> dict[int, Workload]:
-    """Return the unfinished workloads of a task, by their numbers in the run."""
     return {
         number: workload
         for number, workload in enumerate(task.workloads)
@@ -116,10 +101,7 @@ def left_of(task: Task) -> dict[int, Workload]:
 
 
 class Pipeline(JobQueue):
-    """Runs while ``with`` is open; ask for the :meth:`result` of each workload.
-
-    ``jobs`` are the guests side by side. Leaving ``with`` early ends the guests and the threads.
-    """
+    """Runs with ``jobs`` guests side by side while ``with`` is open; leaving early ends guests and threads."""
 
     def __init__(self, guests: GuestSource, image: Image, tasks: Sequence[Task], progress: Progress, jobs: int) -> None:
         super().__init__(Clock.REAL)
@@ -140,11 +122,8 @@ class Pipeline(JobQueue):
         self._pool.stop()
 
     def result(self, task: int, number: int) -> ExploredCase | RefusedWorkload | None:
-        """Return the result of workload ``number`` of a task, once. None means that only the run directory has it: it
-        was done before, or too many results were waiting.
-
-        Raises UsageError if mkfs or the kernel refused the task's configuration, and the error that ended a worker.
-        """
+        """Return the result of workload ``number`` of a task, once; None if only the run directory has it. Raise
+        UsageError if mkfs or the kernel refused the configuration, and the error that ended a worker."""
         work = self._work[task]
         if number not in work.left:
             return None
@@ -165,7 +144,6 @@ class Pipeline(JobQueue):
         return super().next(has_guest=has_guest)
 
     def _record_all(self, work: TaskUnderWay) -> None:
-        """Record what is left of a task, and take the recordings that the run has already."""
         unrecorded = []
         try:
             for number, workload in work.left.items():
@@ -184,7 +162,7 @@ class Pipeline(JobQueue):
                 self._pool.changed.notify_all()
 
     def observe_later(self, work: TaskUnderWay, number: int, recorded: RecordedCase | None) -> None:
-        """Have a recording, which the run directory has, wait for a guest that observes."""
+        """Queue a recording that the run directory has for a guest that observes."""
         observation = _ObservationJob(self, work, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:
@@ -195,7 +173,7 @@ class Pipeline(JobQueue):
             self._pool.changed.notify_all()
 
     def finish(self, work: TaskUnderWay, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
-        """Note the ``result`` of a workload, and that so many of its ``states`` were tried one by one."""
+        """Note the ``result`` of a workload, and how many of its ``states`` were tried one by one."""
         self.progress.finished(work.left[number].title, work.task.effort.budget - states)
         with self._pool.changed:
             others = [
@@ -207,8 +185,6 @@ class Pipeline(JobQueue):
 
 
 class _WorkloadJob(Job):
-    """A job for one workload of a task under way."""
-
     def __init__(self, pipeline: Pipeline, work: TaskUnderWay, number: int) -> None:
         self._pipeline, self._work, self._number = pipeline, work, number
         self._task, self._workload = work.task, work.left[number]
@@ -227,13 +203,11 @@ class _WorkloadJob(Job):
 
 
 class _RecordingJob(_WorkloadJob):
-    """Records a workload."""
-
     when, verb = " while recording", "recorded"
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task, workload = self._task, self._workload
-        narrates = self.first_loss is not None  # the console then has the step at which it fell
+        narrates = self.first_loss is not None  # the console then names the step of its fall
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
@@ -282,8 +256,6 @@ class _RecordingJob(_WorkloadJob):
 
 
 class _ObservationJob(_WorkloadJob):
-    """Observes a recording: ``recorded``, or the one in the run directory."""
-
     verb = "observed"
     recorded: RecordedCase | None = None
     _seen: Observations | None = None

@@ -1,4 +1,4 @@
-"""The workloads that a search is going to try, and the file that fills their device."""
+"""The planned workloads of a search, and the file that fills their device."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ from bob.workload.operations import Workload
 
 
 def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
-    """Return ``asked`` with the bytes that fill the device, which a guest measures, if the bounds want it full.
-
-    Raises UsageError if the file system cannot be filled, or has less room than the bounds leave.
-    """
+    """Return ``asked`` with the bytes that fill the device, measured by a guest, if the bounds want it full. Raise
+    UsageError if the file system cannot be filled, or has less room than the bounds leave."""
     leave, configuration = asked.leave, request.configuration
     if not leave:
         return asked
@@ -50,8 +48,8 @@ def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
 
 @dataclass(slots=True)
 class PlannedSearch:
-    """The coming ``workloads`` of a search, ``together`` so many (None: bob draws them). ``skipped`` counts, by
-    operation, those that the file system cannot do."""
+    """The coming ``workloads`` of a search, ``together`` in number (None: bob draws them). ``skipped`` counts those
+    that the file system cannot do, by operation."""
 
     space: Space
     workloads: Iterator[Workload]
@@ -60,7 +58,7 @@ class PlannedSearch:
 
     @classmethod
     def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
-        """Plan the search. Raises UsageError if it has no workload."""
+        """Plan the search. Raise UsageError if it lacks a workload."""
         progress.step(f"making the workloads {asked.origin}")
         space, skipped = asked.space(), Counter[str]()
         made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)

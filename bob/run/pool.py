@@ -1,13 +1,11 @@
-"""One pool of guests: it hands out jobs, and it alone knows what a lost guest means.
+"""One pool of guests: it hands out jobs, and decides what a lost guest means.
 
-When a guest is lost, another one begins its job anew, before all others, and the user sees a line about it. If the
-second guest is lost, too, the job gives up. Each kind of job does that in its own way: its question stays unknown, the
-kernel's own fall is a finding, or the loss ends the command. If bob itself breaks at a job, the job gives up, its guest
-ends, and the others go on. An error that every job would meet ends the run.
+Another guest begins a lost guest's job again, before all others. If that one is lost, too, the job gives up in its own
+way: its question stays unknown, the kernel's fall is a finding, or the loss ends the command. If bob breaks at a job,
+it gives up, its guest ends, and the others go on. An error that every job would meet ends the run.
 
-The loop is :meth:`Pool.done`. A command that does one thing after the other goes through it in its own thread. A run
-goes through it in several threads, from :meth:`Pool.start` to :meth:`Pool.stop`. When a user stops a run, its guests
-may end before their workers notice: such a loss is not marked.
+:meth:`Pool.done` is the loop: in the command's own thread, or in threads from :meth:`Pool.start` to :meth:`Pool.stop`.
+When a user stops a run, guests may end before their workers notice; such a loss does not count.
 """
 
 from __future__ import annotations
@@ -35,13 +33,12 @@ from bob.run.agents import AnyGuests, agent_in, unshared
 T = TypeVar("T")
 R = TypeVar("R")
 StateSink = Callable[[int], None]
-"""Reports that so many more crash states of a job are done. It also ends the job when the run is stopped."""
-Errand = Callable[[], None]
-"""Work that a worker does without a guest of the queue."""
+"""Reports that this many more crash states of a job are done. It ends the job when the run is stopped."""
+Errand = Callable[[], None]  # work without a guest of the queue
 
 
 class LostGuest(Exception):
-    """The guest was lost on the way, and the job has a part of its answer. The message says how it was lost."""
+    """The guest was lost on the way, and the job has a part of its answer. The message says how."""
 
 
 class RunStopped(BaseException):
@@ -49,12 +46,8 @@ class RunStopped(BaseException):
 
 
 class Job:
-    """A piece of work for one guest.
-
-    ``title`` names it for the user. ``first_loss`` says how its first guest was lost (None: it was not). Messages say
-    ``when`` a guest was lost, and what bob did (``verb``) when it broke. ``states`` counts the crash states that this
-    attempt has reported.
-    """
+    """Work for one guest. Messages have its ``title``, ``when`` a guest was lost, and the ``verb`` of bob's work when
+    it broke. ``first_loss`` says how the first guest was lost; ``states`` counts crash states of this attempt."""
 
     when = ""
     verb = "did"
@@ -65,27 +58,24 @@ class Job:
         self.states = 0
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
-        """Do it, and return whether the guest can do more. Raises GuestLost, AgentBroken or Lost if it was lost."""
+        """Do it, and return whether the guest can do more. Raise GuestLost, AgentBroken or LostGuest if it was lost."""
         raise NotImplementedError
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        """Note that the second guest was lost, or that bob itself broke (then there is a ``trace``)."""
+        """Note that the second guest was lost, or that bob itself broke (with a ``trace``)."""
         raise error
 
 
 class Idle(Enum):
-    """A queue has no job now: more may come (WAIT), or none will (OVER)."""
+    """The queue is empty now."""
 
-    WAIT = "wait"
-    OVER = "over"
+    WAIT = "wait"  # more jobs may come
+    OVER = "over"  # no more jobs will come
 
 
 class JobQueue:
-    """Hands out jobs for guests with this ``clock`` and the disk ``world``. This one has a list of them.
-
-    ``begin`` makes a new guest ready for the jobs. The pool holds its condition when it calls :meth:`next` and
-    :meth:`put_back`.
-    """
+    """Hands out jobs for guests with this ``clock`` and disk ``world``; ``begin`` makes a new guest ready. The pool
+    holds its condition when it calls :meth:`next` and :meth:`put_back`."""
 
     def __init__(
         self,
@@ -102,7 +92,7 @@ class JobQueue:
         return self._jobs.popleft() if self._jobs else Idle.OVER
 
     def put_back(self, job: Job) -> None:
-        """Have a job begun anew, before all others."""
+        """Put a job before all others."""
         self._jobs.appendleft(job)
 
 
@@ -118,11 +108,9 @@ class Pool:
         self._at_work = self._ended = 0
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
-        """Do all jobs of ``queue`` in one guest after the other, and yield each job when it ends.
-
-        Raises GuestLost or AgentBroken if two guests in a row are lost at their start. Raises the error of a job if
-        every job would meet it, and the error with which a job gives up.
-        """
+        """Do all jobs of ``queue`` in one guest after the other, and yield each job at its end. Raise GuestLost or
+        AgentBroken if two guests in a row are lost at their start. Raise an error of all jobs, and one that a job gives
+        up with."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:
@@ -141,7 +129,7 @@ class Pool:
                 del job  # it may be large
 
     def do_all(self, queue: JobQueue, jobs: int) -> None:
-        """Do all jobs of ``queue`` in so many guests side by side. Raises as :meth:`done` does."""
+        """Do all jobs of ``queue`` in ``jobs`` guests side by side. Raise as :meth:`done` does."""
         try:
             self.start(queue, jobs)
             self.wait_until(lambda: self._ended == jobs)
@@ -149,7 +137,7 @@ class Pool:
             self.stop()
 
     def start(self, queue: JobQueue, jobs: int) -> None:
-        """Start so many guests side by side on the jobs of ``queue``. Call :meth:`stop` in the end."""
+        """Start ``jobs`` guests side by side on ``queue``. Call :meth:`stop` in the end."""
         self._threads = [threading.Thread(target=self._work, args=[queue], name=f"worker {n + 1}") for n in range(jobs)]
         try:
             for thread in self._threads:
@@ -171,14 +159,13 @@ class Pool:
                 thread.join()
 
     def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for the workers. Raises the error of the first one that failed."""
+        """Wait for the workers. Raise the error of the first one that failed."""
         with self.changed:
             self.changed.wait_for(lambda: self._failure or is_so())
             if self._failure:
                 raise self._failure
 
     def _work(self, queue: JobQueue) -> None:
-        """Do the jobs of ``queue`` in a thread."""
         with self.changed:
             self._at_work += 1
         try:
@@ -225,8 +212,6 @@ class Pool:
         return agent
 
     def _tried(self, job: Job, agent: Agent, queue: JobQueue) -> tuple[bool, bool]:
-        """Try ``job``. Return whether it has ended, and whether its guest can do more."""
-
         def tell(states: int) -> None:
             if self.is_stopped:
                 raise RunStopped
@@ -274,8 +259,6 @@ def _let_go(guest: ExitStack, agent: Agent) -> None:
 
 
 class _ItemJob(Job, Generic[T, R]):
-    """An item that a function turns into a result."""
-
     result: R
 
     def __init__(self, title: str, item: T, make: Callable[[Agent, T], R]) -> None:
@@ -296,10 +279,7 @@ def each_in_a_guest(
     progress: Progress,
     world: Path | None = None,
 ) -> Iterator[R]:
-    """Yield the result of ``do`` for each of ``items`` (title, item), one after the other in one guest.
-
-    Raises GuestLost or AgentBroken if the second guest is lost at an item, too.
-    """
+    """Yield the result of ``do`` for each of ``items`` (title, item), in one guest. Raise as :meth:`Pool.done` does."""
     every = [_ItemJob(title, item, do) for title, item in items]
     for job in Pool(guests, image, progress).done(JobQueue(clock, every, world)):
         assert isinstance(job, _ItemJob)
@@ -308,23 +288,20 @@ def each_in_a_guest(
 
 @dataclass(frozen=True, slots=True)
 class ProgramGuests:
-    """Guests of an ``image`` for programs. Each has the packages of its program."""
+    """Guests of an ``image``, each with the packages of its program."""
 
     source: AnyGuests
     image: Image
     progress: Progress
 
     def world(self, program: Program) -> Path | None:
-        """Return the disk with the packages of ``program``, built first if need be; None if it needs none."""
+        """Return the disk with the packages of ``program``, built if need be; None without packages."""
         return ensure_world(self.image, program.packages, self.progress.step)
 
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Return the result of ``do`` in a guest. If it ``is_spoilt`` then, no other question gets this guest.
-
-        Raises as :func:`each_in_a_guest`. A message about a lost guest has the ``title``, by default the program's.
-        """
+        """Return the result of ``do`` in a guest, which is then not used again if it ``is_spoilt``."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(
@@ -337,8 +314,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
 def ends_the_run(error: Exception) -> bool:
-    """Return whether every job would meet this error: the machine, the run directory or the configuration is at
-    fault."""
+    """Return whether every job would meet this error, as machine, run directory or configuration are at fault."""
     if isinstance(error, OSError):
         return error.errno in _FULL
     return isinstance(error, BobError) and not isinstance(error, RecordingError | MalformedError)

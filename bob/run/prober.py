@@ -1,4 +1,4 @@
-"""A probe from end to end: record -> enumerate -> observe -> judge -> report, each phase kept before the next."""
+"""A probe from end to end: record, enumerate, observe, judge, report. Each phase is kept before the next."""
 
 from __future__ import annotations
 
@@ -40,17 +40,14 @@ from bob.workload.plain import workload_to_json
 
 
 def begin(out: Path | None) -> tuple[Path, dict[str, Any]]:
-    """Return the directory for a new run, ``out`` or one in ./bob-runs, and what its run.json says of any run."""
+    """Return the directory for a new run, ``out`` or one in ./bob-runs, and the fields of any run.json."""
     identity = new_identity()
     return out or RUNS / identity, {"id": identity, "started": now(), "bob": __version__}
 
 
 def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Probe ``request.configuration``. Return the result, and the run directory with everything behind it.
-
-    Raises UsageError before a guest starts if bob cannot ask this, for example if the image's kernel lacks the file
-    system. Raises UsageError in the machine's words if mkfs or the kernel refuses the configuration.
-    """
+    """Probe ``request.configuration``. Return the result and the run directory. Raise UsageError before a guest starts
+    if bob cannot ask this, and in the machine's words if mkfs or the kernel refuses the configuration."""
     request.check()
     check_jobs(request.host.jobs)
     image = image_called(request.image, progress.step, request.host.connect)
@@ -66,10 +63,7 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the probe in the run directory ``path``. Finished work stays.
-
-    Raises StoreError if ``path`` is not the run directory of a probe, or another process writes it.
-    """
+    """Go on with the probe in ``path``. Raise StoreError if it is not a probe's run, or another process writes it."""
     if MatrixDirectory.is_one(path):
         raise StoreError(f"{path} is the run of a matrix", hint=f"bob matrix --resume {path} goes on with it")
     run = RunDirectory(path)
@@ -79,7 +73,7 @@ def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
 
 
 def start(request: ProbeRequest, path: Path, identity: str) -> RunDirectory:
-    """Make the run directory ``path`` for ``request``, with all that is known before a guest runs."""
+    """Make the run directory ``path`` for ``request``, before a guest runs."""
     check_image(request.image)
     about = {
         "id": identity,
@@ -97,17 +91,14 @@ def _named(request: ProbeRequest) -> str:
 
 
 def unfinished(run: RunDirectory) -> int:
-    """Count the workloads of a run that are still to be done; 0 for a run that is finished, or was skipped."""
+    """Count the workloads that are still to be done; 0 for a run that is finished or was skipped."""
     planned = [] if run.is_finished() else run.planned()
     return sum(not run.is_done(run.folder(number, workload)) for number, workload in enumerate(planned))
 
 
 @dataclass(frozen=True, slots=True)
 class AskedColumn:
-    """A column of the table: its ``run`` directory, the ``request``, and the ``environment`` of its measurement.
-
-    ``refusal`` is set if the image cannot do it. A ``fresh`` column, not begun yet, begins at its turn.
-    """
+    """A column of the table. ``refusal`` is set if the image cannot do it; ``fresh`` if it was not begun yet."""
 
     run: RunDirectory
     request: ProbeRequest
@@ -117,7 +108,6 @@ class AskedColumn:
 
     @property
     def task(self) -> Task:
-        """The task of the pipeline."""
         request, is_left = self.request, self.refusal is None and not self.run.is_finished()
         workloads = tuple(self.run.planned() if is_left else [])
         return Task(request.configuration, request.model, request.effort, self.run, workloads)
@@ -138,11 +128,8 @@ class Prober:
         self._guests, self._image = guests, image
 
     def result(self, place: int) -> Result:
-        """Return the result of the column at ``place``, and keep it in its run directory.
-
-        Raises UsageError if the image lacks the file system, and in the machine's words if mkfs or the kernel refuses
-        the configuration.
-        """
+        """Return and keep the result of the column at ``place``. Raise UsageError if the image lacks the file system,
+        or mkfs or the kernel refuses the configuration."""
         asked = self._columns[place]
         run, request = asked.run, asked.request
         if run.is_finished():
@@ -176,8 +163,7 @@ class Prober:
         return result
 
     def explore(self, place: int) -> Environment:
-        """Explore the workloads of the column at ``place``, which its run directory keeps, and judge none. Return what
-        they were measured on."""
+        """Explore the workloads of a column, kept in its run directory, and judge none. Return the environment."""
         asked = self._columns[place]
         for number in range(len(asked.run.planned())):
             self._pipeline.result(place, number)
@@ -197,7 +183,7 @@ class Prober:
 
 
 def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
-    """Return the result of a column that bob could not test, for this ``reason``, and keep it in ``run``."""
+    """Return and keep the result of a column that bob could not test, for this ``reason``."""
     made, environment = request.configuration, decode(Environment, run.about()["environment"])
     cells = [Answer(claim_words(probe.property), Verdict.SKIPPED, NOTHING, reason=reason) for probe in request.asked]
     column = replace(SubjectResult.of(made, mkfs_version=environment.mkfs_version), answers=tuple(cells))
@@ -214,11 +200,9 @@ def prober(
     image: Image | None = None,
     kind: str = "probe",
 ) -> Iterator[Prober]:
-    """Probe what is left of ``columns`` while the block is open, with the image and on the host of the first. Pass the
-    ``image`` if it is there already. ``kind`` is for estimates (:class:`bob.run.timings.TimedWork`).
-
-    Raises StoreError if a run was begun on another machine or image, UsageError for a kernel that cannot do it.
-    """
+    """Probe the rest of ``columns`` while the block is open, with the image and host of the first. ``kind`` is for
+    estimates (:class:`bob.run.timings.TimedWork`). Raise StoreError if a run has another machine or image, UsageError
+    for an unfit kernel."""
     first = columns[0][1]
     image = image or image_called(first.image, progress.step, first.host.connect)
     check_kernel(image)
@@ -246,7 +230,7 @@ def prober(
 
 
 def note_environment(run: RunDirectory, environment: Mapping[str, str]) -> None:
-    """Note the environment of a run's measurement. Raises StoreError if the run was begun on another one."""
+    """Note the environment of a run. Raise StoreError if the run was begun on another one."""
     if run.about().get("environment", environment) != environment:
         raise StoreError(f"{run.path} was begun on another machine or image", hint="probe anew, with --out")
     run.note(environment=dict(environment))
@@ -260,7 +244,6 @@ def _work(kind: str, request: ProbeRequest, guests: int, workloads: int) -> Time
 
 
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
-    """Return why ``image`` cannot do what is requested; None if it can."""
     fs = request.configuration.fs
     try:
         check_file_system(image, fs.module, fs.package)
@@ -270,7 +253,6 @@ def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
 
 
 def environment_of(guests: GuestSource, image: Image, request: ProbeRequest) -> Environment:
-    """Return the environment of a measurement by ``guests``."""
     package = request.configuration.fs.package
     mkfs = f"{package} {image.tools.get(package, '(unknown version)')}"
     if isinstance(guests, GivenMachine):

@@ -1,5 +1,4 @@
-"""Holds a recorded program against models: guests build the states that a model allows, side by side, and the
-program's checker looks at each."""
+"""A recorded program against models: guests build the states that a model allows, and its checker looks at each."""
 
 from __future__ import annotations
 
@@ -40,25 +39,20 @@ from bob.run.program_protocol import CannotBeModelled, both_ends, named, protoco
 from bob.run.program_recording import Mistrust, first_mistrust, trust_trials
 from bob.run.state_queue import BuiltTrees, StateQueue
 
-MOST_TRIED = 50
-"""Most crash states for each distinct tree in the budget: many leave a known tree."""
-MOST_MICRO_OPERATIONS = 20_000
-"""Largest workload for models: the order takes a bit for each pair of micro-operations."""
-SAMPLED = 3
-"""Trees for each guest that are checked once more at the end: a checker may contradict itself."""
-MOST_IN_PAIRS = 500
-"""Most operations with which bob asks whether a model allows a tree that is not in its list."""
+MOST_TRIED = 50  # crash states for each distinct tree in the budget: many give a known tree
+MOST_MICRO_OPERATIONS = 20_000  # the order takes a bit for each pair
+SAMPLED = 3  # trees for each guest that are checked again at the end: a checker may contradict itself
+MOST_IN_PAIRS = 500  # most operations for asking whether a model allows an unlisted tree
 _STALE = (
     "{} allows old contents where data is missing: of such a state one tree with those of the disk was tried, one with"
     " what the file itself had before it was cut, and one with zeros"
 )
-"""The note on a model with :attr:`bob.apm.model_states.ModelStates.shows_stale`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allows:
-    """The judgement of a model: ``says`` tells whether it allows a tree after an output (None: not known), ``clauses``
-    which clauses forbid the tree (empty: not known)."""
+    """A model's judgement of a tree after an output: ``says`` whether it allows it, and the ``clauses`` that forbid it.
+    None and empty: unknown."""
 
     says: Callable[[bytes, Mapping[str, Node]], bool | None]
     clauses: Callable[[bytes, Mapping[str, Node]], frozenset[Clause]] = lambda _output, _tree: frozenset()
@@ -68,8 +62,7 @@ UNKNOWN = Allows(lambda _output, _tree: None)
 
 
 def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
-    """Return the judgement by a list of all trees of a ``model``. The list lacks stale contents, and garbage that no
-    operation made. If the model allows such, ``by_pairs`` judges a tree that is not in the list."""
+    """Return the judgement by a list of all trees; ``by_pairs`` if the model allows unlisted stale data or garbage."""
     shapes = frozenset(tries.shapes)
 
     def is_listed(output: bytes, tree: Mapping[str, Node]) -> bool:
@@ -83,8 +76,6 @@ def by_list(tries: ModelStates, by_pairs: Allows, model: Model) -> Allows:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """The answer of a model, and its judgement of trees."""
-
     model: Model
     result: SubjectResult
     allows: Allows
@@ -98,8 +89,8 @@ def hold_against(
     jobs: int,
     explaining: Callable[[str], Explaining],
 ) -> tuple[list[ModelAnswer], tuple[DiagramStep, ...]]:
-    """Return the answer of each of ``models`` for a recorded program, and the effects of its calls. The budget of the
-    request limits the distinct trees of each model. ``explaining`` makes explanations, by a name."""
+    """Return the answer of each of ``models`` for a recorded program, and the effects of its calls. The request's
+    budget limits the distinct trees of each model. ``explaining`` makes explanations, by a name."""
     steps: tuple[DiagramStep, ...] = ()
     try:
         before, after = both_ends(guests, case)
@@ -119,7 +110,6 @@ def hold_against(
 
 
 def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-    """Return the answer of a model. If it fails, the others stay."""
     try:
         return work.look(model, notes, explaining)
     except Exception as broken:
@@ -127,7 +117,7 @@ def _looked(work: _ModelledProgram, model: Model, notes: Sequence[str], explaini
 
 
 def _reason(broken: Exception, explaining: Explaining) -> str:
-    """Return why a model has no answer. Raises ``broken`` again if nothing else could go on, either."""
+    """Return why a model lacks an answer. Raise ``broken`` again if nothing else could go on, either."""
     match broken:
         case CannotBeModelled():
             return str(broken)
@@ -141,7 +131,7 @@ def _reason(broken: Exception, explaining: Explaining) -> str:
 
 
 def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence[Model]) -> list[Allows]:
-    """Return what each of ``models`` allows of another recording of the same program."""
+    """Return the judgement of each of ``models`` for another recording of the same program."""
     try:
         before, after = both_ends(guests, case)
         again, _notes = protocol_of(case, before, after)
@@ -150,13 +140,13 @@ def allowed_by_models(guests: ProgramGuests, case: ProgramCase, models: Sequence
             each = [TreeOracle(pairs, model.promised, again.outputs) for model in models]
             return [_but_for_logs(Allows(one.allows, one.clauses), case.work, before) for one in each]
     except (CannotBeModelled, GuestLost, AgentBroken):
-        pass  # what is not known is counted
+        pass  # unknown judgements are counted
     return [UNKNOWN] * len(models)
 
 
 def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tuple[str, ...]], int]:
-    """Return the vulnerabilities of a file system with a tree that a model forbids, each with the clauses that forbid
-    the first such tree. Return the number of refused trees without a judgement, too."""
+    """Return the vulnerabilities of a file system with a forbidden tree, each with the clauses against the first such
+    tree, and the number of refused trees without a judgement."""
     found: dict[Key, tuple[str, ...]] = {}
     undecided = 0
     for key, output, tree in refused_trees(looked):
@@ -170,7 +160,7 @@ def unpredicted(allows: Allows, looked: Sequence[Looked]) -> tuple[dict[Key, tup
 def _validate_checker(
     guests: ProgramGuests, case: ProgramCase, ends: tuple[Mapping[str, Node], Mapping[str, Node]]
 ) -> None:
-    """Try the checker on built trees, too. Raises CannotBeModelled if it does not judge them as the real ones."""
+    """Try the checker on built trees, too. Raise CannotBeModelled if it does not judge them as the real ones."""
     before, after = ({path: node for path, node in end.items() if path != "/"} for end in ends)
     program, said = case.work, case.transcript.output
 
@@ -191,8 +181,6 @@ def _validate_checker(
 
 
 class _ModelledProgram:
-    """The models of one recording, which share the checker's answers to trees."""
-
     def __init__(
         self,
         guests: ProgramGuests,
@@ -211,7 +199,7 @@ class _ModelledProgram:
         self._pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
-        """Have the checker look at what ``model`` allows, and judge the model."""
+        """Run the checker on the trees that ``model`` allows, and judge the model."""
         self.progress.step(f"building what {model.name} allows of {self.case.work.name}")
         self.progress.recorded(model.name)
         budget = self._request.budget
@@ -278,8 +266,7 @@ class _ModelledProgram:
         return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self._before))
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
-        """Return the judgement by the list of all that the model allows, if there is one; else by the orders of pairs,
-        unless the program is too large."""
+        """Return the judgement by the list of all allowed trees, if complete; else by pairs of operations."""
         by_pairs = UNKNOWN
         if len(self._again.history.operations) <= MOST_IN_PAIRS:
             if self._pairs is None:
@@ -290,7 +277,7 @@ class _ModelledProgram:
 
 
 def unasked(model: Model) -> ModelAnswer:
-    """Return a stand-in for a model that answers elsewhere, to be compared with what file systems leave."""
+    """Return a stand-in for a model that answers elsewhere, to compare it with the trees of file systems."""
     return ModelAnswer(model, unknown(model.name, model.about, ""), UNKNOWN)
 
 

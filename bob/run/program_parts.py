@@ -1,7 +1,5 @@
-"""A program in parts for a cluster: one for each file system at each pace, in run directories of their own.
-
-The first part has the answers of the models. Each part asks whether the models allow the trees on its file system.
-"""
+"""A program in parts for a cluster: one for each file system at each pace. The first has the answers of the models.
+Each asks whether the models allow the trees on its file system."""
 
 from __future__ import annotations
 
@@ -36,11 +34,9 @@ def spread(
     *,
     explores: bool,
 ) -> Result:
-    """Try ``program`` as each of ``requests`` asks, by the workers of a cluster. Return the answers; ``run`` keeps all.
-
-    Raises UsageError if the program cannot be run, or its checker cannot be trusted; GuestError if no worker could do a
-    part. If it is stopped, nothing can be gone on with: a program is recorded anew each time.
-    """
+    """Try ``program`` on a cluster as each of ``requests`` asks. Return the answers; ``run`` keeps all. Raise
+    UsageError if the program cannot be run or its checker cannot be trusted, GuestError if no worker could do a part. A
+    stopped run cannot be resumed: it records a program again each time."""
     scheduler = requests[min(requests)].host.scheduler
     assert scheduler is not None
     with (
@@ -66,20 +62,16 @@ class ProgramPart:
 
 
 def is_program(run: RunDirectory) -> bool:
-    """Return whether ``run`` is such a part."""
     return "asked" in run.about()
 
 
 def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
-    """Return what the part in ``run`` is asked, for guests on ``host``."""
     asked = run.about()["asked"]
     models = tuple(model_from_json(document) for document in asked["models"])
     return ProgramPart(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
 
 
 class _ProgramParts:
-    """The parts of one program, made in the folder ``scratch``, and put together in ``run``."""
-
     def __init__(
         self,
         program: Program,
@@ -95,7 +87,6 @@ class _ProgramParts:
         self._found: dict[int, Result] = {}
 
     def ready(self, _doer: Doer) -> Iterator[RunPart]:
-        """Yield all parts."""
         while self._waiting:
             number = min(self._waiting)
             request = self._waiting.pop(number)
@@ -111,11 +102,8 @@ class _ProgramParts:
             yield RunPart(made, title, request.host)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Put a part to the others.
-
-        Raises GuestError if no worker could do it: without an answer, a file system would look like one that the user
-        did not name. Raises UsageError if it was refused.
-        """
+        """Add a part. Raise UsageError if it was refused, GuestError if no worker could do it: without its answer, a
+        file system would look like one that the user did not name."""
         if ended.refusal is not None:
             raise UsageError(f"{part.title}: {ended.refusal[0]}", hint=ended.refusal[1])
         if ended.failure is not None:
@@ -130,8 +118,7 @@ class _ProgramParts:
         self._run.save_result(self.together())
 
     def together(self, finished: str = "") -> Result:
-        """Return the answers so far as one, those of the models beside those of all file systems; ``finished`` is empty
-        if parts are left."""
+        """Return the answers so far, the models' beside all file systems; ``finished`` is empty if parts are left."""
         parts = [found for _number, found in sorted(self._found.items())]
         run = replace(parts[0].run, finished=finished)
         answers = {one.name: one for one in self._found[self._first].models} if self._first in self._found else {}
@@ -144,7 +131,6 @@ class _ProgramParts:
 
 
 def _beside(answer: SubjectResult, seen: SubjectResult, file_systems: Iterable[SubjectResult]) -> SubjectResult:
-    """Return the ``answer`` of a model beside ``file_systems`` of another part, where it has ``seen`` trees."""
     for one in file_systems:
         answer = crossed(answer, one, {})
     assert answer.model is not None and seen.model is not None

@@ -19,22 +19,19 @@ from bob.run.pool import ProgramGuests
 from bob.run.program_recording import look_at_ends
 from bob.text import printable
 
-MOST_CHANGES = 20_000
-"""Most calls that change or sync something, for models."""
-MOST_BYTES = LARGEST
-"""Most bytes of files together, holes included, for models: bob builds their contents in memory, and splits what grows
-into blocks."""
+MOST_CHANGES = 20_000  # most calls that change or sync something
+MOST_BYTES = LARGEST  # files together, holes included: bob builds their contents in memory, in blocks
 MOST_NAMED = 4
 
 
 class CannotBeModelled(Exception):
-    """No model can say anything of the program; the words are for the user."""
+    """Models cannot say anything of the program; the message is for the user."""
 
 
 def protocol_of(
     case: ProgramCase, before: Mapping[str, Node], after: Mapping[str, Node]
 ) -> tuple[ReplayedProgram, tuple[str, ...]]:
-    """Return the calls of a program as a workload of bob's own, and notes on its gaps. Raises CannotBeModelled if bob
+    """Return the calls of a program as a workload of bob's own, and notes on its gaps. Raise CannotBeModelled if bob
     cannot follow something that changes the tree."""
     program, said = case.work, case.transcript
     try:
@@ -78,7 +75,7 @@ def _are_left_out(calls: int, files: str) -> str:
 
 
 def both_ends(guests: ProgramGuests, case: ProgramCase) -> tuple[Mapping[str, Node], Mapping[str, Node]]:
-    """Return the trees that the setup and a clean end leave. Raises CannotBeModelled if bob cannot see one."""
+    """Return the trees after the setup and after a clean end. Raise CannotBeModelled if bob cannot see one."""
     ends = guests.ask(case.work, Clock.REAL, partial(look_at_ends, case=case), title="both ends")
     trees = [end.tree for end in ends if end.mounted and end.tree is not None]
     unseen = next((end.unseen for end in ends if end.unseen), None)

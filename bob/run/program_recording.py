@@ -1,4 +1,4 @@
-"""A program's workload recorded on one configuration, and its checker tried before it is trusted."""
+"""A program's workload recorded on one configuration, and its checker tried before bob trusts it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ from bob.trace.base import Base
 from bob.trace.timeline import parse_timeline
 
 T = TypeVar("T")
-SCRIPTS = "setup ", "workload "
-"""The beginnings of a script's refusal."""
+SCRIPTS = "setup ", "workload "  # the beginnings of a script's refusal
 ABOUT_SCRIPTS = (
     "it runs as root in a guest, in the file system under test, with the packages that app.toml names; "
     "what it prints to stderr stands here"
@@ -52,8 +51,8 @@ ABOUT_SCRIPTS = (
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """The counts of a recorded program: the bytes that it ``told`` in so many ``outputs``, its traced system ``calls``,
-    the ``windows`` between outputs, and their legal ``states`` of whole writes."""
+    """The counts of a recorded program: bytes ``told`` in ``outputs``, traced system ``calls``, ``windows`` between
+    outputs, and their legal ``states`` of whole writes."""
 
     configuration: str
     outputs: int
@@ -71,7 +70,6 @@ class AppCheckDocument(Document, frozen=True, tag_field="schema", tag="bob.app-c
 
 
 def preflight_of(case: ProgramCase) -> Preflight:
-    """Return what is known of a recorded program."""
     parts, transcript = case.windows, case.transcript
     states = sum(count_writes(growth_points(window.trace, case.plan.model)) for window in parts)
     calls = sum(call.name not in PASSING for call in transcript.calls)
@@ -88,12 +86,9 @@ def record_program_run(
     stores: bool = False,
     like: ProgramCase | None = None,
 ) -> ProgramCase:
-    """Record the program's workload, and keep that in ``run``. The calls have no frames: see :func:`frames_of`.
-
-    If ``stores`` through mappings matter, and there are any, bob records it once more, with these: that takes longer
-    for each call. If another recording, ``like``, had any, bob records it with these at once. Raises UsageError if a
-    script fails or does not end, RecordingError if the recording is inconsistent.
-    """
+    """Record the program's workload, and keep it in ``run``. If ``stores`` through mappings matter and there are some,
+    bob records it again with them, which slows each call; at once if the recording ``like`` had any. Raise UsageError
+    if a script fails or does not end, RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
     guests.world(program)
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
@@ -141,8 +136,7 @@ def _fallen(lost: GuestLost, program: Program, run: RunDirectory | None) -> Gues
 
 
 def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...]:
-    """Return the calls with frames (:func:`framed`) of a run in a guest of its own. They serve for all recordings of
-    the program."""
+    """Return the calls with frames (:func:`framed`) of a run in a guest of its own, for all of the recordings."""
     program, made = case.work, case.subject
     guests.progress.step(f"looking at the frames of the calls of {program.name}")
 
@@ -154,8 +148,7 @@ def frames_of(guests: ProgramGuests, case: ProgramCase) -> tuple[SystemCall, ...
 
 
 def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress) -> tuple[SystemCall, ...]:
-    """Return the calls with frames that ``look`` gets. If it fails, report why, and return none: without frames, only
-    the names of functions are missing."""
+    """Return the calls with frames of ``look``. If it fails, report it and return none: only function names lack."""
     try:
         return look()
     except MalformedError as error:
@@ -166,29 +159,28 @@ def framed_if_any(look: Callable[[], tuple[SystemCall, ...]], progress: Progress
 
 
 def framed(agent: Agent, made: Subject, base: Base, program: Program) -> tuple[SystemCall, ...]:
-    """Run the ``program``, which the agent's guest must have, once more. Return its calls with frames: with source
-    lines, and from the frame on that the program chose."""
+    """Run ``program``, which the guest has, once more. Return its calls with source lines, from its chosen frame on."""
     found = located(calls_of(trace_frames(agent, made, base, program)), program, HOME)
     return tuple(replace(call, stack=from_chosen(call.stack, program.frames)) for call in found)
 
 
 def calls_of(text: str) -> tuple[SystemCall, ...]:
-    """Return the program's calls in what strace wrote: all but bob's own chroot into the program's world. There that
-    directory is a link to the root, so a chroot of the program to it would change nothing."""
+    """Return the program's calls in strace's text, without bob's chroot into its world. There that directory is a link
+    to the root, so a chroot of the program to it would change nothing."""
     return tuple(call for call in parse(text) if not (call.name == "chroot" and name_of(call.arguments[0]) == WORLD))
 
 
 def case_of(
     subject: Subject, program: Program, base: Base, recorded: RecordedProgram, model: DeviceModel
 ) -> ProgramCase:
-    """Return the case of what was recorded on ``base``. Raises RecordingError if the recording is inconsistent."""
+    """Return the case of a recording on ``base``. Raise RecordingError if the recording is inconsistent."""
     calls, line = in_effect_order(calls_of(recorded.calls)), parse_timeline(recorded.recording.timeline)
     transcript = Transcript.of(calls, recorded.pipe, recorded.output, line)
     return ProgramCase.of(subject, program, base, recorded.recording, model, transcript=transcript)
 
 
 def tellings(transcript: Transcript, start: float) -> list[ProgramCallEvent]:
-    """Return what a program told, and when, on a clock that was 0 at ``start`` (seconds)."""
+    """Return the outputs of a program with their times, on a clock that was 0 at ``start`` (seconds)."""
     return [
         ProgramCallEvent(round(output.at.seconds - start, 6), f"tells {output.data.decode(errors='replace').strip()!r}")
         for output in transcript.outputs
@@ -210,22 +202,18 @@ def _keep(run: RunDirectory, number: int, case: ProgramCase, recorded: RecordedP
 
 
 class Mistrust(NamedTuple):
-    """An ``answer`` about ``what`` that makes a checker untrustworthy."""
-
     what: str
     answer: CheckerAnswer
     must_refuse: bool
 
 
 def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[tuple[T, bytes, str]]:
-    """Return the trials of a checker: the tree after the setup (``first``), the one after a clean end (``last``), and
-    spoilt ones. Each has the output before it, and the spoiler."""
+    """Return the trials of a checker (tree, output, spoiler): after the setup, after a clean end, and spoilt trees."""
     return [(first, b"", ""), (last, output, ""), *((last, output, spoiler) for spoiler in program.must_fail)]
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
-    """Return the first wrong one of the ``answers`` to :func:`trust_trials`. A checker must accept what is whole, and
-    refuse, by itself, what is spoilt."""
+    """Return the first wrong answer to :func:`trust_trials`: a checker accepts whole trees, and refuses spoilt ones."""
     spoilt = ["an emptied directory" if one == EMPTIED else f"what {one} leaves" for one in program.must_fail]
     for place, (what, answer) in enumerate(
         zip(("what setup leaves", "what a clean end leaves", *spoilt), answers, strict=True)
@@ -243,11 +231,8 @@ _AFTER = {
 
 
 def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
-    """Try the checker before bob trusts it.
-
-    Raises UsageError, with what it printed, if it refuses what the setup or a clean end leaves, or accepts what the
-    program says that it must refuse.
-    """
+    """Try the checker before bob trusts it. Raise UsageError, with its output, if it refuses the tree after the setup
+    or a clean end, or accepts one that the program says it must refuse."""
     program, plan = case.work, case.plan
     guests.progress.step(f"trying the checker of {program.name} on {case.name}")
 
@@ -277,7 +262,7 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
 
 
 def look_at_ends(agent: Agent, case: ProgramCase) -> list[Observation]:
-    """Mount what the setup leaves, and what a clean end leaves, and return both."""
+    """Mount the disks after the setup and after a clean end, and return both."""
     plan, session = case.plan, session_of(agent, case, closely=True)
     deltas = [plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1])]
     outcomes = session.observe(deltas, plan.composer.payload_since(0))

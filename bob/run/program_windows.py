@@ -1,4 +1,4 @@
-"""Explores the windows of a recorded program in several guests side by side, and runs its checker on each tree."""
+"""Explores the windows of a recorded program in guests side by side, and runs its checker on each tree."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
 
-LEAST_SAMPLED = 3
-"""Fewest states of a window that bob checks although it has checked their tree in another state."""
-BATCH = 10
-"""Most states in one request: if a later one loses the guest, their answers stay."""
+LEAST_SAMPLED = 3  # states of a window that bob checks although their tree was checked in another state
+BATCH = 10  # most states in one request: if a later one loses the guest, their answers stay
 
 
 def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequest, jobs: int) -> list[Looked]:
-    """Explore all windows in so many guests (``jobs``) side by side. Return what is there, in their order."""
+    """Explore all windows in ``jobs`` guests side by side. Return the results in their order."""
     sights: Sights = {}
     windows = [
         _WindowJob(case, place, window, request, sights, guests.progress) for place, window in enumerate(case.windows)
@@ -46,8 +44,7 @@ def explore_windows(guests: ProgramGuests, case: ProgramCase, request: ProbeRequ
 
 
 class _WindowJob(Job):
-    """Explores one window, and runs the checker on each tree. ``looked`` is the last result, ``sights`` are the mounts
-    of all windows."""
+    """Explores one window, and runs the checker on each tree. ``sights`` are the mounts of all windows."""
 
     when = " while checking"
     looked: Looked
@@ -98,8 +95,8 @@ def _check(
     checked: CheckerAnswers[int],
     tell: StateSink,
 ) -> None:
-    """Run the checker on each outcome that mounts, in the state that is easiest to explain. Then run it on a sample of
-    other states with the same tree, and once more where it did not end."""
+    """Run the checker on each outcome that mounts, in its easiest state, and on a sample of other states with the same
+    tree. Run it once more where it did not end."""
     of: dict[int, list[ExploredState]] = {}
     for seen in observed.states:
         if seen.outcome is not None:

@@ -1,9 +1,6 @@
-"""A program under test, from end to end: record its workload, explore what a crash may leave, run its checker on that.
-
-bob cuts the recording into windows by what the program had told (:mod:`bob.program.transcript`), and explores the legal
-crash states of each as those of any workload. The checker runs once for each tree with each output, and on a sample of
-other states with the same tree.
-"""
+"""A program under test: record its workload, explore its crash states, and run its checker on them. bob explores each
+window between outputs (:mod:`bob.program.transcript`) like any workload. The checker runs once for each tree with each
+output, and on a sample of other states with the same tree."""
 
 from __future__ import annotations
 
@@ -68,15 +65,10 @@ def try_program(
     numbers: Sequence[int] | None = None,
     answers: bool = True,
 ) -> tuple[Result, Path]:
-    """Return the answers for ``program`` on each requested configuration, and by each of ``models``; and the run
-    directory with everything behind them.
-
-    Models get the calls that bob recorded on the first configuration. Unless bob ``explores``, only they answer. If
-    ``answers`` is False, models answer elsewhere, and bob only compares them with what file systems leave. ``numbers``
-    are those of the configurations among all of the user's; they name what ``run`` keeps.
-
-    Raises UsageError, before it explores anything, if the program cannot be run, or its checker cannot be trusted.
-    """
+    """Return the answers for ``program`` on each requested configuration and by ``models``, and the run directory.
+    Models get the calls of the first configuration. Unless bob ``explores``, only they answer; unless ``answers``, bob
+    only compares them with file systems. ``numbers`` place the configurations among all of the user's, and name files.
+    Raise UsageError, before exploring, if the program cannot be run, or its checker cannot be trusted."""
     numbers = range(len(requests)) if numbers is None else numbers
     asked = dict(zip(numbers, requests, strict=True))
     image = _image(requests, progress) if requests[0].host.scheduler is None else None
@@ -92,7 +84,7 @@ def try_program(
 
 
 def go_on(run: RunDirectory, host: Host, progress: Progress) -> None:
-    """Try the program of ``run``, a part of a run on a cluster. Raises as :func:`try_program` does."""
+    """Try the program of ``run``, a part of a run on a cluster. Raise as :func:`try_program` does."""
     part, about = asked_of(run, host), run.about()
     asked = dict(zip(about["numbers"], [part.request], strict=True))
     program, image = decode(ProgramDocument, about["program"]).program, _image([part.request], progress)
@@ -109,7 +101,6 @@ def _tried(
     explores: bool,
     answers: bool,
 ) -> Result:
-    """Return the answers as :func:`try_program` does, by guests of this machine."""
     first = next(iter(asked.values()))
     with (
         writing([run.path]),
@@ -137,8 +128,8 @@ def _tried(
 
 
 class _ProgramRun:
-    """A program that is tried: its recordings, and the answers so far. ``modelled`` are the answers of models by the
-    first recording, ``by_models`` the same beside what the file systems leave."""
+    """A program that is tried. ``modelled`` are the answers of models by the first recording, ``by_models`` the same
+    beside the trees of file systems."""
 
     def __init__(
         self,
@@ -162,11 +153,8 @@ class _ProgramRun:
         self.by_models: list[SubjectResult] = []
 
     def record(self) -> None:
-        """Record the program on each configuration, and try its checker there.
-
-        A program that does not run at one pace has an answer that says so. Raises UsageError if it does not run
-        undisturbed, or where models need its recording.
-        """
+        """Record the program on each configuration, and try its checker there. A program that fails at one pace has an
+        answer that says so. Raise UsageError if it fails undisturbed, or where models need its recording."""
         frames: Sequence[SystemCall] | None = None
         for number, request in self.asked.items():
             try:
@@ -193,11 +181,10 @@ class _ProgramRun:
                 self.guests, case, request, self.models, self.jobs, self._explaining
             )
         self.by_models = [one.result for one in self.modelled]
-        for refused_at_pace in self.results.values() if explores else ():  # what is predicted is open there
+        for refused_at_pace in self.results.values() if explores else ():  # predictions stay open there
             self.by_models = [crossed(answer, refused_at_pace, {}) for answer in self.by_models]
 
     def explore(self, number: int, watcher: TimedProgress) -> None:
-        """Explore the crash states of a recording, and keep the answers."""
         case, guests = self.cases[number], replace(self.guests, progress=watcher)
         looked = explore_windows(guests, case, self.asked[number], self.jobs)
         watcher.lap()
@@ -232,8 +219,6 @@ class _ProgramRun:
         return result
 
     def _explaining(self, on: str) -> Explaining:
-        """Return what explains the program ``on`` a configuration, or by a model. It keeps the traceback if that
-        breaks."""
         return Explaining(lambda trace: self.run.save_traceback(f"{self.program.name} {on}", trace).name)
 
     def _beside(
@@ -245,8 +230,6 @@ class _ProgramRun:
         looked: Sequence[Looked],
         case: ProgramCase,
     ) -> SubjectResult:
-        """Return the answer of a ``model``, which ``allows`` some trees, beside the ``result`` of a file system, which
-        left what was ``looked`` at."""
         missing, undecided = unpredicted(allows, looked)
         if undecided:
             words = f"refused trees of {case.name} of which it is not known whether the model allows them: {undecided}"
@@ -267,8 +250,7 @@ class _ProgramRun:
         looked: Sequence[Looked],
         reliances: Reliances,
     ) -> SubjectResult:
-        """Return ``subject`` with a witness of each way, by its ``easiest`` crash, and with the write that the way
-        hangs on if no call explains it."""
+        """Return ``subject`` with a witness of each way. A way without a call gets the write it depends on."""
         shown, said = [], self.cases[number].transcript
         writes = witness.named(looked[0].case) if easiest else ()
         for place, (way, crash) in enumerate(zip(subject.answer.ways, easiest, strict=True), start=1):
@@ -315,7 +297,7 @@ def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:
 
 
 def preflight(program: Program, requests: Sequence[ProbeRequest], progress: Progress) -> list[Preflight]:
-    """Record the program on each configuration, and try its checker there. Raises as :func:`try_program` does."""
+    """Record the program on each configuration, and try its checker. Raise as :func:`try_program` does."""
     image = _image(requests, progress)
     with Hypervisor.open(requests[0].host.connect, progress.step) as hypervisor:
         guests = ProgramGuests(hypervisor, image, progress)
@@ -366,7 +348,7 @@ def _doubts(case: ProgramCase) -> tuple[str, ...]:
 
 
 def _calls(said: Transcript, case: Case, reliances: Reliances, easiest: EasiestCrash) -> list[ProgramCallEvent]:
-    """Return what the program did and told, on the clock of the time line of ``case``."""
+    """Return the program's calls and outputs, on the clock of the time line of ``case``."""
     if said.offset is None:
         return []
     start = case.plan.trace.start.seconds

@@ -1,4 +1,4 @@
-"""Records recoveries, and explores the crash states in them. It leaves out what the run directory has already."""
+"""Records recoveries, and explores the crash states in them, unless the run directory has them already."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def crash_recoveries(
     workloads: Sequence[Workload],
     progress: Progress,
 ) -> None:
-    """Crash recoveries of ``workloads`` in guests in virtual time. ``run`` keeps what is seen."""
+    """Crash recoveries of ``workloads`` in guests in virtual time. ``run`` keeps the observations."""
     plan = _plan(run, request, workloads)
     every = (
         _RecoveryJob(run, request, place, one, workloads[one.workload], progress) for place, one in enumerate(plan)
@@ -62,8 +62,6 @@ def _plan(run: RunDirectory, request: ProbeRequest, workloads: Sequence[Workload
 
 
 class _RecoveryJob(Job):
-    """Crashes the recovery from one crash state of the workload ``origin``."""
-
     when, verb = " while recording", "crashed"
 
     def __init__(
@@ -118,7 +116,6 @@ class _RecoveryJob(Job):
 
 
 def after_crash(case: Case, state: CrashState) -> Base:
-    """The disk as a crash left it."""
     base, packed = case.base, differences.overlaid(case.base.packed, case.plan.runs(state))
     name = hashlib.sha256(packed).hexdigest()[:16]
     return replace(base, name=name, packed=packed)

@@ -26,8 +26,7 @@ from bob.workload.pattern import describe
 
 
 class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.replay/1"):
-    """How often a witness, ``found_on`` one kernel, showed its violation on ``kernel``: ``confirmed`` of ``times``. The
-    lines describe the first mount."""
+    """How often (``confirmed`` of ``times``) a witness showed its violation on ``kernel``; lines of the first mount."""
 
     witness: str
     kernel: str
@@ -39,7 +38,7 @@ class ReplayDocument(Document, frozen=True, tag_field="schema", tag="bob.run.rep
 
 
 class WitnessReplay(ReplayDocument, frozen=True):
-    """A replay with what the first mount showed."""
+    """A replay with the observation of the first mount."""
 
     found: Observation
 
@@ -53,12 +52,9 @@ def replay(
     times: int,
     progress: Progress,
 ) -> Iterator[WitnessReplay]:
-    """Build the crash state of each witness in ``paths`` ``times`` times, mount it each time and judge what is there.
-
-    A run directory stands for all its witnesses. One guest serves for all of one image and of the same packages. Before
-    a guest starts, raises MalformedError for a file that is not a witness, UsageError if the image's kernel is of
-    another series, unless ``any_kernel`` is set, and StoreError for a directory without witnesses.
-    """
+    """Build, mount and judge the crash state of each witness in ``paths`` ``times`` times. A run directory stands for
+    its witnesses. Before a guest starts, raise MalformedError for a file that is not a witness, and StoreError for a
+    directory without one. Raise UsageError for a kernel of another series, unless ``any_kernel`` is set."""
     witnesses = [(path, read(path)) for path in files_in(paths)]
     images = by_image(witnesses, image, progress, connect=connect, any_kernel=any_kernel)
 

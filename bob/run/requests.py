@@ -1,5 +1,4 @@
-"""Makes requests of options, for the command line and for Python, so both ask and refuse the same. A mistake is a
-UsageError, before anything starts."""
+"""Requests, made of options for the command line and Python. Mistakes raise UsageError before anything starts."""
 
 from __future__ import annotations
 
@@ -27,8 +26,7 @@ from bob.workload.language import parse, places
 from bob.workload.operations import At, Operation, Workload
 from bob.workload.simulation import RefusedError, simulate
 
-RECORDED_ON = "ext4"
-"""If only models are asked, bob records a program on this file system, at its undisturbed pace."""
+RECORDED_ON = "ext4"  # if only models are asked, bob records a program here, at its undisturbed pace
 TABLE_1 = Questions()
 
 
@@ -39,7 +37,7 @@ def request(
     host: Host,
     questions: Questions = TABLE_1,
 ) -> ProbeRequest:
-    """Return the request for a configuration. Raises as :func:`checked` does."""
+    """Return the request for a configuration. Raise as :func:`checked` does."""
     return checked(
         ProbeRequest(
             configuration=configuration,
@@ -69,11 +67,8 @@ def program_requests(
     scheduler: str | None = None,
     progress: Callable[[str], None],
 ) -> list[ProbeRequest]:
-    """Return the requests for ``program``: one for each file system and each of ``paces``, or each pace that makes a
-    difference there. Make the image of a kernel of the user's.
-
-    Without a size in ``options``, a device is as large as the file system and the program need it.
-    """
+    """Return requests for ``program``: each file system at each of ``paces``, by default those that make a difference
+    there. Make the image of the user's kernel. A device without a size in ``options`` is as large as needed."""
     made = [options.of(name) for name in dict.fromkeys(file_systems)]
     if not options.device:
         made = [replace(one, sizes=(program.device,)) if one.fs.device < program.device else one for one in made]
@@ -87,11 +82,8 @@ def program_requests(
 
 
 def checked(request: ProbeRequest) -> ProbeRequest:
-    """Return ``request`` with each property once, and all of them in place of ``all``.
-
-    Raises UsageError for unknown properties, probes of one name, an impossible device, more guests than fit, and
-    numbers out of range.
-    """
+    """Return ``request`` with each property once, and all in place of ``all``. Raise UsageError for unknown properties,
+    probes of one name, an impossible device, too many guests, and numbers out of range."""
     check_device(request.configuration)
     check_own(request.probes)
     _check_numbers(request)
@@ -114,24 +106,19 @@ def _check_numbers(request: ProbeRequest) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartLabels:
-    """The names of the parts of a quick question in messages."""
-
     setup: str
     operations: str
     finish: str
     expect: str
 
 
-PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")
-"""The arguments of :func:`bob.try_`."""
+PYTHON_PARTS = PartLabels("setup", "operations", "finishes", "expect")  # :func:`bob.try_`
 
 
 @dataclass(frozen=True, slots=True)
 class QuickQuestion:
-    """A quick question as it is written: ``operations`` after ``setup``, and the expectations after a crash.
-
-    bob asks it after each of the ``finishes``, or the default ones. ``parts`` has the names for messages.
-    """
+    """A quick question in text: ``operations`` after ``setup``, and the expectations after a crash. bob asks it after
+    each of the ``finishes``, or the default ones. ``parts`` has the names for messages."""
 
     operations: str
     expected: Sequence[str]
@@ -143,15 +130,11 @@ class QuickQuestion:
 
     @property
     def there(self) -> str:
-        """A hint for an operation that finds no file."""
         return f"what {self.parts.setup} makes is there when the first operation begins"
 
 
 def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
-    """Read ``question``, and return it as a trial for ``request``.
-
-    Raises UsageError, which points at a mistake in the text that has it, and as :func:`checked` does.
-    """
+    """Read ``question`` as a trial. Raise UsageError that points at a mistake, and as :func:`checked` does."""
     request = checked(request)
     workloads, history = _workloads(question, request.configuration.fs)
     if not question.expected:
@@ -163,7 +146,6 @@ def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
 
 
 def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload, ...], History]:
-    """Return a workload for each finish, and what the operations do without a crash."""
     parts = question.parts
     with _naming(parts.setup):
         initial = parse(question.setup)
@@ -198,7 +180,6 @@ def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload,
 
 
 def _check_lacks(part: str, text: str, done: tuple[Operation, ...], fs: FileSystem) -> None:
-    """Raise PointedError for an operation that the file system lacks."""
     for one, place in zip(done, places(text), strict=True):
         for lacked, said in fs.refusals:
             if LACKABLE[lacked](one):

@@ -1,4 +1,4 @@
-"""The address of a Dask cluster's scheduler, and a client of it."""
+"""The address of a Dask cluster's scheduler, and its client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORMS = "an address such as tcp://server:8786, or the file that `dask scheduler
 
 
 def address_of(said: str) -> str:
-    """Return the address ``said``, or the one in the scheduler's file of that name. Raises UsageError for neither."""
+    """Return the address ``said``, or that in the scheduler's file of that name. Raise UsageError for neither."""
     path = Path(said)
     if not path.is_file():
         if "://" in said or _is_port(said.rpartition(":")[2]):
@@ -35,8 +35,7 @@ def address_of(said: str) -> str:
 
 @lru_cache
 def reached(said: str) -> str:
-    """Return the address of the scheduler ``said``, which has answered. Raises as :func:`address_of` and
-    :func:`connected` do."""
+    """Return the address of a scheduler that answers. Raise as :func:`address_of` and :func:`connected` do."""
     address = address_of(said)
     with connected(address):
         return address
@@ -44,10 +43,7 @@ def reached(said: str) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Open a client of the scheduler at ``address``.
-
-    Raises MissingProgramError without dask.distributed, UsageError if no scheduler answers.
-    """
+    """Open a client of a scheduler. Raise MissingProgramError without dask.distributed, UsageError if none answers."""
     try:
         import dask
 
@@ -58,7 +54,7 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError:
         raise MissingProgramError("--scheduler needs Dask", hint="pip install 'bob-prober[cluster]'") from None
     try:
-        # A client of what is no address is only half made, and takes its time to end.
+        # Check the address first: with a wrong one, a half-made client takes its time to end.
         scheme, place = parse_address(normalize_address(address))
         get_backend(scheme)
         if scheme != "inproc":

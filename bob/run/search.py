@@ -1,8 +1,5 @@
-"""A search from end to end: lot by lot, each a probe, until there are no more workloads, or no more time.
-
-On one machine, bob chooses the workloads of a lot when all earlier lots are done. On a cluster, it chooses them when
-the first ones are done without a gap. The search's directory says how many, so ``--resume`` chooses the same ones.
-"""
+"""A search from end to end: lots of workloads, each a probe. bob chooses a lot when all earlier lots are done. On a
+cluster it is enough that the first ones are done; the directory says how many, so ``--resume`` chooses the same."""
 
 from __future__ import annotations
 
@@ -41,28 +38,19 @@ from bob.witness import document as witness
 from bob.witness.results import tell_results
 from bob.workload.operations import Workload
 
-LOT = 400
-"""Workloads of a lot: some minutes of work, so that bob does little again, and shows soon what it found."""
-FIRST_LOT, LOT_SECONDS = 16, 60.0
-"""If the search has a time: workloads of its first lot, and seconds of later ones."""
-KEPT_FOR = 20
-"""bob keeps what it found so far as one result again after so many times the seconds that this took."""
-LOTS_PER_PLACE = 4
-"""Lots for each place of a cluster, so that the workers end together."""
-AHEAD = 2
-"""Lots in hand for each place of a cluster: no worker waits for the next one."""
-FEWEST = 2
-"""Fewest workloads of a lot that bob begins in the time that is left."""
+LOT = 400  # workloads of a lot, some minutes: bob repeats little, and shows soon what it found
+FIRST_LOT, LOT_SECONDS = 16, 60.0  # if a search has a time: workloads of the first lot, seconds of later ones
+KEPT_FOR = 20  # bob waits that many times as long as keeping the result took before it does so again
+LOTS_PER_PLACE = 4  # for each place of a cluster, so the workers end together
+AHEAD = 2  # lots in hand for each place of a cluster: workers do not wait for the next one
+FEWEST = 2  # fewest workloads of a lot that bob begins in the remaining time
 
 FinishedLot = tuple[Path, Result]
 
 
 def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Search as ``asked``, with the configuration, the image and the effort of ``request``. Return the result, and the
-    run directory with everything behind it.
-
-    Raises UsageError before a lot starts if bob cannot ask this, or would try nothing.
-    """
+    """Search as ``asked``, with configuration, image and effort of ``request``. Return the result and the run
+    directory. Raise UsageError before a lot starts if bob cannot ask this, or would try nothing."""
     if request.host.scheduler is None:
         check_jobs(request.host.jobs)
     asked = filled(asked, request, progress)
@@ -84,10 +72,7 @@ def search(asked: Search, request: ProbeRequest, out: Path | None, progress: Pro
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
-    """Go on with the search in the run directory ``path``. Finished work stays.
-
-    Raises StoreError if ``path`` is not the run of a search, or another process writes it.
-    """
+    """Go on with the search in ``path``. Raise StoreError if it is not a search's run, or another process writes it."""
     directory = SearchDirectory(path)
     if host.scheduler is None:
         check_jobs(host.jobs)
@@ -118,18 +103,14 @@ class _SearchRun:
         self._progress = progress
         self._results = dict(directory.results())
         self._begun = list(zip(directory.lots(), directory.known(), strict=True))
-        self._left: dict[Path, int] = {}
-        """The number of workloads that a lot had left when it was handed out."""
+        self._left: dict[Path, int] = {}  # workloads left of a lot when it was handed out
         self._is_over = False
         self._began = self._keep_again = time.monotonic()
-        self._spent: float = directory.about().get("seconds", 0.0)
-        """Seconds that earlier sessions took."""
-        self._tried, self._busy = 0, 1e-9
-        """Workloads that this session tried, and the seconds of their lots together."""
+        self._spent: float = directory.about().get("seconds", 0.0)  # by earlier sessions
+        self._tried, self._busy = 0, 1e-9  # workloads that this session tried; seconds of their lots together
         self._places = 1
 
     def result(self) -> Result:
-        """Do all lots, here or on a cluster, and return the result."""
         directory, scheduler = self._directory, self._request.host.scheduler
         if scheduler is None:
             Here(_OfALot(self._progress)).do(self)
@@ -145,10 +126,8 @@ class _SearchRun:
         return result
 
     def ready(self, doer: Doer) -> Iterator[RunPart]:
-        """Yield the lots that were begun before, then new ones, a few more than ``doer`` does at a time.
-
-        Raises StoreError if a lot was begun with other workloads.
-        """
+        """Yield the lots begun before, then new ones, a few more than ``doer`` does at a time. Raise StoreError if a
+        lot was begun with other workloads."""
         while self._begun:
             (folder, count), known = self._begun.pop(0)
             lot = self._next(count, self._known()[:known])
@@ -164,7 +143,7 @@ class _SearchRun:
                 self._is_over = True
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
-        """Note that a lot has ended. Raises UsageError if mkfs or the kernel refused the configuration."""
+        """Note that a lot has ended. Raise UsageError if mkfs or the kernel refused the configuration."""
         run = part.run
         if ended.refusal is not None:
             raise UsageError(ended.refusal[0], hint=ended.refusal[1])
@@ -180,7 +159,6 @@ class _SearchRun:
         self._tell()
 
     def _done(self) -> list[FinishedLot]:
-        """Return the lots that are done, in their order."""
         return [(folder, self._results[folder]) for folder, _n in self._directory.lots() if folder in self._results]
 
     def _known(self) -> list[FinishedLot]:
@@ -201,24 +179,19 @@ class _SearchRun:
         return RunPart(run, folder.name, request.host)
 
     def _keep(self) -> None:
-        """Keep what all lots found so far as one result, unless that took long and was a short time ago: it takes
-        longer with each lot."""
+        """Keep all findings as one result, unless that took long and was just now: it takes longer with each lot."""
         began = time.monotonic()
         if began >= self._keep_again:
             told(self._directory, self._done())
             self._keep_again = time.monotonic() + KEPT_FOR * (time.monotonic() - began)
 
     def _is_broken(self, done: Sequence[FinishedLot]) -> bool:
-        """Return whether the search is over because ``done`` break each property that it is to break."""
         wanted = set(self._asked.props)
         return self._asked.seconds is not None and bool(wanted) and _broken(done) >= wanted
 
     def _shrunk(self, result: Result) -> Result:
-        """Return ``result`` with smaller witnesses, if guests of this machine can make them: drawn workloads have more
-        operations than a violation needs.
-
-        If the search is to break some properties, only their witnesses: all findings would take as long as the search.
-        """
+        """Return ``result`` with smaller witnesses, if guests of this machine can make them: drawn workloads are too
+        large. A search for some properties shrinks only theirs: all findings would take as long as the search."""
         directory, host = self._directory, self._request.host
         if is_machine(self._request.image):
             self._progress.step("the witnesses are as found: only guests that bob boots make them smaller")
@@ -241,8 +214,8 @@ class _SearchRun:
         return directory.result()
 
     def _next(self, count: int, done: Sequence[FinishedLot]) -> tuple[Workload, ...]:
-        """Return the next ``count`` workloads, or fewer. If the search is to break some properties, only workloads that
-        ask for one that the lots ``done`` have not broken, so a resumed search makes the same ones."""
+        """Return the next ``count`` workloads, or fewer. A search for some properties leaves out those that ``done``
+        have broken, so a resumed search makes the same ones."""
         workloads = self._planned.workloads
         if self._asked.seconds is not None and self._asked.props:
             broken = _broken(done)
@@ -250,7 +223,6 @@ class _SearchRun:
         return tuple(islice(workloads, count))
 
     def _skipped(self) -> list[str]:
-        """Return a line for each answer of the kernel to operations that the file system lacks."""
         skipped, fs = self._planned.skipped, self._request.configuration.fs
         answers: dict[str, list[str]] = {}
         for word, said in fs.refusals:
@@ -259,8 +231,7 @@ class _SearchRun:
         return [f"skipped: {', '.join(words)}: the kernel says: {said}" for said, words in answers.items()]
 
     def _next_lot(self, done: Sequence[FinishedLot], places: int) -> tuple[Workload, ...]:
-        """Return the workloads of the lot after ``done``; none when the search is over. A cluster does so many lots as
-        ``places`` at a time; 0 is this machine."""
+        """Return the workloads of the lot after ``done``; none at the end. ``places`` lots run at a time (0: here)."""
         self._places = max(1, places)
         if self._asked.seconds is None:
             if not places:
@@ -282,7 +253,6 @@ class _SearchRun:
         return self._spent + time.monotonic() - self._began
 
     def _tell(self) -> None:
-        """Report how far the search is, how fast it goes, and how long it will take."""
         done = self._done()
         folders = {folder for folder, _result in done}
         tried = sum(count for folder, count in self._directory.lots() if folder in folders)
@@ -301,7 +271,6 @@ class _SearchRun:
 
 
 def _broken(done: Sequence[FinishedLot]) -> set[str]:
-    """Return the names of the rows that are broken so far."""
     cells = chain.from_iterable(result.subjects[0].answers for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}
 
@@ -320,8 +289,7 @@ class _OfALot:
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Return, of the witnesses in ``paths`` that are not shrunk yet, one of each claim and workload, with all that have
-    the same: these become the same smaller one."""
+    """Return one of the unshrunk witnesses for each claim and workload, with all that shrink to the same one."""
     first: dict[object, Path] = {}
     alike: dict[Path, list[Path]] = {}
     for path in paths:
@@ -333,8 +301,7 @@ def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:
 
 
 def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
-    """Raise StoreError if the lot in ``folder`` was begun with other workloads than ``lot``: later lots would differ,
-    too."""
+    """Raise StoreError if the lot in ``folder`` was begun with other workloads: later lots would differ, too."""
     if not (folder / "run.json").is_file():
         return
     kept = {one["name"] for one in read_document(folder / "run.json")["workloads"]}

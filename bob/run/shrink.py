@@ -1,8 +1,5 @@
-"""Makes witnesses smaller: fewer operations, a smaller initial tree, a crash state that is easier to believe.
-
-bob records each smaller workload anew, mounts its crash states, and judges them. It puts back a part without which the
-violation does not show. A program's workload stays whole: only the crash state gets easier.
-"""
+"""Makes witnesses smaller: fewer operations, a smaller initial tree, an easier crash state. bob records each smaller
+workload, and puts back a part without which the violation does not show. A program's workload stays whole."""
 
 from __future__ import annotations
 
@@ -50,19 +47,14 @@ from bob.witness.document import ShownState, Witness, WitnessSize
 from bob.workload.operations import Operation, Workload
 from bob.workload.simulation import simulate
 
-MOST_STATES = 400
-"""Most states of one departure that bob mounts for a workload."""
-BATCH = 10
-"""States that bob mounts before it judges them: what shows at all mostly shows in one of the first."""
-RECORDINGS = 3
-"""Recordings of a program after which its violation counts as gone. When the kernel commits does not depend on the
-program alone, least of all where another process syncs beside it."""
+MOST_STATES = 400  # most mounts of one departure for a workload
+BATCH = 10  # states mounted before bob judges them: a violation mostly shows in one of the first
+RECORDINGS = 3  # after these a program's violation counts as gone: the kernel's commits vary
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smaller ``document`` of the witness in ``path``; None if a new recording does not show its violation.
-    ``before`` and ``after`` are its sizes."""
+    """The smaller ``document`` of a witness, or None if a new recording does not show it; and its sizes."""
 
     path: Path
     document: Mapping[str, Any] | None
@@ -73,12 +65,9 @@ class Shrunk:
 def shrink(
     paths: Sequence[Path], *, image: str | None, connect: str | None, budget: int, progress: Progress
 ) -> Iterator[Shrunk]:
-    """Yield the witnesses in ``paths``, each smaller. Each workload that bob tries has ``budget`` mounts.
-
-    A smaller witness names the kernel on which bob shrank it, which may be another package of the same series. Before a
-    guest starts, raises MalformedError for a file that is not a witness. Raises UsageError then if the image's kernel
-    is of another series, or the claim of a witness cannot be shrunk.
-    """
+    """Yield the witnesses in ``paths``, each smaller, by ``budget`` mounts for each workload that bob tries. A smaller
+    one names the kernel that bob used, maybe another package of the series. Before a guest starts, raise MalformedError
+    for a file that is not a witness, and UsageError for a kernel of another series or a claim that cannot be shrunk."""
     witnesses = [(path, witness.read(path)) for path in paths]
     for path, found in witnesses:
         if (refusal := found.claim.no_shrinking) is not None:
@@ -117,14 +106,13 @@ def _in_words(size: WitnessSize) -> str:
 
 
 class _MountedStates(ABC):
-    """The crash states of ``case`` that a guest has mounted, and what they show."""
+    """The mounted crash states of ``case``, and their outcomes."""
 
     def __init__(self, agent: Agent, case: Case, *, closely: bool = False) -> None:
         self.case, self.session = case, session_of(agent, case, closely=closely)
         self.outcomes: dict[CrashState, int] = {}
 
     def look(self, states: Sequence[CrashState]) -> None:
-        """Mount ``states``."""
         composer = self.case.plan.composer
         outcomes = self.session.observe([composer.delta(state) for state in states], composer.payload_since(0))
         self.outcomes.update(zip(states, outcomes, strict=True))
@@ -154,8 +142,6 @@ class _MountedStates(ABC):
 
 
 class _JudgedStates(_MountedStates):
-    """Mounted states of a workload, judged by ``claim``."""
-
     def __init__(self, agent: Agent, case: Case, claim: Judgeable) -> None:
         super().__init__(agent, case)
         self._claim = claim
@@ -175,11 +161,8 @@ class _JudgedStates(_MountedStates):
 
 
 class Shrinker:
-    """Shrinks a witness whose workload is operations, and which breaks ``claim``.
-
-    The agent's guest is in virtual time: it records workloads, and observes their states. (That takes longer than in
-    real time, but a guest that waits for another in virtual time takes a whole processor.)
-    """
+    """Shrinks a witness of operations, which breaks ``claim``. The guest records and observes in virtual time: a guest
+    that waits for another one in virtual time takes a whole processor."""
 
     def __init__(
         self, agent: Agent, subject: Subject, model: DeviceModel, claim: Judgeable, budget: int, progress: Progress
@@ -189,7 +172,7 @@ class Shrinker:
         self._bases: dict[tuple[Operation, ...], Base] = {}
 
     def shrunk(self, workload: Workload) -> ShownState | None:
-        """Return the smallest state that shows the violation; None if all of ``workload`` does not show it any more."""
+        """Return the smallest state that shows the violation; None if all of ``workload`` does not show it."""
         best, asked, workload = None, self._claim.operations, self._claim.asking(workload)
         for attempt in (*smallest(workload, asked), workload):
             if (found := self.showing(attempt)) is None:
@@ -209,15 +192,10 @@ class Shrinker:
         return self.states_of(best.case).explained(best)
 
     def states_of(self, case: Case) -> _JudgedStates:
-        """Return the states of ``case``, none of which is mounted yet."""
         return _JudgedStates(self._agent, case, self._claim)
 
     def showing(self, workload: Workload) -> ShownState | None:
-        """Record ``workload``, and return the state that shows the violation; None if none does, or if it cannot be
-        recorded.
-
-        The search goes on until the violation shows clearly, with the later operation whole if the claim has one.
-        """
+        """Record ``workload``, and return the state that shows the violation best; None without one or a recording."""
         try:
             simulate(workload)
             base = self._base(workload)
@@ -239,7 +217,6 @@ class Shrinker:
         return self._without("setup", best, [count >> half for half in range(1, count.bit_length())], least=0)
 
     def _without(self, part: str, best: ShownState, sizes: Sequence[int], least: int) -> ShownState:
-        """Leave out pieces of one part of the workload, of each of ``sizes``, and keep ``least`` operations in it."""
         for size in sizes:
             start = len(getattr(best.case.workload, part)) - size
             while start >= 0:
@@ -275,7 +252,7 @@ class Shrinker:
 
 
 class _CheckedStates(_MountedStates):
-    """Mounted states of a program, with the answers of its checker, which looks at each tree once."""
+    """Mounted states of a program, with its checker's answers; it looks at each tree once."""
 
     case: ProgramCase
 
@@ -316,23 +293,18 @@ class _CheckedStates(_MountedStates):
         return lambda state: self.outcomes.get(state) in accepted
 
     def found(self, state: CrashState) -> Observation:
-        """Return what was there of a mounted state."""
         return self.session.findings.observation(self.outcomes[state])
 
 
 class _ProgramShrinker:
-    """Shrinks the witness ``found`` of a program, which breaks ``claim``.
-
-    The agent's guest is in virtual time, and has the world with the program's packages. bob mounts states near a clean
-    prefix first, about ``budget`` of one departure at each growth point, then others as a probe does.
-    """
+    """Shrinks the witness ``found`` of a program, in a guest in virtual time with its world. States near a clean prefix
+    come first, ``budget`` of a departure at each growth point, then others as in a probe."""
 
     def __init__(self, agent: Agent, found: Witness, claim: CheckerClaim, budget: int, progress: Progress) -> None:
         self._agent, self._found, self._claim, self._budget, self._progress = agent, found, claim, budget, progress
 
     def shrunk(self) -> tuple[ShownState | None, Sequence[ProgramCallEvent]]:
-        """Return the state that departs least and shows the same, with the program's calls up to the crash; None if no
-        state of several recordings shows it."""
+        """Return the state that departs least and shows the same, and the calls up to the crash; None without one."""
         put_program(self._agent, self._claim.program)
         drop_base(self._agent, self._found.base)  # another run's base of the same configuration has the same name
         put_base(self._agent, self._found.base)
@@ -368,7 +340,7 @@ class _ProgramShrinker:
     def _calls(
         self, best: ShownState, states: _CheckedStates, again: ProgramCase, ends: Sequence[Observation]
     ) -> Sequence[ProgramCallEvent]:
-        """Return what the program did and told; nothing if its calls cannot be followed."""
+        """Return the program's calls and outputs; nothing if bob cannot follow its calls."""
         start, tree = best.case.plan.trace.start.seconds, states.found(best.state).tree or {}
         said = again.transcript.with_frames(framed_if_any(self._look_at_frames, self._progress))
         explaining = Explaining()
@@ -381,21 +353,18 @@ class _ProgramShrinker:
         return (*calls, *tellings(said, start))
 
     def _look_at_frames(self) -> tuple[SystemCall, ...]:
-        """Run the program for the frames of its calls. That comes last: what the program leaves in the guest disturbs
-        no recording, and if the guest is lost, all else is known."""
+        """Run the program for the frames of its calls. That comes last, so it cannot disturb or lose a recording."""
         return framed(self._agent, self._found.configuration, self._found.base, self._claim.program)
 
 
 def _candidates(plan: Plan, budget: int) -> Iterator[tuple[str, Iterator[CrashState]]]:
-    """Yield groups of crash states, and what each group is."""
     for away in range(FARTHEST + 1):
         yield f"crash states that are {plural(away, 'write')} off a clean prefix", _departing(plan, away, budget)
     yield "other crash states", (candidate.state for candidate in plan.search(budget, seed=1))
 
 
 def _departing(plan: Plan, away: int, most: int) -> Iterator[CrashState]:
-    """Yield the states that depart by ``away`` writes from a clean prefix, ``most`` at each growth point, each disk
-    once."""
+    """Yield the states ``away`` writes off a clean prefix, ``most`` at each growth point, each disk once."""
     seen: set[tuple[object, ...]] = set()
     each = (islice(nearest(plan.points, number, away), most) for number in range(len(plan.points)))
     for state in chain.from_iterable(each):

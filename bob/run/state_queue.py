@@ -1,4 +1,4 @@
-"""The distinct states of a model, as a queue of the pool: guests build them in batches, and a checker looks at each."""
+"""The distinct states of a model as a queue: guests build them in batches, and a checker looks at each."""
 
 from __future__ import annotations
 
@@ -16,25 +16,18 @@ from bob.observe.observation import Node
 from bob.program.answer import Batches, CheckerAnswer, CheckerAnswers
 from bob.run.pool import Errand, Idle, Job, JobQueue, LostGuest, StateSink
 
-BATCH = 20
-"""Most states in one request."""
-MOST_BYTES = 16 * 1024 * 1024
-"""Most bytes of files in one request, unless one state alone has more."""
-MOST_HUNG = 100
-"""Most states that are checked once more because their check did not end in time."""
+BATCH = 20  # most states in one request
+MOST_BYTES = 16 * 1024 * 1024  # most in one request, unless one state alone has more
+MOST_HUNG = 100  # states checked once more because their check did not end in time
 
 BuiltTrees = Sequence[tuple[ModelState, Mapping[str, Node]]]
 TreeCheck = Callable[[Agent, BuiltTrees], Sequence[CheckerAnswer]]
-"""Has the checker look at some states in the guest of an agent."""
 
 
 class StateQueue(JobQueue):
-    """Hands out the states of ``tries`` without an answer, ``most`` at the most, in batches. It fills ``answers``.
-
-    Afterwards it hands out some of them once more, as a checker may contradict itself: ``again`` of them, drawn by
-    ``seed``, and those whose check did not end in time. Guests that are there do this; none is started for it.
-    ``states`` are all states of the model so far. ``lost`` says why some lack an answer.
-    """
+    """Hands out the states of ``tries`` without an answer, ``most`` at the most, and fills ``answers``. A checker may
+    contradict itself, so ``again`` of them, drawn by ``seed``, come once more, as do those whose check did not end in
+    time. No guest starts for these. ``lost`` says why some lack an answer."""
 
     def __init__(
         self,
@@ -55,8 +48,7 @@ class StateQueue(JobQueue):
         self.states: list[ModelState] = []
         self.lost: str | None = None
         self.checked = CheckerAnswers(answers)
-        self.lock = threading.Lock()
-        """Guards the answers, and all of this but :meth:`next`."""
+        self.lock = threading.Lock()  # guards the answers, and all of this but :meth:`next`
         self._made, self._most, self._tries = iter(tries), most, tries
         self._again, self._random = again, Random(seed)
         self._asked: list[ModelState] = []
@@ -81,7 +73,6 @@ class StateQueue(JobQueue):
         return super().next(has_guest=has_guest)
 
     def _new(self) -> BuiltTrees:
-        """Return the next states without an answer; none when all were handed out."""
         new: list[tuple[ModelState, Mapping[str, Node]]] = []
         size = 0
         while len(new) < self.batches.size and size < MOST_BYTES and not self._is_over:
@@ -107,8 +98,6 @@ class StateQueue(JobQueue):
 
 
 class _BatchJob(Job):
-    """Some states that the checker looks at, for the first time or once more."""
-
     when = " while checking"
 
     def __init__(self, queue: StateQueue, built: BuiltTrees, *, is_first: bool) -> None:

@@ -1,9 +1,6 @@
-"""How long work took, so that bob can say beforehand how long the same will take.
-
-``timings.json`` in bob's cache has the last finished work of this machine. You may remove it at any time; a file that
-bob cannot read or write counts as empty. ``usual_timings.json`` beside this module has the times of another machine,
-for work that was never timed here; bench/usual_timings.py makes it.
-"""
+"""The duration of past work, for estimates. ``timings.json`` in bob's cache has this machine's; you may remove it, and
+an unusable file counts as empty. ``usual_timings.json`` beside this module is another machine's
+(bench/usual_timings.py)."""
 
 from __future__ import annotations
 
@@ -29,18 +26,14 @@ from bob.text import duration, plural
 SCHEMA = "bob.timings/1"
 USUAL = Path(__file__).with_name("usual_timings.json")
 MOST = 300
-USUAL_SHARE = 0.25
-"""The share of recording in all work, if not known. It is from 4 % (ext2) to half (reiserfs)."""
+USUAL_SHARE = 0.25  # recording in all work, if unknown: it is from 4 % (ext2) to half (reiserfs)
 Some = Annotated[int, Meta(ge=1)]
 
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``): so many ``workloads`` by so many ``guests``.
-
-    ``what`` is a file system (or a program on one), ``configuration`` the file system with its options, if known.
-    ``budget`` is in mounts per workload.
-    """
+    """Work of a ``kind`` (``probe``, ``search``, ``try``, ``app``). ``what`` is a file system, or a program on one;
+    ``configuration`` adds its options, if known. ``budget`` is in mounts per workload."""
 
     kind: str
     what: str
@@ -52,26 +45,22 @@ class TimedWork:
 
     @classmethod
     def of(cls, kind: str, request: ProbeRequest, guests: int, workloads: int) -> TimedWork:
-        """Return the work of so many workloads as ``request`` asks."""
         made = request.configuration
         return cls(kind, made.fs.name, request.image, guests, request.budget, workloads, made.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The ``seconds`` of some work, of which ``recording`` is the share of recording (0 to 1)."""
+    """The ``seconds`` of some work, and the share of ``recording`` in it."""
 
     work: TimedWork
     seconds: Annotated[float, Meta(gt=0)]
     recording: Annotated[float, Meta(ge=0, le=1)]
 
     def scaled_to(self, part: TimedWork) -> tuple[float, float]:
-        """Return how long ``part`` takes to record and to observe (seconds), if a workload takes as long as here.
-
-        Time grows with the number of workloads, and shrinks with that of guests. The budget does not
-        change how long recording takes. Observing takes as long as before if no workload needs more mounts, and grows
-        as the budget does if each needs all. The square root is the middle of these.
-        """
+        """Return the seconds that ``part`` takes to record and to observe, if a workload takes as long as here. The
+        budget does not change recording. Observing stays the same if no workload needs more mounts, and grows with the
+        budget if each needs all: the square root is between these."""
         seconds = self.seconds * part.workloads / self.work.workloads * self.work.guests / part.guests
         observing = (1 - self.recording) * seconds * math.sqrt(part.budget / self.work.budget)
         return self.recording * seconds, observing
@@ -86,12 +75,9 @@ class TimingsDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
 def estimate(
     parts: Sequence[TimedWork], here: Sequence[Timing], usual: Sequence[Timing] = ()
 ) -> tuple[Earlier | None, str]:
-    """Return the time of all ``parts`` before (None: not known), and an estimate in words.
-
-    A part takes as long as the most similar work on this machine (``here``, the oldest first). If one part has none,
-    all take their shares on another machine (``usual``). So they do if the work here had few workloads, as starting
-    guests takes most of its time.
-    """
+    """Return the time that all ``parts`` took before (None: unknown), and an estimate in words. A part takes as long as
+    the most similar work ``here``. If that lacks or had few workloads, all times come from another machine (``usual``):
+    starting guests takes most of a small run."""
     own, there = _all_most_similar(parts, here), _all_most_similar(parts, usual)
     few = own is not None and any(one.work.workloads < part.workloads / 4 for one, part in zip(own, parts, strict=True))
     found = there if own is None or (few and there is not None) else own
@@ -111,14 +97,12 @@ def estimate(
 
 
 def _all_most_similar(parts: Sequence[TimedWork], timings: Sequence[Timing]) -> list[Timing] | None:
-    """Return the most similar timing of each part; None if a part has none."""
     found = [one for part in parts if (one := _most_similar(part, timings)) is not None]
     return found if len(found) == len(parts) else None
 
 
 def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
-    """Return the newest of the timings that are most similar to ``part``. A given machine works in real time, so only
-    its own timings count."""
+    """Return the newest of the most similar timings. A given machine works in real time: only its own timings count."""
     given = part.image if _is_given(part.image) else ""
     same = [
         one
@@ -130,12 +114,11 @@ def _most_similar(part: TimedWork, timings: Sequence[Timing]) -> Timing | None:
 
 
 def _is_given(image: str) -> bool:
-    """Return whether an image is the address of a machine: no other name has a colon."""
+    """Return whether an image is the address of a machine: other names lack a colon."""
     return ":" in image
 
 
 def _distance(one: TimedWork, other: TimedWork) -> float:
-    """Return how unlike two pieces of work are."""
     pairs = ((one.budget, other.budget), (one.guests, other.guests), (one.workloads, other.workloads))
     others = 0.1 * (one.image != other.image) + (one.configuration != other.configuration)
     return sum(abs(math.log(a / b)) for a, b in pairs) + others
@@ -148,14 +131,13 @@ def _unknown(parts: Sequence[TimedWork]) -> str:
 
 
 def in_words(parts: Sequence[TimedWork]) -> str:
-    """Return an estimate for all of ``parts``, in words."""
     return estimate(parts, read(), usual())[1]
 
 
 @contextmanager
 def timed(parts: Sequence[TimedWork], progress: Progress, *, silently: bool = False) -> Iterator[TimedProgress]:
-    """Report an estimate for all of ``parts`` to ``progress`` (in words, too, unless ``silently``). Note their time at
-    the end. Callers report plans to ``progress`` before, and work to what this yields."""
+    """Report an estimate for all of ``parts`` to ``progress``, in words unless ``silently``, and note their time at the
+    end. Callers report plans to ``progress`` before, and work to the yielded one."""
     parts = [part for part in parts if part.workloads]
     if parts:
         earlier, words = estimate(parts, read(), usual())
@@ -176,7 +158,7 @@ def _usual_share(part: TimedWork) -> float:
 
 
 class TimedProgress:
-    """A progress that counts and times what it passes on to another one."""
+    """A progress that counts and times, and passes all on to another one."""
 
     def __init__(self, progress: Progress, clock: Callable[[], float] = time.monotonic) -> None:
         self._progress, self._clock = progress, clock
@@ -188,18 +170,15 @@ class TimedProgress:
         self._all_recorded = (self._began, 0)
 
     def recorded(self, workload: str) -> None:
-        """See :class:`bob.progress.Progress`."""
         self._all_recorded = (self._clock(), self.done)
         self._progress.recorded(workload)
 
     def finished(self, workload: str, unused: int) -> None:
-        """See :class:`bob.progress.Progress`."""
         self.done += 1
         self._progress.finished(workload, unused)
 
     @property
     def seconds(self) -> float:
-        """Seconds since it began."""
         return self._clock() - self._began
 
     def lap(self) -> None:
@@ -209,8 +188,7 @@ class TimedProgress:
         self._lap = now
 
     def share(self, workloads: int) -> float:
-        """Return the share of recording. All work after the last recording was observing, so its time gives that of an
-        observation, and with it that of the recordings."""
+        """Return the share of recording: all work after the last recording gives the time of an observation."""
         at, observed = self._all_recorded
         recording, rest = at - self._began, workloads - observed
         if rest <= 0 or self.seconds <= recording:
@@ -229,7 +207,6 @@ def read() -> list[Timing]:
 
 
 def usual() -> list[Timing]:
-    """Return the timings of the machine that bob was measured on."""
     return _read(USUAL)
 
 

@@ -1,5 +1,5 @@
-"""A quick question from end to end. bob records its operations once for each way to finish, explores the crash states,
-and judges what is expected of them. The run directory is as of a probe, with the answers as its result."""
+"""A quick question from end to end: bob records it once for each finish, explores the crash states, and judges what it
+expects. The run directory is like a probe's, with the answers as its result."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ from bob.workload.plain import workload_to_json
 
 
 def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
-    """Return the answers to ``trial``, and the run directory with everything behind them: ``out``, or a new one in
-    ./bob-runs.
-
-    Raises UsageError before a guest starts if the image's kernel lacks the file system, and in the machine's words if
-    mkfs or the kernel refuses the configuration. Raises RecordingError if no recording can be made and believed. If
-    some recordings fail, an expectation that holds in the others is unknown.
-    """
+    """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError if
+    the kernel lacks the file system (before a guest starts), or mkfs or the kernel refuses it. Raise RecordingError if
+    all recordings fail. If only some do, an expectation that holds in the others is unknown."""
     request = trial.request
     path, about = begin(out)
     check_image(request.image)

@@ -1,4 +1,4 @@
-"""Guests for witnesses: a witness shows its violation on the kernel that it was found on."""
+"""Guests for witnesses: a witness shows its violation on its own kernel."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from bob.run.pool import each_in_a_guest
 from bob.witness.document import Witness
 
 R = TypeVar("R")
-WitnessFile = tuple[Path, Witness]
-"""A witness and the file that it is in."""
+WitnessFile = tuple[Path, Witness]  # with its file
 
 
 def by_image(
@@ -31,12 +30,9 @@ def by_image(
     connect: str | None = None,
     any_kernel: bool | None = None,
 ) -> list[tuple[Image, list[WitnessFile]]]:
-    """Return the image ``name`` with all of ``witnesses``; without a name, the image of each witness with its own ones.
-    Build images if need be. The libvirt at ``connect`` has a domain.
-
-    Reports a kernel that is another package of the witness's series. Raises UsageError for a kernel of another series,
-    unless ``any_kernel`` is set; None says that the command has no such option.
-    """
+    """Return image ``name`` with all ``witnesses``; without a name, each witness's image with its own ones. Report a
+    kernel that is another package of the series. Raise UsageError for one of another series, unless ``any_kernel``;
+    None: the command lacks that option."""
     groups: dict[str, list[WitnessFile]] = {}
     for found in witnesses:
         groups.setdefault(name or _named(found[1]), []).append(found)
@@ -66,11 +62,7 @@ def each_witness(
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
-    """Yield the result of ``do`` for each witness, in a guest of its image that has the packages of its program.
-
-    One guest serves for all witnesses of one image and the same packages. Raises as
-    :func:`bob.run.pool.each_in_a_guest`.
-    """
+    """Yield the result of ``do`` for each witness, in one guest for each image and packages of programs."""
     for image, witnesses in images:
         with guests_of(image, connect, progress.step) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):
@@ -88,6 +80,6 @@ def _packages(found: WitnessFile) -> tuple[str, ...]:
 
 
 def _named(witness: Witness) -> str:
-    """Return the name of the image of ``witness``; the default one if it is not here."""
+    """Return the name of a witness's image; the default one if it is not here."""
     name = witness.environment.get("image", "").partition(" ")[0]
     return name if name in image_names() else DEFAULT_IMAGE
