@@ -1,5 +1,5 @@
-"""Whether a model allows an observation, and if not, which of its clauses forbid it. A model allows it if a set of
-micro-operations, closed under the promised dependencies, makes one reading of every constraint true."""
+"""Whether a model allows an observation, and which clauses forbid it. It does if a set of micro-operations, closed
+under the promised dependencies, makes one reading of every constraint true."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
 from bob.workload.history import FileKind
 
-MOST_ASKED = 10_000
-"""The most questions (times and clauses) to find the clauses that forbid a tree."""
+MOST_ASKED = 10_000  # questions (times and clauses) to find the clauses that forbid a tree
 
 NodePresence = dict[int, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``clauses`` that together forbid an observation; a single one is refuted. Node ``there`` needs node ``missing``.
-    If a cell breaks the clause by itself, they are None, and ``about`` names it."""
+    """``clauses`` that together forbid an observation; a single one is refuted. Node ``there`` needs node ``missing``,
+    unless the cell ``about`` breaks the clause by itself."""
 
     clauses: frozenset[Clause]
     there: int | None = None
@@ -32,8 +31,6 @@ class Conflict:
 
 
 class Implications:
-    """The implications of one workload where just ``promised`` is promised."""
-
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         self.graph = graph
         self._promised = promised
@@ -44,8 +41,7 @@ class Implications:
                 self._needed_by[other].append(node)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
-        """Return whether a crash between the return of operation ``returned`` (0: none) and the next one may leave
-        this. Raises Undecided after more than ``most`` steps (None: any number)."""
+        """Return whether a crash after ``returned`` operations may leave this. Raises Undecided (``most`` steps)."""
         usable = [
             _weakest([one for one in each.readings if one.breaks.isdisjoint(self._promised)]) for each in constraints
         ]
@@ -57,7 +53,7 @@ class Implications:
         )
 
     def force(self, known: NodePresence, reading: CellReading) -> bool:
-        """Take a reading as true, with all that follows. Return False if that contradicts ``known``."""
+        """Take a reading and all that follows as true; return False if that contradicts ``known``."""
         return all(_follow(known, node, self._needs, value=True) for node in reading.there) and all(
             _follow(known, node, self._needed_by, value=False)
             for missing in (reading.missing, reading.lost)
@@ -65,7 +61,7 @@ class Implications:
         )
 
     def is_possible(self, known: NodePresence, reading: CellReading) -> bool:
-        """Return whether a reading does not contradict ``known`` (with all that follows)."""
+        """Return whether a reading, with all that follows, does not contradict ``known``."""
         return not any(known.get(node) is False for node in reading.there) and not any(
             known.get(node) is True for missing in (reading.missing, reading.lost) for node in missing
         )
@@ -100,21 +96,20 @@ class Implications:
 
 
 class Undecided(Exception):
-    """It would take too long to say whether a model allows an observation."""
+    """The question whether a model allows an observation takes too many steps."""
 
 
 class TreeOracle:
-    """Whether a model that promises ``promised`` allows a tree of a program. ``outputs[k]`` is the output when
-    operation k had returned. At most ``most`` steps are taken for a tree."""
+    """Whether a model allows a program's tree, by at most ``most`` steps. ``outputs[k]`` is that after operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
-        # Inode numbers are used again for what the program makes and removes: so names and contents tell files apart.
+        # File systems reuse the inode numbers of removed files, so names and contents tell files apart.
         self._reader = ObservationReader(graph.workings, {})
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
-        """Return whether a crash after ``output`` may leave ``tree``; None if that is not known."""
+        """Return whether a crash after ``output`` may leave ``tree``; None if that takes too long."""
         constraints = self._seen(tree)
         try:
             return any(
@@ -126,8 +121,7 @@ class TreeOracle:
             return None
 
     def clauses(self, output: bytes, tree: Mapping[str, Node]) -> frozenset[Clause]:
-        """Return clauses that together forbid ``tree`` after ``output``, whenever the crash came; without any one of
-        them it may be allowed. Return none where that takes too long."""
+        """Return a minimal set of clauses that forbids ``tree`` after ``output``; an empty one if it takes too long."""
         times = [returned for returned, words in enumerate(self._outputs) if words == output]
         if len(times) * len(_tested(self._graph, self._promised)) > MOST_ASKED:
             return frozenset()
@@ -137,8 +131,7 @@ class TreeOracle:
             return frozenset()
 
     def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
-        """Read a tree without attributes, which not all states of models have, and without names in a new directory
-        that is missing: a model may have these, unseen."""
+        """Read a tree without attributes (not all model states have them) and names in missing new directories."""
         things = self._graph.workings.history.things
         lost = tuple(
             f" in {min(thing.names)}"
@@ -155,7 +148,7 @@ def at_time(graph: Graph, returned: int) -> CellReading:
 
 
 def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tuple[NodePresence, dict[Clause, str]]:
-    """Return what is known without any clause; and the clauses that single cells break, with the cell's name."""
+    """Return what is known without any clause, and the clauses that single cells break, with the cells' names."""
     hard = Implications(graph, frozenset())
     known: NodePresence = {}
     hard.force(known, at_time(graph, returned))
@@ -177,17 +170,16 @@ def facts(graph: Graph, constraints: Sequence[Constraint], returned: int) -> tup
 
 
 def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], returned: int) -> list[Conflict]:
-    """Return the clauses of ``promised`` that an observation refutes by themselves; :data:`OWN_FIRST` if the order that
-    it keeps is true. These conflicts are facts: they rest only on cells that leave no choice, whatever a model
-    promises. An observation that is forbidden and refutes none is ambiguous (:func:`forbidding`)."""
+    """Return the ``promised`` clauses that an observation refutes by themselves, by cells that leave no choice. If it
+    is forbidden and refutes none, it is ambiguous (:func:`forbidding`)."""
     known, broken = facts(graph, constraints, returned)
     found = {
         clause: Conflict(frozenset({clause}), about=about) for clause, about in broken.items() if clause in promised
     }
     for edge in graph.edges:
-        # What is known is closed under the edges without clauses: so one edge is enough to show a conflict.
+        # Facts are closed under the edges without clauses, so one edge is enough to show a conflict.
         if known.get(edge.node) is True and known.get(edge.needs) is False:
-            # Of an order that another clause puts conditions on, it is that one: other edges try the order by itself.
+            # If OWN_FIRST goes with an order, only OWN_FIRST is refuted: other edges try the order by itself.
             single = edge.clauses & {OWN_FIRST} or edge.clauses
             if len(single) == 1 and edge.clauses <= promised and not single & found.keys():
                 found |= {clause: Conflict(single, *_shown(graph, known, edge)) for clause in single}
@@ -197,11 +189,10 @@ def refuted(graph: Graph, promised: Set[Clause], constraints: Sequence[Constrain
 def forbidding(
     graph: Graph, promised: Set[Clause], constraints: Sequence[Constraint], *returned: int, most: int | None = None
 ) -> Conflict:
-    """Return clauses that together forbid an observation at each of these times; without any one of them, fewer forbid
-    it or none. ``returned`` and ``most`` are as for :meth:`Implications.is_allowed`."""
+    """Return a minimal set of clauses that forbids an observation at each time (:meth:`Implications.is_allowed`)."""
     least = _tested(graph, promised)
     for clause in sorted(least, key=lambda clause: clause.name):
-        # What is left out for good is not needed to forbid it: the rest does.
+        # Drop each clause for good if the rest forbids the observation without it.
         fewer = Implications(graph, least - {clause})
         if not any(fewer.is_allowed(constraints, at, most) for at in returned):
             least.discard(clause)
@@ -214,7 +205,6 @@ def _tested(graph: Graph, promised: Set[Clause]) -> set[Clause]:
 
 
 def _weakest(readings: list[CellReading]) -> list[CellReading]:
-    """Drop each reading that asks for more than another one."""
     kept: list[CellReading] = []
     for one in readings:
         if not any(_asks_less(other, one) for other in kept):
@@ -277,7 +267,6 @@ def said(taken: Workings, operation: MicroOperation) -> str:
 
 
 def what_shows(graph: Graph, conflict: Conflict) -> str:
-    """Return in words how an observation refutes a clause."""
     if conflict.there is None or conflict.missing is None:
         return conflict.about or "forbidden by several clauses together"
     missing = _part_words(graph, conflict.missing)

@@ -1,5 +1,5 @@
-"""Models that others wrote: those of OSDI'14, Table 4, and ccfs (FAST'17), in bob's clauses. All of OSDI'14's have
-atomic directory operations and size changes. We read "sync operations" as "everything before the sync"."""
+"""Models that others wrote: OSDI'14, Table 4 (all with atomic directory operations and size changes), and ccfs
+(FAST'17). We read their "sync operations" as "everything before the sync"."""
 
 from __future__ import annotations
 
@@ -17,21 +17,17 @@ _ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVER
 ATOMIC_CONTENTS: tuple[Clause, ...] = (
     *clauses.NEVERS,
     *(clauses.Whole(kind, Unit.BLOCK) for kind in clauses.DATA_KINDS),
-)
-"""Contents come with the size that shows them."""
-FLUSHED = (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)
-"""Durable after a safe file flush."""
+)  # contents come with the size that shows them
+FLUSHED = (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)  # durable after a safe file flush
 SAFE_RENAME = orders((ChangeKind.APPEND,), (ChangeKind.RENAME, ChangeKind.RENAME_OVER), (Relation.SAME_FILE,))
-"""An append to a file is there before a later rename of it."""
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the built-in models."""
     return tuple(_MODELS)
 
 
 def builtin(name: str) -> Model:
-    """Return the built-in model of this name. Raises UsageError if there is none."""
+    """Return a built-in model. Raises UsageError if the name is unknown."""
     if name not in _MODELS:
         raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
     about, own = _MODELS[name]
@@ -51,18 +47,15 @@ _COMMON: tuple[Clause, ...] = (
     *(clauses.Intact(part) for part in clauses.TreePart),
     *(clauses.Whole(kind, Unit.WHOLE) for kind in (*_JOURNALED, ChangeKind.SETXATTR)),
     clauses.OWN_FIRST,
-)
-"""Clauses of all of the paper's models."""
+)  # clauses of all of the paper's models
 _SAFE_FLUSH = (
     *durable((Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS), FLUSHED),
     *durable((Call.SYNC, Call.SYNCFS), (What.NAMES,)),
     *durable((Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC), (What.DATA, What.SIZE)),
     *durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
 )
-"""An fsync of a file, or a write with O_SYNC (generic_write_sync), persists its contents and its directory entry. A
-write with O_DSYNC, and msync, act as fdatasync."""
-_ALL_SYNCED = durable(clauses.SYNCS, clauses.WHATS)
-"""With O_SYNC and O_DSYNC: ALICE adds an fsync of the written range."""
+"""An fsync or O_SYNC write (generic_write_sync) persists contents and entry. O_DSYNC and msync act as fdatasync."""
+_ALL_SYNCED = durable(clauses.SYNCS, clauses.WHATS)  # with O_SYNC, O_DSYNC: ALICE adds an fsync of the range
 _METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {

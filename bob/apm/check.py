@@ -12,12 +12,11 @@ from bob.crash.state import CrashState
 from bob.schema import Document
 
 SCHEMA = "bob.apm-check/1"
-DEFAULT_LIMIT = 2000
-"""Tightness leaves out workloads that may leave more states."""
+DEFAULT_LIMIT = 2000  # sets of micro-operations; tightness leaves out workloads with more
 
 
 class UnsoundDocument(Document, frozen=True):
-    """A crash state that was observed and that the model forbids; so many operations had ``returned``."""
+    """An observed crash state that the model forbids, when ``returned`` operations had returned."""
 
     state: CrashState
     returned: int
@@ -26,8 +25,7 @@ class UnsoundDocument(Document, frozen=True):
 
 
 class CheckedDocument(Document, frozen=True):
-    """A workload held against the model. ``held_out``: the model was not derived from it. ``observed`` counts its
-    outcomes, each at every number of operations that had returned."""
+    """A workload checked against a model; ``held_out``: not used to derive it. ``observed`` counts its outcomes."""
 
     title: str
     folder: str
@@ -37,15 +35,15 @@ class CheckedDocument(Document, frozen=True):
 
 
 class Outcomes(Document, frozen=True):
-    """How many outcomes were observed, and how many of them the model forbids."""
+    """The number of observed outcomes, and of those that the model forbids."""
 
     observed: int
     unsound: int
 
 
 class CheckDocument(Outcomes, frozen=True, tag_field="schema", tag=SCHEMA, kw_only=True):
-    """All workloads of a run, held against a model that promises so many clauses: ``bob apm check --json``.
-    ``tightness`` is the share of the allowed states that were observed, in the workloads that could be counted."""
+    """All workloads of a run, checked against a model with ``promised`` clauses: ``bob apm check --json``.
+    ``tightness`` is the observed share of the allowed states in the workloads that could be counted."""
 
     model: str
     run: str
@@ -65,8 +63,7 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Hold ``model`` against the workloads of ``run``. Without a ``limit``, do not count allowed states. ``progress``
-    is called after each workload."""
+    """Check ``model`` against the workloads of ``run``, with ``progress`` after each; no ``limit``: no tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:
@@ -88,7 +85,6 @@ def check(
 
 
 def _counts(workloads: Sequence[CheckedDocument]) -> tuple[int, int]:
-    """Return how many outcomes were observed, and how many of them the model forbids."""
     return sum(one.observed for one in workloads), sum(len(one.unsound) for one in workloads)
 
 

@@ -1,5 +1,4 @@
-"""The circumstances of tests of a clause. Most orders break when the kernel writes without a request, or when a call
-asks for one file (docs/design.md, section 4)."""
+"""Circumstances of tests: most orders break by natural writeback, or a call for one file (docs/design.md, 4)."""
 
 from __future__ import annotations
 
@@ -29,26 +28,21 @@ class Circumstance(StrEnum):
     MAPPED = "with a write through a mapping"
 
 
-SOON = 4.0
-"""A transaction is open so long before its commit (seconds)."""
+SOON = 4.0  # seconds: a transaction is open that long before its commit
 OFTEN = {Circumstance.ONE_END: 2, Circumstance.PART: 2}
-"""How many lists of operations must have a circumstance, if one is too few: the effect of a directory's sync depends on
-the operations, that of an append on the file's size."""
-RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})
-"""Circumstances that refuting workloads may add."""
+"""How many lists of operations must meet a circumstance, if not one: its effect depends on operations or file sizes."""
+RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})  # refuting workloads may add these
 RARE_CLAUSES = frozenset(
     {clauses.OWN_FIRST, *(clause for clause in clauses.IN_TURN if clause.after is clauses.Means.SYNCED_NAMES)}
-)
-"""Clauses that only such workloads need to test."""
+)  # only refuting workloads need to test these
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELSEWHERE})
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances in which a clause must have been tried. A sync of a file asks for all of it; one of
-    another file may commit its names without its data; one of everything writes data before sizes. A file that replaces
-    another one is written at once, and nothing waits for that (ext4_alloc_da_blocks). New writes wait longer than a
-    transaction that is open already."""
+    """Return the circumstances that a clause needs. A sync of a file asks for all of it; one of another file may commit
+    its names without data; one of everything writes data first. A file that replaces another is written at once, and
+    nothing waits for that (ext4_alloc_da_blocks). New writes wait longer than an open transaction."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})
@@ -76,15 +70,14 @@ def needed(clause: Clause) -> frozenset[Circumstance]:
 
 
 def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause, frozenset[Circumstance]]:
-    """Return, by clause, the circumstances that ``workload`` has for it, if it depends on them. The file system commits
-    every ``commit`` seconds at the latest."""
+    """Return the circumstances of ``workload`` by clause that needs some; ``commit`` is the commit interval (s)."""
     taken, found = graph.workings, _mapped(workload, graph)
     for at, after in enumerate(taken.changes):
         tried = _circumstances(workload, taken, at, commit)
         tested: list[Clause] = [*_of_change(taken, at)]
         for before in taken.changes[:at]:
             if after.kind is ChangeKind.UNLINK and not _has_a_name(taken, before.things & after.things):
-                continue  # whether what came before is there cannot be seen
+                continue  # no crash state shows whether the earlier change persisted
             order = clauses.Ordered(before.kind, after.kind, relation(before, after))
             tested.append(clauses.OWN_FIRST if taken.is_of_a_log(order, at) else order)
             if at not in taken.asked:
@@ -95,7 +88,7 @@ def how_tried(workload: Workload, graph: Graph, commit: float) -> Mapping[Clause
 
 
 def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
-    """Yield the clauses that a change tries by itself, of those that depend on circumstances."""
+    """Yield the clauses that depend on circumstances and that a change tries by itself."""
     kind = taken.changes[change].kind
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:
@@ -105,7 +98,7 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
     if kind is ChangeKind.APPEND:
         for where in (clauses.AppendPart.ANYWHERE, *_pieces(taken, change)):
             yield from (clauses.Never(kind, fill, where) for fill in clauses.Fill)
-    # Of a file that is cut between two blocks there is no rest that could become zeros by other means.
+    # A cut between two blocks leaves no rest of a block, which other writes could turn into zeros.
     if kind is ChangeKind.TRUNCATE_DOWN and any(
         isinstance(part.cell, SizeCell) and int(part.value or 0) % BLOCK_BYTES for part in parts
     ):

@@ -1,5 +1,4 @@
-"""The clauses of models: each forbids some crash states. Without any, each sector persists or not by itself, and
-garbage may be there."""
+"""Clauses of models: each forbids crash states. Without any, sectors persist independently, and garbage may appear."""
 
 from __future__ import annotations
 
@@ -21,38 +20,31 @@ class Fill(StrEnum):
 
 
 class AppendPart(StrEnum):
-    """A part of an append, for clauses about missing data. A file system has to allot a block that the append begins;
-    an older block stays in its place."""
+    """A part of an append. A file system must allocate blocks that the append begins; older blocks stay in place."""
 
     ANYWHERE = "anywhere"
-    TAIL = "tail-block"
-    """The block that the file ended in before, as long as no call asks for a part of the file."""
-    LAST = "last-block"
-    """The block that the file ends in, where the append begins it."""
-    EARLIER = "earlier-blocks"
-    """Earlier blocks that the append begins, as long as no call asks for a part of the file."""
+    TAIL = "tail-block"  # the block that the file ended in before, if no call asks for a part of the file
+    LAST = "last-block"  # the block that the file ends in, if the append begins it
+    EARLIER = "earlier-blocks"  # earlier blocks that the append begins, if no call asks for a part
 
 
 class TreePart(StrEnum):
-    """A part of the tree that shows operations only, whatever else is lost."""
+    """A part of the tree that shows nothing but operations, whatever else is lost."""
 
     NAMES = "names"
     SIZES = "sizes"
     CONTENTS = "contents"
-    KEPT = "kept-contents"
-    """Contents of a file that is not removed, replaced or cut. Another file may get the blocks of such a one."""
+    KEPT = "kept-contents"  # in files that are not removed, replaced or cut: other files may get the blocks of those
     ATTRIBUTES = "attributes"
 
 
-UNLESS_SYNCED = " unless-synced"
-"""The end of an order that a sync of the later change may break."""
+UNLESS_SYNCED = " unless-synced"  # ends an order that a sync of the later change may break
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """If any part of a change of kind ``after`` is there, every earlier change of kind ``before`` is whole. With
-    ``unless_synced``, a sync of the later change's file or directory may break that (ext3-fast of OSDI'14, section
-    4.6)."""
+    """If any part of an ``after`` change persisted, every earlier ``before`` change is whole. ``unless_synced``: a sync
+    of the later change's file or directory may break that (ext3-fast of OSDI'14, section 4.6)."""
 
     before: ChangeKind
     after: ChangeKind
@@ -66,12 +58,10 @@ class Ordered:
 
     @property
     def name(self) -> str:
-        """The clause in a model's file."""
         return f"ordered {self.before} {self.after} {self.relation}{UNLESS_SYNCED if self.unless_synced else ''}"
 
     @property
     def words(self) -> str:
-        """The clause for people."""
         relation = self.relation.replace("-", " ")
         unless = ", unless a sync of its own persists that" if self.unless_synced else ""
         return f"{_A[self.before]} is persisted before a later {self.after} ({relation}){unless}"
@@ -93,8 +83,7 @@ class Means(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InTurn:
-    """If any part of a change by ``after`` is there, every earlier one by ``before`` is whole, as long as no call asks
-    for the later one alone (:mod:`bob.apm.sync_scope`)."""
+    """If part of an ``after`` change persisted, earlier ``before`` ones are whole, unless a call asks for it alone."""
 
     before: Means
     after: Means
@@ -117,7 +106,7 @@ class InTurn:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of this kind comes all at once; with unit block, each file-system block of it does."""
+    """A change of this kind persists all at once; with unit block, each file-system block of it does."""
 
     kind: ChangeKind
     unit: Unit
@@ -137,7 +126,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """No ``fill`` stands in the place of missing data of such a change, ``where`` that is."""
+    """No ``fill`` shows in place of missing data of such a change, in its part ``where``."""
 
     kind: ChangeKind
     fill: Fill
@@ -157,7 +146,7 @@ class Never:
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """When ``call`` has returned, ``what`` of the earlier changes is there."""
+    """When ``call`` has returned, ``what`` of the earlier changes is durable."""
 
     call: Call
     what: What
@@ -173,7 +162,7 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Intact:
-    """A crash leaves no names, sizes, contents or attributes that no operation made, not even in part."""
+    """A crash leaves nothing in this part of the tree that no operation made, not even in part."""
 
     part: TreePart
 
@@ -217,43 +206,37 @@ _DURABLE = {
     What.OTHER_NAMES: "every other name that was made, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
-WHATS = tuple(_DURABLE)
-"""The objects of durability in clauses; the rest of :class:`What` is for tables."""
+WHATS = tuple(_DURABLE)  # objects of durability in clauses; all others in What are for tables
 SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
-UNITS = (Unit.WHOLE, Unit.BLOCK)
-"""Units of a whole change in clauses. Without such a clause, sectors are whole."""
+UNITS = (Unit.WHOLE, Unit.BLOCK)  # units of whole changes; without such a clause, sectors are whole
 
 NEVERS = tuple(
     Never(kind, fill)
     for kind in (ChangeKind.OVERWRITE, *GROWING_KINDS)
     for fill in Fill
-    if kind in DATA_KINDS or fill is Fill.STALE  # where nothing was written, zeros belong
+    if kind in DATA_KINDS or fill is Fill.STALE  # zeros are right if nothing was written
 )
 PIECES = tuple(
     Never(ChangeKind.APPEND, fill, where) for where in AppendPart if where is not AppendPart.ANYWHERE for fill in Fill
-)
-""":data:`NEVERS` about an append, each for one part of it."""
+)  # NEVERS about an append, for one part of it each
 
 
 _CUT = Whole(ChangeKind.TRUNCATE_DOWN, Unit.BLOCK)
-"""The blocks that a cut takes out go with the size. Other means make zeros of the rest of the last block."""
+"""The blocks that a cut takes out go with the size. Other writes turn the rest of the last block into zeros."""
 _LESSER: tuple[Clause, ...] = (Intact(TreePart.KEPT), *PIECES, _CUT)
 
 
 def orders(
     before: Iterable[ChangeKind], after: Iterable[ChangeKind], relations: Iterable[Relation] = Relation
 ) -> tuple[Ordered, ...]:
-    """Return the orders of each of these kinds before each of those."""
     return tuple(Ordered(*three) for three in product(before, after, relations))
 
 
 def durable(calls: Iterable[Call], whats: Iterable[What]) -> tuple[Durable, ...]:
-    """Return that each of these calls makes each of those durable."""
     return tuple(Durable(*two) for two in product(calls, whats))
 
 
 def written_by(means: Means) -> tuple[ChangeKind, ...]:
-    """Return the kinds of change written so. A cut writes zeros behind the end, as data is written."""
     of = Means.NAMES if means is Means.SYNCED_NAMES else means
     return tuple(kind for kind in MODELLED_KINDS if means_of(kind) is of)
 
@@ -278,14 +261,12 @@ IN_TURN = tuple(
     for after in Means
     if after not in (Means.OWN, Means.METADATA, Means.SYNCS)
 )
-"""For metadata only. Without a request, the kernel writes data by age, so one order of data says little about the next.
-"""
+"""Metadata only: without a request, the kernel writes data by age, so one order of data says little about the next."""
 OWN_FIRST = InTurn(Means.OWN, Means.SYNCED_NAMES)
 """Without it, an order of one file, a name last, does not hold for a file that a log has."""
 JOURNALED, SYNCED = InTurn(Means.METADATA, Means.METADATA), InTurn(Means.METADATA, Means.SYNCS)
-"""A journal of metadata alone (ext3 with data=writeback): each sync commits it, with the sizes that appends give, and
-without data. Only hand-written models have these clauses. They follow from all orders of whole changes, and from syncs
-that persist every append."""
+"""A journal of metadata (ext3 data=writeback): each sync commits it, with sizes of appends but without data. bob does
+not derive these clauses. They follow from all orders, and from syncs that persist every append."""
 _ORDERS: dict[InTurn, frozenset[Clause]] = {
     clause: frozenset(orders(written_by(clause.before), written_by(clause.after))) for clause in IN_TURN
 }
@@ -295,8 +276,7 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives, in the order of a model's file: no :data:`JOURNALED` or :data:`SYNCED`, and
-    no orders that a sync may break."""
+    """Return all clauses that bob derives, in file order, so no ``JOURNALED``, ``SYNCED`` or unless-synced ones."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,
@@ -312,12 +292,12 @@ def every_clause() -> tuple[Clause, ...]:
 
 
 def every_written() -> tuple[Clause, ...]:
-    """Return all that a model's file may have, but for orders that a sync may break."""
+    """Return all clauses of model files, but for unless-synced orders."""
     return (*every_clause(), JOURNALED, SYNCED)
 
 
 def clause_of(name: str) -> Clause:
-    """Return the clause of this name, in today's or older spelling. Raises MalformedError if there is none."""
+    """Return the clause of this name, in today's or older spelling. Raises MalformedError if it is unknown."""
     written = clause_of_today(name)
     found = _BY_NAME.get(written.removesuffix(UNLESS_SYNCED))
     if isinstance(found, Ordered) and written.endswith(UNLESS_SYNCED):
@@ -334,30 +314,29 @@ def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:
 
 
 def without_exception(clause: Clause) -> Clause:
-    """Return the order that no sync may break, or any other clause as it is."""
+    """Return an order as one that no sync may break; return any other clause unchanged."""
     return replace(clause, unless_synced=False) if isinstance(clause, Ordered) else clause
 
 
 def kept_by_logs(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that hold for a file that a log has, without :data:`OWN_FIRST`."""
+    """Return the clauses that hold without :data:`OWN_FIRST` for a file that a log has."""
     return frozenset(clause for clause in promised if not (isinstance(clause, Ordered) and clause.is_of_a_name))
 
 
 def closed(promised: Set[Clause]) -> frozenset[Clause]:
-    """Return ``promised``, and weaker clauses that follow. Models always promise such a set."""
+    """Return ``promised`` with the weaker clauses that follow. Models always promise such a set."""
     lesser = {clause for clause in _LESSER if not promised.isdisjoint(saying_more(clause))}
     return frozenset(promised | lesser | {clause for clause, orders in _ORDERS.items() if promised >= orders})
 
 
 def saying_less(taken: Set[Clause]) -> frozenset[Clause]:
-    """Return the clauses that say less than one of ``taken``. A model without ``taken`` promises these only for
-    themselves."""
+    """Return the clauses weaker than one of ``taken``; a model without ``taken`` promises these only by themselves."""
     lesser = {clause for clause in _LESSER if not taken.isdisjoint(saying_more(clause))}
     return frozenset(lesser | {clause for clause, orders in _ORDERS.items() if not taken.isdisjoint(orders)})
 
 
 def saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses that say ``clause`` and more. A refutation of ``clause`` refutes these, too."""
+    """Return the stronger clauses, which a refutation of ``clause`` refutes, too."""
     if isinstance(clause, Never) and clause.where is not AppendPart.ANYWHERE:
         return (Never(clause.kind, clause.fill),)
     if clause == Intact(TreePart.KEPT):

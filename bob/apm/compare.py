@@ -22,8 +22,7 @@ from bob.workload.simulation import simulate
 SETUP = (
     "mkdir /d; mkdir /e; write /d/a 0 8K; write /d/b 0 8K; write /e/c 0 8K; write /e/old 0 4K;"
     "mkdir /d/gone; mkdir /e/gone"
-)
-"""The setup of the workloads that may tell models apart."""
+)  # for workloads that may tell models apart
 
 _FIRST = (
     "write /d/a 0 512", "write /d/a 0 8K", "append /d/a 100", "append /d/a 8K", "truncate /d/a 100",
@@ -43,20 +42,18 @@ _LATER = (
 )  # fmt: skip
 _SYNCS = ("fsync /d/a", "fdatasync /d/a", "fsync /d/new", "fsync /d", "fdatasync /d", "sync", "syncfs")
 _OTHERS = ("write /e/c 0 512", "append /e/c 100", "create /e/other", "setxattr /e/c user.bob 8")
-"""Operations on other files, which a sync may take along."""
+"""A sync of another file may take these along."""
 _EARLIER = ("append /d/b 100", "append /e/c 100", "write /e/c 0 512", "create /e/other")
 _OVERTAKING = ("append /d/a 100; fsync /d/a", "write /d/a 0 512; fsync /d/a", "create /d/new; fsync /d/new")
 """Changes with a sync of their own, which may overtake :data:`_EARLIER`."""
-_MARK = "mkdir /e/done"
-"""A change after a sync: it shows that the sync had returned."""
+_MARK = "mkdir /e/done"  # shows that the sync before it had returned
 
 LIMIT = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A clause of one model alone, and a workload: after it, the ``weaker`` model allows a ``tree`` that the other
-    forbids. ``before`` is the tree at first."""
+    """A clause of ``stronger`` alone, and a workload whose ``tree`` only ``weaker`` allows; ``before`` is initial."""
 
     clause: Clause
     stronger: Model
@@ -67,19 +64,17 @@ class Apart:
 
     @property
     def finding(self) -> ClauseFinding:
-        """How the clause stands in the weaker model."""
         return self.weaker.finding(self.clause)
 
     @property
     def operations(self) -> str:
-        """The workload's operations in a line; empty where no small workload shows the difference."""
+        """The workload's operations on one line; empty if no small workload shows the difference."""
         return "" if self.workload is None else "; ".join(map(write_one, self.workload.operations))
 
 
 def differences(one: Model, other: Model) -> Iterator[Apart]:
-    """Yield every clause that just one of two models promises, with the smallest workload that shows it. Left out are
-    those that no small workload shows and no crash state refutes: most follow from other clauses, or are about what
-    cannot be."""
+    """Yield every clause that just one of two models promises, with the smallest workload that shows it. Clauses
+    without one, or a refuting crash state, are left out: most follow from others, or are about the impossible."""
     for stronger, weaker in ((one, other), (other, one)):
         more = stronger.promised - weaker.promised
         for finding in stronger.findings:
@@ -106,8 +101,7 @@ def _apart(clause: Clause, stronger: Model, weaker: Model) -> Apart:
 
 
 def candidates() -> Iterator[Workload]:
-    """Yield small workloads, the smallest first: one operation, two, a synced one before another, one before a synced
-    one."""
+    """Yield small workloads, smallest first: one operation, two, a synced one and another, one and a synced one."""
     for operations in (
         *_FIRST,
         *(f"{first}; {later}" for first, later in product(_FIRST, _LATER)),

@@ -1,6 +1,5 @@
-"""How many crash states a model allows: exactly where that is quick, else a lower bound. They are down-sets of a
-partial order: independent parts multiply, a chain of n has n + 1, other parts are split by one member. Sets are bit
-masks."""
+"""Count the crash states that a model allows: exactly if quick, else a lower bound. They are down-sets of a partial
+order (bit masks). Independent parts multiply, a chain of n has n + 1, other parts are split by one member."""
 
 from __future__ import annotations
 
@@ -11,16 +10,12 @@ from math import prod
 from bob.apm.model_states import CrashInterval, Lattice, places
 from bob.apm.tree_digests import bits
 
-MOST_STEPS = 200_000
-"""How many members to look at before exact counting stops: some seconds."""
-LARGEST_PART = 64
-"""The most members of a part that is split."""
+MOST_STEPS = 200_000  # members to look at before exact counting stops: some seconds
+LARGEST_PART = 64  # members of a part that is split
 
 
 @dataclass(frozen=True, slots=True)
 class StateCount:
-    """The number of crash states, or a lower bound."""
-
     states: int
     is_exact: bool
 
@@ -28,7 +23,7 @@ class StateCount:
 def count(lattice: Lattice, outputs: Sequence[bytes], most: int = MOST_STEPS) -> StateCount:
     """Count the crash states of a lattice: distinct sets, each with its output. It takes about ``most`` steps."""
     counting = _Counter(lattice, most)
-    # Where the freedom is large most of them are: what there is no time for is missing at the small places.
+    # Most states are at places of large freedom, so a lower bound leaves out the small ones.
     ordered = sorted(places(lattice, outputs), key=lambda one: one.free.bit_count(), reverse=True)
     found: list[StateCount] = []
     for place in ordered:
@@ -59,7 +54,6 @@ class _Counter:
         return StateCount(self._sets(place.free & ~it_needs).states, is_exact=False)
 
     def _sets(self, free: int) -> StateCount:
-        """Return how many sets of ``free`` micro-operations a crash may lose."""
         self.left -= free.bit_count()
         return self._product(sum(1 << at for at in self._lattice.atoms(free)))
 
@@ -102,7 +96,6 @@ class _Counter:
         return StateCount(if_lost.states + if_there.states, if_lost.is_exact and if_there.is_exact)
 
     def _apart(self, part: int) -> int:
-        """Return a number of independent members of a part."""
         found = 0
         while part:
             at = part.bit_length() - 1

@@ -1,5 +1,5 @@
-"""The implications between micro-operations, each with its clauses, as a graph. Its nodes are the micro-operations, by
-index; then the returns of operations; then helpers for "some of" and "all of" a group."""
+"""The implications between micro-operations, with their clauses, as a graph. Nodes are the micro-operations (by index),
+then returns of operations, then helpers for "some of" and "all of" a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bob.workload.operations import Operation, Workload
 @dataclass(frozen=True, slots=True)
 class Edge:
     """If a model promises all of ``clauses``, ``node`` is there only with ``needs``. ``synced``: a sync of its own
-    persists the later change, so an order that a sync may break does not give this edge."""
+    persists the later change, so orders that a sync may break do not count."""
 
     node: int
     needs: int
@@ -33,8 +33,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]`` is the node for the return of operation k, the finish included
-    (from 1; 0 is the start)."""
+    """All implications of a workload. ``returns[k]`` is the node for the return of operation k (0: the start)."""
 
     workings: Workings
     nodes: int
@@ -42,11 +41,11 @@ class Graph:
     edges: tuple[Edge, ...]
 
     def is_shown(self, node: int) -> bool:
-        """Return whether a crash shows a node: a micro-operation or a return, and not a helper."""
+        """Return whether a node is a micro-operation or a return, and not a helper."""
         return node <= self.returns[-1]
 
     def operation(self, node: int) -> int:
-        """Return the number of the operation that a node belongs to. It is not a helper."""
+        """Return the number of the operation of a node that is not a helper."""
         operations = self.workings.operations
         return operations[node].number if node < len(operations) else self.returns.index(node)
 
@@ -59,7 +58,7 @@ class Graph:
         return frozenset(alone).union(*(edge.clauses for edge in self.edges))
 
     def needs(self, promised: Set[Clause]) -> list[list[int]]:
-        """Return, for each node, those that it needs where just ``promised`` is promised."""
+        """Return, for each node, those that it needs if just ``promised`` is promised."""
         needed: list[list[int]] = [[] for _ in range(self.nodes)]
         unless_synced = frozenset(map(clauses.without_exception, promised))
         for edge in self.edges:
@@ -70,8 +69,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class SyncCall:
-    """Operation ``number`` as a ``call`` on ``thing`` (None: on everything), which has names in its ``parents``.
-    ``is_write``: a write that syncs."""
+    """Operation ``number`` as a ``call`` on ``thing`` (None: all) in its ``parents``; ``is_write``: a syncing write."""
 
     number: int
     call: Call
@@ -81,7 +79,6 @@ class SyncCall:
 
 
 def graph(workload: Workload, taken: Workings) -> Graph:
-    """Return the implications of a workload."""
     return GraphBuilder(workload, taken).graph()
 
 
@@ -97,7 +94,6 @@ class GraphBuilder:
             self._of_change[operation.change].append(at)
 
     def graph(self) -> Graph:
-        """Return the whole graph."""
         self._in_time()
         later, earlier = {}, {}
         for index, parts in self._of_change.items():
@@ -111,10 +107,9 @@ class GraphBuilder:
         return Graph(self._taken, self._nodes, self._returns, tuple(self._edges))
 
     def _but_in_place(self, index: int, parts: Sequence[int], some: int, every: int) -> tuple[int, int]:
-        """Return nodes for a change without what it puts in place of data in a block that stays: ``some`` of it, and
-        ``every`` part. That is what an append puts where its file had data before a cut, and the zeros behind a cut.
-        The kernel writes these when it likes, and they show at once, since the file still has its old size. The zeros
-        may also come after all else: they show where the file grows again (ext4_block_truncate_page)."""
+        """Return nodes for ``some`` and ``every`` part of a change, without zeros behind a cut, and without appended
+        data in place of data before a cut. The kernel writes these at any time, and the old size shows them at once.
+        The zeros may also come last: they show when the file grows again (ext4_block_truncate_page)."""
         grown, is_cut = self._taken.grown.get(index), self._taken.changes[index].kind is ChangeKind.TRUNCATE_DOWN
         waiting = self._but_rest(parts) if is_cut else parts
         if grown is not None:
@@ -125,8 +120,7 @@ class GraphBuilder:
         return later, earlier if is_cut else every
 
     def _orders(self, later: Mapping[int, int], every: Mapping[int, int]) -> None:
-        """Put each change after earlier ones. ``later`` has the nodes of changes that follow others, ``every`` of those
-        followed."""
+        """Put each change after earlier ones: ``later`` has nodes of those that follow, ``every`` of those followed."""
         for after, change in enumerate(self._taken.changes):
             is_synced = self._is_synced(change)
             for before in range(after):
@@ -215,8 +209,7 @@ class GraphBuilder:
         return [at for at, one in operations.items() if isinstance(one.cell, SizeCell) or one.block != ending]
 
     def _appended(self, growth: Growth, blocks: Mapping[int, list[int]]) -> None:
-        """Tie each size that an append passes to its data: all up to there; the old last block; of blocks that it
-        begins, the size's own one, or earlier ones."""
+        """Tie each size that an append passes to data, by :class:`bob.apm.clauses.AppendPart`."""
         covered: int | None = None
         begun: int | None = None
         tail: int | None = None
@@ -236,7 +229,7 @@ class GraphBuilder:
                 self._shown_with(sizes, tail, clauses.AppendPart.TAIL)
 
     def _all_of(self, parts: Iterable[int], before: int | None) -> int:
-        """Return a node for all of these, and for another such node."""
+        """Return a node that needs all ``parts``, and the node ``before`` if any."""
         node = self._node()
         for part in (*parts, *(() if before is None else (before,))):
             self._edge(node, part)
@@ -253,8 +246,7 @@ class GraphBuilder:
 
     @cached_property
     def _synced(self) -> tuple[Mapping[int, int], Mapping[int, int]]:
-        """The last operation (its number) that syncs each file or directory; and the last one that syncs something
-        below it."""
+        """By file or directory: the last operation that syncs it, and the last that syncs something below it."""
         itself: dict[int, int] = {}
         below: dict[int, int] = {}
         for number, operation in enumerate(self._performed, start=1):
@@ -269,8 +261,8 @@ class GraphBuilder:
         return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
 
     def _is_synced(self, change: OperationChange) -> bool:
-        """Return whether a sync of the change's file or directory, or of something below what it makes, follows or
-        comes with it. (A crash before that sync counts, too: the model allows a little more.)"""
+        """Return whether a sync of the change's file or directory, or below what it makes, comes with it or follows. (A
+        crash before that sync counts, too: the model allows a little more.)"""
         of = change.things | (change.directories if change.kind in clauses.DIRECTORY_KINDS else frozenset())
         itself, below = self._synced
         last = [*(itself.get(thing, 0) for thing in of), *(below.get(thing, 0) for thing in change.things)]
@@ -288,12 +280,10 @@ class GraphBuilder:
                     self._edge(self._returns[number], at, clauses.Durable(sync.call, self._what(earlier, sync)))
 
     def _begun(self, number: int) -> int:
-        """Return the last operation that had returned when operation ``number`` began: fsync(2) writes what was dirty
-        when it was called."""
+        """Return the last operation that returned before ``number`` began: fsync(2) writes what is dirty by then."""
         return self._taken.history.begun.get(number, number - 1)
 
     def _sync(self, number: int) -> SyncCall | None:
-        """Return operation ``number`` as a call that makes more durable than its own changes, if it is one."""
         operation, step = self._performed[number - 1], self._step(number)
         call = call_of(operation, self._taken.history, step)
         if call is None or call is Call.RETURNED:
@@ -305,7 +295,6 @@ class GraphBuilder:
         return SyncCall(number, call)
 
     def _what(self, operation: MicroOperation, sync: SyncCall | None = None) -> What:
-        """Return what a micro-operation is to a sync (None: a call on everything)."""
         if sync is not None and sync.is_write and operation.number < sync.number and operation.block is not None:
             # Such a write syncs its own range only (generic_write_sync, include/linux/fs.h).
             return self._else(operation)

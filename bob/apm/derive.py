@@ -1,10 +1,7 @@
-"""Derive a model: the strongest that allows every observation, and of that what one can rely on.
-
-It begins with every clause. Observations refute some for certain (:func:`bob.apm.allowed.refuted`). Where only several
-clauses together forbid an observation, bob then drops those that would not be promised anyway, then orderings, then all
-but those that forbid garbage. A clause that held is promised if that says something about untried workloads
-(docs/models.md): a lucky clause is the worst that a model can have.
-"""
+"""Derive a model: the strongest that allows every observation, and of that what one can rely on. All clauses are
+promised at first, and observations refute some for certain (:func:`bob.apm.allowed.refuted`). If only several clauses
+together forbid an observation, bob drops those that would not be promised anyway, else orderings, else all but those
+against garbage. A clause that held is promised if that says something about untried workloads (docs/models.md)."""
 
 from __future__ import annotations
 
@@ -34,15 +31,14 @@ from bob.workload.operations import At, Operation, Workload
 
 
 class Trust(StrEnum):
-    """The clauses to promise: those that held exhaustively, or those that held on a sample as well."""
+    """The clauses to promise: those that held exhaustively, or also those that held on a sample."""
 
     EXHAUSTIVE = "exhaustive"
     SAMPLED = "sampled"
 
 
 def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
-    """Return the titles of a third of these workloads, chosen by ``seed``, that test the model. Workloads that differ
-    in their finish alone stay together."""
+    """Return the titles of a third of the workloads, by ``seed``; those that differ only in finish stay together."""
     alike: dict[object, list[str]] = {}
     for one in workloads:
         alike.setdefault((one.setup, one.operations), []).append(one.title)
@@ -53,7 +49,7 @@ def held_out(workloads: Iterable[Workload], seed: int) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DerivedModel:
-    """A model; and for each refuted clause the workload and the outcome that refute it."""
+    """A model, and for each refuted clause the workload and the outcome that refute it."""
 
     model: Model
     shown: Mapping[Clause, tuple[ObservedCase, OutcomeConstraints]]
@@ -67,9 +63,8 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds of them.
-    Those that are ``refuting`` refute, and add :data:`bob.apm.circumstances.RARE` circumstances; they test only
-    :data:`bob.apm.circumstances.RARE_CLAUSES`. ``progress`` is called after each workload."""
+    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds. The
+    ``refuting`` ones refute, and test only ``RARE_CLAUSES`` and ``RARE`` (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -101,14 +96,13 @@ def derive(
 
 
 def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
-    """Return whether ``model`` was derived from runs of this ``configuration`` with this ``kernel`` (its release) or
-    another package of its series."""
+    """Return whether ``model`` was derived from ``configuration`` on ``kernel`` (a release) or one of its series."""
     of = model.source.get("configuration")
     if of is None or not any(is_same_series(kernel, each) for each in model.source.get("kernels", ())):
         return False
     try:
         derived = decode(ConfigurationDocument, of).configuration
-    except (ShapeError, BobError):  # of a file system that this bob does not know
+    except (ShapeError, BobError):  # a file system that this bob does not know
         return False
     return (derived.fs, derived.mkfs_options, derived.options) == (
         configuration.fs,
@@ -118,8 +112,6 @@ def was_derived_of(model: Model, configuration: Subject, kernel: str) -> bool:
 
 
 class _WeakeningClauses:
-    """The clauses that observations have not refuted so far."""
-
     def __init__(self) -> None:
         self.promised = set(clauses.every_clause())
         self.refutations: dict[Clause, Refutation] = {}
@@ -161,7 +153,7 @@ class _WeakeningClauses:
         return unpromised or orders or together - garbage or together
 
     def _weaken(self, workload: ObservedCase, sight: OutcomeConstraints) -> bool:
-        """Refute clauses until the observation is allowed. Return False if it is not and refutes none for certain."""
+        """Refute clauses until the observation is allowed; return False if it is not, but refutes none for certain."""
         while not self._implications(workload).is_allowed(sight.constraints, sight.returned):
             conflicts = [
                 conflict
@@ -209,8 +201,7 @@ MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _ClauseCount:
-    """How often a clause was tested. ``exhaustive`` counts workloads whose every legal crash state has a known outcome,
-    ``surely`` has the circumstances in those."""
+    """The tests of a clause; ``exhaustive`` and ``surely`` are of workloads with known outcomes of all legal states."""
 
     workloads: int = 0
     exhaustive: int = 0
@@ -225,7 +216,7 @@ class _ClauseCounts:
         self._rare = _ClauseCounts(refuting, ()) if refuting else None
         for workload in workloads:
             orders, tested = how_tried(workload.workload, workload.graph, workload.commit), workload.graph.clauses
-            if workload.workload.at is At.END:  # what a crash on the way leaves was not looked at
+            if workload.workload.at is At.END:  # bob looked only at crashes after the end
                 tested = frozenset(clause for clause in tested if isinstance(clause, clauses.Durable))
             for clause in tested:
                 was, own = self._counts.get(clause, _ClauseCount()), workload.workload.operations
@@ -244,8 +235,7 @@ class _ClauseCounts:
         return self._counts.get(clause, _ClauseCount())
 
     def circumstances(self, clause: Clause) -> tuple[frozenset[Circumstance], frozenset[Circumstance]]:
-        """Return the circumstances of an order, and of others by the same means: all that were tried, and those that
-        surely were."""
+        """Return the circumstances of all orders by the same means as this one: those tried, and those surely tried."""
         like = [self.of(other) for other in (clause, *_alike(clause))]
         tried, surely = _often(one.tried for one in like), _often(one.surely for one in like)
         if self._rare is not None:
@@ -286,10 +276,8 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the orderings that a file system gives by the same means as this one. It orders changes of two files by
-    how they are written (in place, in new blocks, as metadata), not by the operation's name. Where one is refuted,
-    another that held was lucky. Orders of one file (a rename after an append to it) often have a rule of their own, so
-    they stand alone."""
+    """Return the clauses by the same means: if one is refuted, another that held was lucky. Orders of one file (a
+    rename after an append to it) stand alone, since they often have a rule of their own."""
     if isinstance(clause, clauses.Whole) and clause.kind in _RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in _RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
@@ -299,11 +287,10 @@ def _alike(clause: Clause) -> tuple[Clause, ...]:
 
 
 _RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
-"""Each takes a name out of one directory and puts one into a directory."""
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:
-    """Return what is promised together or not at all: a sync that writes other files' data writes all of it."""
+    """Return the clauses that are promised together: a sync that writes other files' data writes all of it."""
     others = (What.OTHER_OVERWRITES, What.OTHER_APPENDS)
     if not isinstance(clause, clauses.Durable) or clause.what not in others:
         return ()

@@ -23,8 +23,7 @@ from bob.workload.simulation import simulate
 
 @dataclass(frozen=True, slots=True)
 class OutcomeConstraints:
-    """An outcome as a crash after the return of operation ``returned`` (0: none) left it. ``state`` is the first such
-    crash state, ``outcome`` its number, ``states`` how many legal states it speaks for."""
+    """An outcome after operation ``returned`` (0: none): its number, first ``state``, and how many legal ``states``."""
 
     state: CrashState
     outcome: int
@@ -46,7 +45,6 @@ class ObservedCase:
 
     @cached_property
     def graph(self) -> Graph:
-        """The implications between its micro-operations."""
         history, _setup, _performed = simulate(self.workload)
         return graph(self.workload, workings(history, self.workload.finish.operations))
 
@@ -72,7 +70,6 @@ class ObservedCase:
         return tuple(found.values())
 
     def observation(self, sight: OutcomeConstraints) -> Observation:
-        """Return the observation behind an outcome."""
         return self._observed.findings.observation(sight.outcome)
 
     def _returned(self, state: CrashState) -> int:
@@ -80,7 +77,7 @@ class ObservedCase:
 
     @cached_property
     def _ends(self) -> list[int]:
-        """When each operation returned (positions in the trace). The agent calls those of the finish operation 0."""
+        """The positions in the trace where operations return. The agent calls those of the finish operation 0."""
         trace, operations = self.case.plan.trace, len(self.workload.operations)
         own = {f"op {number} end" for number in range(1, operations + 1)}
         ends = [mark.at.time for mark in trace.marks if mark.text in own]

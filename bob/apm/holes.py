@@ -18,7 +18,7 @@ _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, 
 
 @dataclass(frozen=True, slots=True)
 class HoleReading:
-    """A way to see a hole: these sizes are ``lost``, and each fill ``breaks`` clauses."""
+    """A reading of a hole: these sizes are ``lost``, and each fill ``breaks`` clauses."""
 
     lost: frozenset[int]
     breaks: Mapping[Fill, frozenset[Clause]]
@@ -26,10 +26,9 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data. ``kind`` is the first change to write it or to reach over it. ``own`` are the sizes
-    that appends to it gave the file (micro-operations). Some ``last`` sizes end in the piece's block, which the append
-    began; ``later`` ones end behind it, if no call asks for a part of the file; ``tail`` ones are of an append that
-    began in the middle of the block, if no call does."""
+    """A piece without its data. ``kind`` is the first change that writes it or reaches over it; ``own`` are the sizes
+    by appends to it. ``last`` ones end in the piece's block, which the append began, ``later`` ones behind it. ``tail``
+    ones are of an append that began inside the block. ``later`` and ``tail`` are empty if a call asks for a part."""
 
     kind: ChangeKind | None
     own: frozenset[int] = frozenset()
@@ -56,7 +55,6 @@ class Hole:
 
     @cached_property
     def ways(self) -> tuple[HoleReading, ...]:
-        """The ways to see it, by the sizes that are there."""
         parts = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
         parts = [sizes for sizes in parts if sizes]
         found = []
@@ -68,8 +66,7 @@ class Hole:
 
 
 def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
-    """Return the hole in place of a piece. Pieces of one block mostly share it. ``since`` is the micro-operation that
-    cut it off, if only later ones are missing (-1: all are)."""
+    """Return the hole of a piece; ``since`` cut it off, and only later micro-operations are missing (-1: all)."""
     sizes = taken.sizes.get(cell.thing, ())
     reaching = bisect_right(sizes, (cell.start, len(taken.operations)))
     writers = [at for at in taken.writers.get(cell, ()) if at > since]
@@ -89,7 +86,6 @@ def stale_at(start: int, length: int) -> bytes:
 
 
 def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> Hole:
-    """Return the hole; ``reaching`` are the sizes that show the piece or its beginning."""
     kinds = (_kind(taken, at) for at in chain(writers, reaching))
     kind = next((kind for kind in kinds if kind in _WITH_HOLES), None)
     appends = {

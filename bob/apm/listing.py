@@ -29,16 +29,13 @@ from bob.workload.pattern import describe
 
 
 class ChangeRow(Document, frozen=True):
-    """A micro-operation of an operation (its number)."""
-
     kind: str
     operation: int
     about: str
 
 
 class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-states/1"):
-    """The states that a model allows: `bob apm states`. ``dependencies`` has for each micro-operation the places of all
-    that it needs; each state is its lines."""
+    """The states of a model, in lines (`bob apm states`). ``dependencies``: by micro-operation, those that it needs."""
 
     operations: tuple[str, ...]
     micro_operations: tuple[ChangeRow, ...]
@@ -48,7 +45,7 @@ class StatesDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-sta
 
 
 class ApartRow(Document, frozen=True):
-    """A clause that one model promises; all else is about the other model."""
+    """A clause that one model promises; the other fields are about the other model."""
 
     clause: str
     meaning: str
@@ -91,12 +88,11 @@ class WhatIfDocument(Document, frozen=True, tag_field="schema", tag="bob.apm-wha
 
 
 def lines(tree: ModelTree) -> list[str]:
-    """Return a tree, a line for each name: size, whose data."""
+    """Return a tree, a line for each name, with its size and contents in words."""
     return [f"{path}{_entry(path, entry)}" for path, entry in tree] or ["(nothing)"]
 
 
 def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> StatesDocument:
-    """Return the states of a workload, its micro-operations and what each of them needs."""
     operations = graph.workings.operations
     return StatesDocument(
         operations=tuple(write_one(operation) for operation in graph.workings.history.operations),
@@ -108,7 +104,7 @@ def document(graph: Graph, promised: Set[Clause], allowed: AllowedTrees) -> Stat
 
 
 def print_states(screen: Console, graph: Graph, allowed: AllowedTrees) -> None:
-    """Print the states of a workload. Those with the same names and sizes share a line: torn writes make many."""
+    """Print the states of a workload. Those that differ only in contents share an entry: torn writes make many."""
     count = plural(len(allowed.trees), "crash state")
     operations = plural(len(graph.workings.operations), "micro-operation")
     alike: dict[object, list[ModelTree]] = {}
@@ -137,7 +133,6 @@ def _together(trees: Sequence[ModelTree]) -> Iterator[str]:
 
 
 def apart_document(one: Model, other: Model, found: Sequence[Apart]) -> ApartDocument:
-    """Return the differences of two models."""
     return ApartDocument((one.name, other.name), tuple(map(_apart_row, found)))
 
 
@@ -156,8 +151,7 @@ def _apart_row(apart: Apart) -> ApartRow:
 
 
 def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart]) -> None:
-    """Print the differences of two models, grouped by the stronger one. Clauses that begin alike share one piece of
-    evidence."""
+    """Print the differences of two models, by the stronger one. Clauses that begin alike share their evidence."""
     if not found and one.promised == other.promised:
         screen.print(f"{one.name} and {other.name} promise the same")
     elif not found:
@@ -196,7 +190,7 @@ def _begins(apart: Apart) -> str:
 
 
 def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
-    """Print what a changed model promises otherwise, and the file that has it."""
+    """Print a changed model's file and its changed promises."""
     screen.print(Text.assemble((f"{path}", "bold"), f": {found.after.about}"), soft_wrap=True)
     for heading, clauses in (
         ("no longer promised", found.gone - frozenset(map(without_exception, found.weaker))),
@@ -210,7 +204,6 @@ def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
 
 
 def what_if_document(found: WhatIf, path: Path, programs: Sequence[ProgramChange]) -> WhatIfDocument:
-    """Return the same as a document, with the effect on ``programs``."""
     return WhatIfDocument(
         model=found.before.name,
         changes=tuple(found.after.source["changes"]),
@@ -241,13 +234,11 @@ def _entry(path: str, entry: ModelEntry) -> str:
 
 
 def soundness(found: CheckDocument) -> str:
-    """Return in words how much of the held-out observations a model forbids."""
     held_out = found.held_out
     return f"{held_out.unsound:,} of {held_out.observed:,} observed outcomes of held-out workloads are forbidden"
 
 
 def print_checks(screen: Console, checks: Sequence[CheckDocument]) -> None:
-    """Print a table of checks, and the outcomes that models forbid."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in ("model", "on", "promises", "forbids", "of it held out", "tightness", "counted in"):
         table.add_column(Text(heading, "bob.dim"), overflow="fold")

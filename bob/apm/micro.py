@@ -1,5 +1,4 @@
-"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, a place that holds one. The last one on a
-cell shows. Offsets, sizes and lengths are in bytes."""
+"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, where the last one shows. Sizes: bytes."""
 
 from __future__ import annotations
 
@@ -23,8 +22,6 @@ from bob.workload.language import write_one
 
 
 class MicroKind(StrEnum):
-    """The kind of a micro-operation."""
-
     WRITE_BLOCK = "write_block"
     CHANGE_FILE_SIZE = "change_file_size"
     CREATE_DIR_ENTRY = "create_dir_entry"
@@ -41,8 +38,6 @@ class NameCell:
 
 @dataclass(frozen=True, slots=True)
 class SizeCell:
-    """The size of a file (bytes)."""
-
     thing: int
 
 
@@ -69,8 +64,8 @@ Value = int | bytes | None
 
 @dataclass(frozen=True, slots=True)
 class MicroOperation:
-    """``value`` put into ``cell`` by change number ``change`` (an index) of operation ``number`` (from 1). ``block`` is
-    the file-system block (4 KiB) of a piece of data, or of the last byte of a size; else None."""
+    """``value`` put into ``cell`` by change ``change`` (an index) of operation ``number`` (from 1). ``block`` is the 4
+    KiB block of data, or of a size's last byte; else None."""
 
     kind: MicroKind
     number: int
@@ -82,33 +77,27 @@ class MicroOperation:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The size of a file before an append, and the largest one that it ever had (bytes). ``is_asked_in_part``: the
-    append or a later call asks for a part of the file alone, so other parts may come later."""
+    """A file's size before an append, and its largest ever; ``is_asked_in_part``: by the append or a later call."""
 
     before: int
     largest: int
     is_asked_in_part: bool
 
     def begins(self, block: int | None) -> bool:
-        """Return whether the file had nothing in this block."""
         return block is not None and block * BLOCK_BYTES >= self.before
 
     def is_in_place(self, operation: MicroOperation) -> bool:
-        """Return whether the data stands where the file had data before a cut, in a block that stayed: the file's old
-        size shows it."""
+        """Return whether data stands where the file had data before a cut, and the old size still shows the block."""
         cell = operation.cell
         return isinstance(cell, DataCell) and cell.start < self.largest and not self.begins(operation.block)
 
 
 @dataclass(frozen=True, slots=True)
 class Workings:
-    """The changes and micro-operations of a workload in program order.
-
-    ``writers`` has the indexes of micro-operations by cell, ascending. ``pieces`` has the data cells that operations
-    change by file and offset. ``sizes`` has the sizes of each file, each with its micro-operation, ascending. ``grown``
-    has the appends, by index of change. ``freed`` has the files that are removed, replaced or cut. ``asked`` has the
-    changes (indexes) that a call asks for alone; ``logged`` those that its log may take along. ``memory`` is a cache.
-    """
+    """The changes and micro-operations of a workload in program order. ``writers`` (by cell) and ``sizes`` (by file,
+    with each size) have indexes of micro-operations, ascending. ``grown`` (the appends), ``asked`` (a call asks for
+    these alone) and ``logged`` (a log may take these along) have indexes of changes. ``pieces`` has data cells by file
+    and offset, ``freed`` the files that are removed, replaced or cut. ``memory`` is a cache."""
 
     history: History
     places: NamePlaces
@@ -124,7 +113,6 @@ class Workings:
     memory: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def means(self, change: int) -> Means:
-        """Return how a change (its index) is written."""
         return means_of(self.changes[change].kind, is_logged=change in self.logged)
 
     def is_cut(self, operation: int) -> bool:
@@ -137,8 +125,7 @@ class Workings:
 
 
 def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings:
-    """Return ``history`` as micro-operations; ``finish`` is what follows it. Raises UsageError for operations that
-    models do not know."""
+    """Return ``history`` before ``finish`` as micro-operations. Raises UsageError for operations unknown to models."""
     places, made = NamePlaces(history), changes(history)
     for change in made:
         if change.kind not in MODELLED_KINDS:
@@ -171,7 +158,6 @@ def workings(history: History, finish: Sequence[ops.Operation] = ()) -> Workings
 
 
 def block_of(offset: int) -> int:
-    """Return the file-system block of the byte at ``offset`` of a file."""
     return offset // BLOCK_BYTES
 
 

@@ -22,7 +22,7 @@ SCHEMA = "bob.apm/1"
 
 
 class ClauseStatus(StrEnum):
-    """How a clause stands. ``ASSUMED`` ones were never tested, or come from elsewhere."""
+    """The status of a clause. ``ASSUMED``: never tested, or taken from elsewhere."""
 
     REFUTED = "refuted"
     EXHAUSTIVE = "held-exhaustively"
@@ -32,9 +32,9 @@ class ClauseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refutation:
-    """The crash state that refutes a clause. Operation ``there`` is there, even in part, or has returned; of operation
-    ``missing`` something is not there that it needs. Both are None where a cell breaks the clause by itself. ``alone``
-    is False where several clauses together forbid the state. ``witness`` is a path seen from the model's file."""
+    """The crash state that refutes a clause. A part of operation ``there`` persisted, or it returned, without a part of
+    operation ``missing`` that it needs; neither is set if one cell breaks the clause by itself. Not ``alone``: only
+    several clauses together forbid the state. ``witness`` is a path relative to the model's file."""
 
     run: str
     workload: str
@@ -50,8 +50,7 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """A clause and how it stands: how many ``workloads`` tested it, in how many every legal crash state has a known
-    outcome (``exhaustive``), and with how many legal ``states``. ``reason`` says why one that held is not promised."""
+    """How a clause stands: by how many ``workloads`` (``exhaustive`` ones know all outcomes) and legal ``states``."""
 
     clause: Clause
     status: ClauseStatus
@@ -74,16 +73,15 @@ class Model:
 
     @cached_property
     def promised(self) -> frozenset[Clause]:
-        """The promised clauses, and those that say less."""
+        """The promised clauses, and weaker ones that follow."""
         return closed({finding.clause for finding in self.findings if finding.promised})
 
     @property
     def origin(self) -> str:
-        """Its origin: built-in, published, what-if or derived."""
         return next((word for key, word in _ORIGINS.items() if key in self.source), "derived")
 
     def finding(self, clause: Clause) -> ClauseFinding:
-        """Return how a clause stands. An unknown one is assumed, and promised only if a promised one says more."""
+        """Return how a clause stands; an unlisted one is assumed, and promised only if a promised one implies it."""
         found = self._by_clause.get(clause)
         return found or ClauseFinding(clause, ClauseStatus.ASSUMED, promised=clause in self.promised)
 
@@ -117,20 +115,19 @@ class FindingDocument(Document, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, finding: ClauseFinding) -> FindingDocument:
-        """Return the document of ``finding``."""
         clause, states = finding.clause, str(counts.written(finding.states))
         refuted = finding.refutation
         return adapt(cls, finding, clause=clause.name, meaning=clause.words, states=states, refuted_by=refuted)
 
     @property
     def finding(self) -> ClauseFinding:
-        """The finding. Raises MalformedError for what is no clause."""
+        """The finding. Raises MalformedError if no clause has this name."""
         clause, states = clause_of(self.clause), counts.read(self.states)
         return adapt(ClauseFinding, self, clause=clause, states=states, refutation=self.refuted_by)
 
 
 class ModelDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
-    """A model; what was never tried and is not promised is left out."""
+    """A model, without clauses that are neither tested nor promised."""
 
     name: str
     about: str
@@ -147,14 +144,13 @@ def with_distinct_names(models: Sequence[Model]) -> list[Model]:
 
 
 def to_json(model: Model) -> dict[str, Any]:
-    """Return ``model`` as plain JSON."""
     told = [one for one in model.findings if one.promised or one.workloads or one.status is not ClauseStatus.ASSUMED]
     plain: dict[str, Any] = encode(adapt(ModelDocument, model, clauses=tuple(map(FindingDocument.of, told))))
     return plain
 
 
 def from_json(plain: Mapping[str, Any]) -> Model:
-    """Return the model in plain JSON. Raises MalformedError if there is none."""
+    """Return the model in plain JSON. Raises MalformedError if it is damaged or something else."""
     if plain.get("schema") != SCHEMA:
         raise MalformedError(f"this is no model: its schema is {plain.get('schema')!r}", hint=f"it should be {SCHEMA}")
     try:
@@ -172,7 +168,7 @@ _WRITTEN = "`bob apm derive` writes models"
 
 
 def load(path: Path) -> Model:
-    """Return the model in the file ``path``. Raises StoreError if it cannot be read, MalformedError if it is none."""
+    """Return the model in a file. Raises StoreError if it cannot be read, MalformedError if it holds something else."""
     try:
         document = documents.opened(path.read_bytes())
     except OSError as error:

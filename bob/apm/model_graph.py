@@ -1,6 +1,5 @@
-"""The implications of a workload under one model. :mod:`bob.apm.dependencies` has an edge for every pair of changes.
-For one model a chain does: a node stands for "all of this class up to here". So the graph grows with the workload, not
-with its square."""
+"""The implications of a workload under one model, in a graph that grows with the workload, not with its square. A chain
+replaces the edges between pairs of changes: its nodes stand for "all of this class up to here"."""
 
 from __future__ import annotations
 
@@ -16,13 +15,11 @@ from bob.claim.property.vocabulary import Call, What
 from bob.workload.kinds import ChangeKind, OperationChange, OperationScope, Relation, relation
 from bob.workload.operations import Workload
 
-_OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)
-"""Durable after a call whatever its argument is."""
+_OF_ALL = (What.OTHER_OVERWRITES, What.OTHER_APPENDS, What.OTHER_NAMES, What.OTHER_ATTRIBUTES)  # for any argument
 
 
 def graph_under(workload: Workload, taken: Workings, promised: Set[Clause]) -> Graph:
-    """Return the implications where just ``promised`` is promised, as those of :func:`bob.apm.dependencies.graph`.
-    Their edges have no clauses."""
+    """Return the implications under ``promised`` (:func:`bob.apm.dependencies.graph`), with no clauses on edges."""
     return _PromisedGraph(workload, taken, promised).graph()
 
 
@@ -92,7 +89,6 @@ class _PromisedGraph(GraphBuilder):
         return kind, operation.block is None, type(cell), cell.thing
 
     def _about(self, operation: MicroOperation) -> frozenset[int]:
-        """Return the files and directories that a call must name to be about this micro-operation."""
         cell = operation.cell
         if isinstance(cell, NameCell):
             return self._taken.changes[operation.change].things | {cell.place[0]}
@@ -100,8 +96,6 @@ class _PromisedGraph(GraphBuilder):
 
 
 class _By(Enum):
-    """A common property of the changes of one chain."""
-
     KIND = "nothing else"
     TOUCHED = "a file or directory that they are about, or whose names they change, or in which their file has a name"
     THING = "a file or directory that they are about"
@@ -133,8 +127,7 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield the nodes of all that comes before a change. ``promised`` are the orders about it. ``means`` is how it
-        is written, None where a call asks for it alone."""
+        """Yield nodes before a change; ``promised`` are its orders, ``means`` its writing (None: it is asked for)."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
@@ -185,8 +178,7 @@ def _extent(change: OperationChange) -> OperationScope:
 
 
 class _UnsyncedChanges:
-    """Changes that no sync has made durable: by class the ``last`` node of its chain, and one micro-operation
-    (``like``)."""
+    """Changes without a sync, by class: the ``last`` node of its chain, and one micro-operation (``like``)."""
 
     def __init__(self) -> None:
         self.last: dict[tuple[object, ...], int] = {}

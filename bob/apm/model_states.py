@@ -1,5 +1,5 @@
-"""The crash states that a model allows: those of ALICE first (OSDI'14, section 4.3: prefixes of the calls, each with
-the next call split, each without one call), then all others. Sets are bit masks: bit i is micro-operation i."""
+"""The crash states that a model allows: first those of ALICE (OSDI'14, section 4.3: prefixes of calls, the next call
+split, one call left out), then all others. Sets are bit masks: bit i is micro-operation i."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from bob.observe.observation import Node
 
 
 class CrashStage(StrEnum):
-    """The stage of the work that comes to a state."""
-
     PREFIX = "prefix"
     SPLIT = "split"
     WITHOUT = "without"
@@ -29,8 +27,7 @@ class CrashStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelCrash:
-    """The micro-operations that are ``there`` (a bit mask) in a crash after operation ``returned`` (0: none) and before
-    the next one returned."""
+    """A crash between the returns of operation ``returned`` (0: none) and the next, with micro-operations ``there``."""
 
     there: int
     returned: int
@@ -38,7 +35,7 @@ class ModelCrash:
 
 
 class Lattice:
-    """The closed sets of a workload under a model that promises ``promised``."""
+    """The dependency-closed sets of a workload under a model that promises ``promised``."""
 
     def __init__(self, graph: Graph, promised: Set[Clause]) -> None:
         operations = graph.workings.operations
@@ -50,23 +47,17 @@ class Lattice:
                 needed_by[other].append(node)
         kept = graph.returns[-1] + 1
         reached = _reach(needs, count, kept)
-        self.needs = reached[:count]
-        """By micro-operation all that it needs, itself included."""
-        self.needed_by = _reach(needed_by, count, count)[:count]
-        """By micro-operation all that need it, itself included."""
-        self.forced = [reached[node] for node in graph.returns]
-        """By operation, what is there when it has returned."""
-        self.number_of = [operation.number for operation in operations]
-        """By micro-operation, its operation."""
-        self.of = [0] * len(graph.returns)
-        """By operation, its own micro-operations."""
+        self.needs = reached[:count]  # by micro-operation: all that it needs, with itself
+        self.needed_by = _reach(needed_by, count, count)[:count]  # by micro-operation: all that need it, with itself
+        self.forced = [reached[node] for node in graph.returns]  # by operation: what its return makes durable
+        self.number_of = [operation.number for operation in operations]  # by micro-operation: its operation
+        self.of = [0] * len(graph.returns)  # by operation: its micro-operations
         for at, operation in enumerate(operations):
             self.of[operation.number] |= 1 << at
-        self.upto = list(accumulate(self.of, or_))
-        """By operation, those of it and of all before it."""
+        self.upto = list(accumulate(self.of, or_))  # by operation: its own and all earlier ones
 
     def atoms(self, mask: int) -> list[int]:
-        """Return one micro-operation of each group in ``mask`` that is there together or not at all."""
+        """Return one micro-operation of each group in ``mask`` that persists together or not at all."""
         found = []
         for at in bits(mask):
             together = self.needs[at] & self.needed_by[at]
@@ -77,15 +68,14 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class AllowedTrees:
-    """The distinct trees that a model allows; ``complete`` is False where there are more than the limit."""
+    """The distinct trees that a model allows; not ``complete`` if the limit stopped the search."""
 
     trees: tuple[ModelTree, ...]
     complete: bool
 
 
 def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTrees:
-    """Return distinct trees of at most ``limit`` sets of micro-operations. Without a promise of intact names and
-    contents, the model allows more, which is not enumerated."""
+    """Return distinct trees of at most ``limit`` sets of micro-operations, without garbage that the model may allow."""
     shapes, found = Shapes(graph.workings, promised), dict[ModelTree, None]()
     for count, there in enumerate(closed_sets(Lattice(graph, promised))):
         if count >= limit:
@@ -95,7 +85,7 @@ def allowed_trees(graph: Graph, promised: Set[Clause], limit: int) -> AllowedTre
 
 
 def dependencies(graph: Graph, promised: Set[Clause]) -> tuple[frozenset[int], ...]:
-    """Return for each micro-operation all others that it needs, directly or not (indexes)."""
+    """Return for each micro-operation the indexes of all others that it needs, directly or not."""
     needs = Lattice(graph, promised).needs
     return tuple(frozenset(bits(needed & ~(1 << at))) for at, needed in enumerate(needs))
 
@@ -115,10 +105,9 @@ def closed_sets(lattice: Lattice) -> Iterator[int]:
 
 
 def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = None) -> Iterator[ModelCrash]:
-    """Yield every crash state in the order of work. ``outputs[k]`` is the program's output when operation k had
-    returned. Where prefixes would take more than three quarters of the ``budget``, half of it goes to evenly spread
-    prefixes, and the rest to places all over the workload, in turns with states that lose all they may. Some states
-    come twice. When the iteration ends, there is no other one."""
+    """Yield every crash state in the order of work, some twice; ``outputs[k]`` is the output when operation k had
+    returned. If prefixes would take more than three quarters of ``budget``, half of it goes to evenly spread prefixes.
+    The rest goes to places all over the workload, in turns with states that lose all they may."""
     last = len(lattice.of) - 1
     numbers = range(last + 1)
     is_spread = budget is not None and len(numbers) > budget * 3 // 4
@@ -143,8 +132,8 @@ def crashes(lattice: Lattice, outputs: Sequence[bytes], budget: int | None = Non
 
 
 def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> Iterator[ModelCrash]:
-    """Yield what is forced when something new had been told, all else lost: at the end, then in this ``order``."""
-    since = [0] * len(lattice.of)  # by operation, the one that told the last of what had been told then
+    """Yield what is forced after each new output, without all others: at the end, then in this ``order``."""
+    since = [0] * len(lattice.of)  # by operation: the one that wrote the last of the output by then
     for number in range(1, len(since)):
         since[number] = since[number - 1] if outputs[number] == outputs[number - 1] else number
     for returned in dict.fromkeys(since[one] for one in (len(since) - 1, *order)):
@@ -152,8 +141,7 @@ def _least(lattice: Lattice, outputs: Sequence[bytes], order: Sequence[int]) -> 
 
 
 def _spread(count: int) -> list[int]:
-    """Return the numbers below ``count``, so that every beginning of them is spread evenly: by their bits, the last
-    first."""
+    """Return the numbers below ``count``, sorted by reversed bits: every prefix is spread evenly."""
     width = count.bit_length()
     return sorted(range(count), key=lambda one: int(f"{one:0{width}b}"[::-1], 2))
 
@@ -172,7 +160,7 @@ def _in_turns(*works: Iterator[ModelCrash]) -> Iterator[ModelCrash]:
 
 
 def _without(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
-    free = lattice.upto[returned] & ~lattice.forced[returned]  # of an operation that is forced none can be lost
+    free = lattice.upto[returned] & ~lattice.forced[returned]  # a forced operation loses nothing
     for earlier in sorted({lattice.number_of[at] for at in bits(free)}, reverse=True):
         lost = 0
         for at in bits(lattice.of[earlier]):
@@ -197,8 +185,8 @@ def _split(lattice: Lattice, returned: int) -> Iterator[ModelCrash]:
 
 @dataclass(frozen=True, slots=True)
 class CrashInterval:
-    """Crashes between the return of operation ``returned`` and the next one: they may lose what is ``free`` of
-    ``base``. Sets without any of ``must`` (if not 0) belong to an earlier place with the same output."""
+    """Crashes between the return of operation ``returned`` and the next one: they may lose ``free`` of ``base``. Sets
+    without any of ``must`` (if not 0) belong to an earlier interval with the same output."""
 
     returned: int
     base: int
@@ -207,7 +195,7 @@ class CrashInterval:
 
 
 def places(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[CrashInterval]:
-    """Yield where crashes may come: every crash state belongs to exactly one."""
+    """Yield the intervals for crashes; every crash state belongs to exactly one."""
     last = len(lattice.of) - 1
     for returned in range(last + 1):
         is_new = returned == 0 or outputs[returned] != outputs[returned - 1]
@@ -224,7 +212,7 @@ def _further(lattice: Lattice, outputs: Sequence[bytes]) -> Iterator[ModelCrash]
     while waiting:
         left = []
         for place in waiting:
-            # The groups are found anew for each size: to keep those of all places would take a square of memory.
+            # Computed again for each size: the groups of all places would take a square of memory.
             atoms = lattice.atoms(place.free) if size else []
             is_any = False
             for lost in _antichains(lattice, atoms, size):
@@ -254,8 +242,7 @@ def _antichains(lattice: Lattice, atoms: Sequence[int], size: int) -> Iterator[i
 
 @dataclass(frozen=True, slots=True)
 class ModelState:
-    """A distinct state: the first ``crash`` that leaves it, the ``output`` before it, which of the crash's trees it is
-    (``variant``), and a ``digest`` of tree and output."""
+    """A distinct state: its first ``crash``, ``output``, place among the crash's trees (``variant``), ``digest``."""
 
     crash: ModelCrash
     output: bytes
@@ -264,9 +251,8 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model, made one after the other; only digests stay in memory. ``tried``
-    counts the crash states so far (at most ``most``). ``is_all``: there is no other one. ``budget`` is as in
-    :func:`crashes`."""
+    """The distinct states of a workload under a model, one by one; only digests stay in memory. ``tried`` counts crash
+    states so far (at most ``most``); ``is_all``: it has them all. ``budget`` is as in :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None
@@ -277,10 +263,8 @@ class ModelStates:
         self.lattice = Lattice(graph, promised)
         self._sets: set[bytes] = set()
         self._digests: set[bytes] = set()
-        self.shapes: set[bytes] = set()
-        """That of each tree, with what had been told (:func:`shape_of`)."""
-        self.prefixes: list[bytes | None] = [None] * len(self.lattice.of)
-        """The digest of what the first 0, 1, 2 ... operations leave with nothing missing; None: it was not made."""
+        self.shapes: set[bytes] = set()  # shape_of each tree with its output
+        self.prefixes: list[bytes | None] = [None] * len(self.lattice.of)  # digests, by number of operations; None: no
 
     def __iter__(self) -> Iterator[ModelState]:
         for crash in crashes(self.lattice, self._outputs, self._budget):
@@ -305,22 +289,19 @@ class ModelStates:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether holes may show stale contents in some state so far. bob shows these in all holes or in none; the
-        model allows mixtures, and contents of removed files."""
+        """Whether some state so far may show stale holes. bob fills all holes so or none; models allow mixtures."""
         return self._shapes.shows_stale
 
     def tree(self, state: ModelState) -> ModelTree:
         return self._shapes.tree(state.crash.there, state.variant)
 
     def nodes(self, state: ModelState) -> Mapping[str, Node]:
-        """Return the tree of a state as an observed one."""
         return nodes(self.tree(state))
 
 
 def _reach(needs: Sequence[Sequence[int]], micro: int, kept: int) -> list[int]:
-    """Return, by node, which of the first ``micro`` nodes it reaches along ``needs``, itself included: by strongly
-    connected components (Tarjan, 1972). Only the first ``kept`` nodes are right in the end: helpers are forgotten after
-    their last use."""
+    """Return, by node, which of the first ``micro`` nodes it reaches, with itself (components: Tarjan, 1972). Only the
+    first ``kept`` nodes are right in the end: helpers are forgotten after their last use."""
     reached = [0] * len(needs)
     waiting = [0] * len(needs)
     for wanted in needs:

@@ -10,19 +10,17 @@ from bob.apm.model import Model, load, with_distinct_names
 from bob.errors import UsageError, meant
 from bob.resources import shipped
 
-SHIPPED_MODELS = "osdi14-linux-6.1"
-"""Models of the paper's configurations, derived with the kernel of the default image."""
+SHIPPED_MODELS = "osdi14-linux-6.1"  # the paper's configurations, on the default image's kernel
 
 EVERY = "all"
 
 
 def model_names() -> list[str]:
-    """Return the names of built-in and shipped models, each once."""
     return list(dict.fromkeys([*names(), *_shipped_models()]))
 
 
 def named_model(name: str) -> Model:
-    """Return the built-in model of this name, the one in a file, or a shipped one."""
+    """Return a model by name: built-in, else from that file, else shipped. Raises UsageError if there is none."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():
@@ -34,8 +32,7 @@ def named_model(name: str) -> Model:
 
 
 def named_models(wanted: Sequence[str]) -> list[Model]:
-    """Return the models of these names, each once; :data:`EVERY` is all built-in and shipped ones. Models that share a
-    name get their origin in it."""
+    """Return models by name, each once (:data:`EVERY`: all built-in and shipped). Shared names get their origin."""
     found: list[Model] = []
     for name in dict.fromkeys(wanted):
         if name == EVERY:

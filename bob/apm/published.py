@@ -1,5 +1,5 @@
-"""Models from a published table: all is promised that it found no violation of. Blank there means "not found", so such
-a model is only as strong as the search. Syncs are assumed to do for their file what POSIX says."""
+"""Models from a published table: they promise all that it found no violation of, so they are as strong as its search.
+Syncs are assumed to do for their file what POSIX says."""
 
 from __future__ import annotations
 
@@ -37,16 +37,14 @@ _REFUTED: Mapping[str, tuple[Clause, ...]] = {
     "append-append-same-file": (clauses.Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
     "append-any": (*_ordered(clauses.GROWING_KINDS), *_in_turn(clauses.Means.SIZES)),
     "directory-op-any": (*_ordered((*clauses.DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(clauses.Means.NAMES)),
-}
-"""The clauses that a × in each row of Table 1 refutes. ``append-rename-any`` is two of the others."""
+}  # by row of Table 1, what a × refutes; ``append-rename-any`` is two of the others
 
 _OF_NOTHING = frozenset(
     clause
     for clause in clauses.every_clause()
     if isinstance(clause, clauses.Durable)
     and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
-)
-"""Clauses that neither the table nor POSIX promises."""
+)  # neither the table nor POSIX promises these
 
 
 def from_published(configuration: str, table: Published) -> Model:

@@ -1,6 +1,5 @@
-"""The constraints of an observation on micro-operations. A cell shows the value of the last one that is there, or the
-initial one: at least one *reading* of it is true. A reading may break a clause (zeros in place of data). Cells and
-files that cannot be seen give no constraint."""
+"""The constraints of an observation on micro-operations. A cell shows the last one that is there, or its initial value:
+at least one *reading* is true. A reading may break a clause (zeros in place of data)."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from bob.workload.kinds import ChangeKind
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of a cell: micro-operations that are ``there`` and ``missing``, and the clauses that it
-    ``breaks``. ``lost`` are missing, too: sets of sizes that many readings share."""
+    """One explanation of a cell: micro-operations ``there`` and ``missing``, and the clauses that it ``breaks``.
+    ``lost`` are missing, too: sets of sizes that many readings share."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -39,7 +38,7 @@ class Constraint:
 
 
 class ObservationReader:
-    """Reads the observations of one workload. ``inodes`` are the known inode numbers of its things."""
+    """A reader of the observations of one workload; ``inodes`` are the known inode numbers of its things."""
 
     def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
         self._taken = taken
@@ -48,7 +47,7 @@ class ObservationReader:
         self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
     def read(self, observation: Observation) -> tuple[Constraint, ...]:
-        """Return all that ``observation``, which has a tree, says."""
+        """Return the constraints of an ``observation`` that has a tree."""
         seen = Sightings(self._taken.places, self._taken.history, self._stories, self._inodes, observation)
         return tuple(self._constraints(seen))
 
@@ -95,13 +94,13 @@ class ObservationReader:
         before_all = self._taken.history.steps[made].inodes[thing].attributes
         for attribute in sorted({*attributes, *before_all, *node.xattrs} - ({MODE, OWNER, TIME} - attributes)):
             if attribute in (MODE, OWNER) and attribute not in node.attributes:
-                continue  # it was not looked at
+                continue  # not observed
             was, cell_of = before_all.get(attribute), AttributeCell(thing, attribute)
             shown = node.attributes.get(attribute)
             if attribute == TIME:
                 known = {self._taken.operations[writer].value for writer in self._taken.writers.get(cell_of, ())}
                 if node.mtime is None or (shown not in known and self._stories[thing].writers):
-                    continue  # it was not looked at, or may be that of a change of the contents
+                    continue  # not observed, or perhaps set by a change of the contents
                 shown = shown if shown in known else was
             values = tuple(self._of(cell_of, shown, was))
             about = f"the attribute {attribute} of {name}"
@@ -148,8 +147,7 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """Yield the readings by which a cut took this piece off, and the file is long again with ``found`` in a new
-        block: old contents of the disk, or of the file."""
+        """Yield readings that a cut took this piece off, and a new block shows old disk or file contents."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
             if not self._taken.is_cut(writer):
@@ -159,8 +157,7 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Return whether zeros became old contents of the disk in blocks that an overwrite has written to. The file
-        system allots a whole block in a hole, and a part of it has no data."""
+        """Return whether zeros became stale in blocks of an overwrite: it allots whole blocks in a hole."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -201,16 +198,14 @@ class ObservationReader:
 def _filled(
     missing: Hole, fills: Set[Fill], absent: frozenset[int], there: frozenset[int] = frozenset()
 ) -> Iterator[CellReading]:
-    """Yield the readings of a hole that shows ``fills``: what is ``absent`` belongs in it, and something may be
-    ``there``."""
+    """Yield the readings of a hole that shows ``fills``, with its data ``absent`` and other operations ``there``."""
     for way in missing.ways:
         breaks = frozenset[Clause]().union(*(way.breaks[fill] for fill in fills))
         yield CellReading(there, absent, way.lost, breaks)
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
-    """Return the fills (zeros, stale) that explain every sector of ``found``, which is at offset ``start`` of a file;
-    none if any sector is something else. Stale is what the disk had, or ``of_freed`` files (sectors)."""
+    """Return the fills that explain ``found`` at ``start`` of a file, if any; stale is of the disk or ``of_freed``."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):
@@ -229,8 +224,7 @@ def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
 
 
 def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
-    """Return whether one of these sectors has ``piece`` at its place, which is at offset ``start`` of a file; or at the
-    sector's beginning, since reiserfs packs the ends of files."""
+    """Return whether a sector has ``piece`` at its offset, or at the beginning: reiserfs packs the ends of files."""
     skip = start % SECTOR_BYTES
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 

@@ -1,5 +1,4 @@
-"""The changes that a program asks for alone, by calls that sync one file, one directory, or a part of a file.
-Operations are numbered from 1, the finish included. Changes are given by their indexes in ``made``."""
+"""Changes (indexes in ``made``) that calls ask for alone, by file, directory or range. Operations count from 1."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes whose operation, or a later one, asks for a part of the file: sync_file_range, a write with
-    O_SYNC, O_DSYNC or O_DIRECT."""
+    """Return the changes that own or later calls ask for in part (sync_file_range, O_SYNC, O_DSYNC, O_DIRECT)."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -30,8 +28,7 @@ def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[Op
 
 
 def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: OperationChange, before: int) -> bool:
-    """Return whether sync_file_range asks for a part, but not the beginning, of an append to a file of ``before``
-    bytes."""
+    """Return whether sync_file_range asks for a part behind the beginning of an append at ``before`` (bytes)."""
     return any(
         thing in change.things and isinstance(operation, ops.SyncFileRange) and operation.offset > before
         for _number, operation, thing in _calls(history, finish, change.number)
@@ -39,9 +36,8 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that their own operation or a later one asks for. A call asks for its file or directory, and
-    for all names in the directories of its own new names."""
-    last: dict[int, int] = {}  # by file or directory, the last operation that asks for it, or for what is in it
+    """Return the changes that own or later calls ask for, with all names in directories of a file's new names."""
+    last: dict[int, int] = {}  # by file or directory: the last operation that asks for it or its contents
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
     waiting = deque(change for change in made if change.kind in _NAMING)
@@ -62,9 +58,9 @@ def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[Oper
 
 
 def logged(history: History, made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that a log for another file may take along. They are changes of files that earlier calls asked
-    for. If such a file gets or loses a name, all changes in its directories count, and in new ones there
-    (fs/btrfs/tree-log.c, btrfs_log_new_name and btrfs_log_all_parents)."""
+    """Return the changes that a log for another file may take along: those of files that earlier calls asked for. If
+    such a file gets or loses a name, all changes in its directories count, and in new ones there (fs/btrfs/tree-log.c,
+    btrfs_log_new_name and btrfs_log_all_parents)."""
     first: dict[int | None, int] = {}
     for number, _operation, thing in _calls(history, (), 1):
         first.setdefault(thing, number)
@@ -89,8 +85,7 @@ def elsewhere(history: History, finish: Sequence[ops.Operation], change: Operati
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield the calls from operation ``first`` on that ask for something, with the file or directory (None:
-    unknown)."""
+    """Yield the calls from operation ``first`` on that ask for a file or directory, with that (None: unknown)."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

@@ -1,5 +1,4 @@
-"""The freedom of a model that no run ever showed. Blocks count whole, since a run tries a sample of torn states. A
-finish is only a way to look. Only exhaustively explored workloads count."""
+"""Freedom of a model that no exhaustive run showed. Blocks count whole, as runs sample torn states; finishes do not."""
 
 from __future__ import annotations
 
@@ -15,14 +14,12 @@ from bob.apm.model_states import allowed_trees
 from bob.apm.trees import ModelTree, observed_tree
 from bob.workload.language import write_one
 
-COUNTED_OPERATIONS = 300
-"""Workloads of more micro-operations are left out."""
+COUNTED_OPERATIONS = 300  # micro-operations; larger workloads are left out
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCounts:
-    """For one list of operations: how many trees the model ``allows`` (blocks whole), and how many of these were
-    ``seen`` in workloads with these operations (their ``folders``)."""
+    """For one list of operations: the trees that a model allows (blocks whole), and those ``seen`` in ``folders``."""
 
     operations: tuple[str, ...]
     folders: tuple[str, ...]
@@ -31,8 +28,8 @@ class TreeCounts:
 
 
 def count(promised: Set[Clause], workloads: Sequence[ObservedCase], limit: int) -> tuple[TreeCounts, ...]:
-    """Count the allowed trees, and those seen, of each list of operations that was explored exhaustively and leaves at
-    most ``limit`` sets of micro-operations. Return nothing where the model allows unbounded garbage."""
+    """Count the allowed and the seen trees of each exhaustively explored list of operations, of at most ``limit`` sets.
+    Return nothing if the model allows unbounded garbage."""
     if not all(Intact(part) in promised for part in TreePart if part is not TreePart.CONTENTS):
         return ()
     alike: dict[object, list[ObservedCase]] = defaultdict(list)
@@ -77,8 +74,7 @@ def in_blocks(graph: Graph) -> Graph:
 
 
 def _reused(tree: ModelTree, freed: Set[int]) -> tuple[frozenset[str], ModelTree]:
-    """Return the paths of freed files, and ``tree`` with these blank: another file's contents there are not enumerated,
-    so all are one."""
+    """Return the paths of freed files, and ``tree`` with these blank: foreign contents in them are not enumerated."""
     paths = frozenset(path for path, entry in tree if entry.thing in freed and entry.content)
     return paths, _without(tree, paths)
 

@@ -1,5 +1,5 @@
-"""The trees that sets of micro-operations leave, each made out of a similar one. A file is known by its size and the
-sum of hashes of its sectors, modulo 2**128, so each tree takes as long as its difference. Sets are bit masks."""
+"""The trees that sets of micro-operations (bit masks) leave, each derived from a similar one. A file is known by its
+size and the sum of its sectors' hashes, modulo 2**128: a tree takes as long as its difference."""
 
 from __future__ import annotations
 
@@ -20,11 +20,8 @@ from bob.workload.kinds import ChangeKind
 
 DIGEST_BYTES = 16
 _MODULUS = 1 << 8 * DIGEST_BYTES
-KEPT, KEPT_SUMS = 4, 64
-"""How many contents, sums and lists of names to keep: the order of work takes turns between several places."""
-FILLINGS = 3
-"""Fillings of holes, as far as the model allows them: zeros; old contents of the disk; the file's own contents before a
-cut."""
+KEPT, KEPT_SUMS = 4, 64  # contents; sums and lists of names: work takes turns between places
+FILLINGS = 3  # ways to fill holes, if allowed: zeros, old disk contents, the file's own contents before a cut
 
 
 def digest(*parts: bytes) -> bytes:
@@ -37,8 +34,7 @@ def digest(*parts: bytes) -> bytes:
 
 
 def shape_of(output: bytes, tree: ModelTree) -> bytes:
-    """Return the digest of the output and all that models know of a tree: names, kinds, contents, links. An equal
-    observed tree has the same one."""
+    """Return the digest of the output and all that models know of a tree; an equal observed tree has the same one."""
     return _shape(output, [(path, entry, _sum_of(entry.content)) for path, entry in tree])
 
 
@@ -85,12 +81,10 @@ class Shapes:
 
     @property
     def shows_stale(self) -> bool:
-        """Whether any set so far leaves a hole that may show stale contents."""
         return any(file.shows_stale for file in self._files.values())
 
     def of(self, output: bytes, there: int) -> list[tuple[bytes, bytes]]:
-        """Return, for each tree that a set leaves (up to three, :data:`FILLINGS`), the digest of all that a checker can
-        see, and the shape."""
+        """Return, by tree of a set (:data:`FILLINGS`), the digest of all that a checker can see, and the shape."""
         listing = self._listing(there)
         entries = self._status(there, listing)
         sums = {thing: self._sums(thing, there) for thing, entry in entries.items() if entry.kind == FileKind.FILE}
@@ -116,7 +110,6 @@ class Shapes:
         return tuple((path, made[thing]) for path, thing in listing.items())
 
     def trees(self, there: int) -> list[ModelTree]:
-        """The distinct trees that a set leaves."""
         return [self.tree(there, variant) for variant in range(len(self.of(b"", there)))]
 
     def _remnant(self, there: int) -> Remnant:
@@ -155,8 +148,7 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _FileContent:
-    """A file after a set of micro-operations: its ``size`` (bytes), the sums of its sectors by filling, and the sectors
-    that have holes."""
+    """A file after a set of micro-operations: size (bytes), sums of its sectors by filling, sectors with holes."""
 
     there: int
     size: int
@@ -211,11 +203,10 @@ class _WrittenFile:
         return _remembered(self._held, there, lambda: self._derived(there))
 
     def _derived(self, there: int) -> _FileContent:
-        """Return what a set makes of the file, from what a set near by does."""
         base = min(self._held.values(), key=lambda one: (one.there ^ there).bit_count(), default=_NOTHING)
         size = self._size(there)
         sectors = {*self._between(base.size, size), *self._touched(base.there ^ there)}
-        if (base.there ^ there) & self._of_size:  # with which sizes a hole can be seen says what may be in it
+        if (base.there ^ there) & self._of_size:  # the sizes that show a hole decide its contents
             sectors |= base.holes
         if base is _NOTHING:
             sectors = set(range(-(-size // SECTOR_BYTES)))
@@ -235,13 +226,11 @@ class _WrittenFile:
 
     @staticmethod
     def _between(size: int, other: int) -> range:
-        """Return the sectors that differ between files of two sizes."""
         if size == other:
             return range(0)
         return range(min(size, other) // SECTOR_BYTES, -(-max(size, other) // SECTOR_BYTES))
 
     def _touched(self, changed: int) -> Iterator[int]:
-        """Yield the sectors that these micro-operations write to, one each."""
         for at in bits(changed & ~self._of_size):
             cell = self._taken.operations[at].cell
             assert isinstance(cell, DataCell)
@@ -285,8 +274,7 @@ class _WrittenFile:
         return value
 
     def _in_hole(self, place: int, there: int, cut: int, first: int, stop: int) -> list[bytes]:
-        """Return what a hole shows from ``first`` to ``stop`` (bytes of the file), by filling, or once if all are
-        alike. ``cut`` is the micro-operation that cut the piece off, or -1."""
+        """Return a hole's bytes by filling, or once if all are alike; ``cut`` cut it off (a micro-operation, or -1)."""
         fills = self._fills(place, there, cut)
         self.shows_stale |= any(fills)
         old, nothing = stale_at(first, stop - first), bytes(stop - first)
@@ -301,7 +289,7 @@ class _WrittenFile:
         return [nothing, old, old if own is None else own[first - cell.start : stop - cell.start]]
 
     def _fills(self, place: int, there: int, cut: int) -> tuple[bool, bool]:
-        """Return whether a hole shows stale contents, where zeros are preferred, and where stale contents are."""
+        """Return whether a hole shows stale contents if zeros are preferred, and if stale contents are."""
         missing = self._missing(place, cut)
         if missing.not_zeros & there and missing.not_stale & there:
             # An earlier size cannot be seen, and need not be there.
@@ -318,8 +306,7 @@ class _WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class _HoleValues:
-    """The sizes that forbid zeros in a hole, those that forbid stale contents, and all sizes by appends to it
-    (``own``)."""
+    """The sizes that forbid zeros in a hole, those that forbid stale contents, and all by appends to it (``own``)."""
 
     not_zeros: int
     not_stale: int
@@ -328,7 +315,6 @@ class _HoleValues:
 
     @classmethod
     def of(cls, missing: Hole, promised: Set[Clause]) -> _HoleValues:
-        """Return the values under promised clauses (:meth:`bob.apm.holes.Hole.breaks`)."""
         sizes = {AppendPart.ANYWHERE: missing.own, AppendPart.TAIL: missing.tail, AppendPart.LAST: missing.last}
         sizes[AppendPart.EARLIER] = missing.later
         forbidding = {

@@ -14,9 +14,8 @@ from bob.workload.history import MODE, OWNER, TIME, FileKind
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """The bearer of a name. ``content`` is all of a file; ``same`` the first name of the same file. In a model's tree,
-    ``thing`` is the identity in the history, ``mode`` the permission bits, ``owner`` user and group. These do not count
-    in comparisons: observations have others, or none."""
+    """The bearer of a name: ``content`` is all of a file, ``same`` its first name. Comparisons ignore the identity in
+    the history (``thing``), permission bits and (user, group): observations have others, or none."""
 
     kind: str
     content: bytes = b""
@@ -33,7 +32,6 @@ ModelTree = tuple[tuple[str, ModelEntry], ...]
 
 
 def first_names(listing: Mapping[str, int]) -> dict[int, str]:
-    """Return the first path of each thing."""
     first: dict[int, str] = {}
     for path, thing in listing.items():
         first.setdefault(thing, path)
@@ -41,7 +39,7 @@ def first_names(listing: Mapping[str, int]) -> dict[int, str]:
 
 
 def nodes(tree: ModelTree) -> Mapping[str, Node]:
-    """Return a model's tree as an observed one, without the root. The inode number is the thing's identity plus one."""
+    """Return a model's tree as an observed one, without the root; inode numbers are identities plus one."""
     names = Counter(entry.thing for _path, entry in tree)
     return {
         path: Node(
@@ -61,7 +59,7 @@ def nodes(tree: ModelTree) -> Mapping[str, Node]:
 
 
 def observed_tree(observation: Observation) -> ModelTree:
-    """Return the tree of an observation in the same form."""
+    """Return the tree of an observation as a model's."""
     tree = observation.tree or {}
     first: dict[int, str] = {}
     for path, node in sorted(tree.items()):
@@ -84,7 +82,7 @@ def observed_tree(observation: Observation) -> ModelTree:
 
 
 class Remnant:
-    """Names and attributes that a set of micro-operations leaves; ``shown`` has the one that each cell shows."""
+    """Names and attributes after a set of micro-operations; ``shown`` has the one that each cell shows."""
 
     def __init__(self, taken: Workings, shown: Mapping[TreeCell, int]) -> None:
         self._taken, self._shown = taken, shown
@@ -112,12 +110,11 @@ class Remnant:
         return value
 
     def without_content(self, identity: int) -> ModelEntry:
-        """Return a thing without its content and its first name."""
         thing = self._taken.history.things[identity]
         inode = self._taken.history.steps[0].inodes.get(identity)
         before = {} if inode is None else dict(inode.xattrs)
         names = {cell.name for cell in self._shown if isinstance(cell, AttributeCell) and cell.thing == identity}
-        names -= {MODE, OWNER, TIME}  # a tree does not tell of these
+        names -= {MODE, OWNER, TIME}  # a tree does not show these
         values = {name: self._value(AttributeCell(identity, name), before.get(name)) for name in {*before, *names}}
         xattrs = tuple(sorted((name, value) for name, value in values.items() if isinstance(value, bytes)))
         mode, owner = self._status(identity)

@@ -1,6 +1,5 @@
-"""A design that does not exist: a model with clauses added or taken away. A change is a clause (docs/models.md) with a
-sign; a word of it may be ``any``, have a ``*``, or be several with a ``|``. Changes of the papers have names
-(:data:`NAMED`)."""
+"""A model with clauses added or taken away. A change is a clause (docs/models.md) with a sign; a word of it may be
+``any``, have a ``*``, or be several with a ``|``. Changes of the papers have names (:data:`NAMED`)."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NamedChange:
-    """A named change: ``made`` returns what it gives and takes of a promised set."""
+    """A named change; ``made`` returns what it gives and takes of a promised set."""
 
     about: str
     made: Callable[[Clauses], tuple[Clauses, Clauses]]
@@ -55,9 +54,8 @@ class WhatIf:
 
 
 def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
-    """Apply changes to ``model`` one after the other, under a new ``name``. Clauses that say more than a taken one are
-    taken, too. Raises UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its
-    clauses promised."""
+    """Apply changes to ``model`` in turn, under a new ``name``; clauses stronger than a taken one go, too. Raises
+    UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
         made = edit(words, frozenset(promised))
@@ -84,8 +82,7 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
 
 
 def edit(said: str, promised: Clauses) -> Edit:
-    """Return the change that is ``said`` of a model that has ``promised`` so much. Raises UsageError for invalid
-    ones."""
+    """Return the change that a user ``said``, for a model with ``promised``. Raises UsageError if it is invalid."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
@@ -107,21 +104,19 @@ def edit(said: str, promised: Clauses) -> Edit:
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
-    """Return what falls with ``clause``. A whole change is also whole in each block."""
+    """Return the clauses that fall with ``clause``: a change that is whole is also whole in each block."""
     if isinstance(clause, clauses.Whole) and clause.kind in clauses.DATA_KINDS and clause.unit is Unit.BLOCK:
         return (clauses.Whole(clause.kind, Unit.WHOLE),)
     return clauses.saying_more(clause)
 
 
 def matching(text: str) -> Clauses:
-    """Return the clauses that fit ``text``."""
     wanted = [word.casefold().split("|") for word in text.split()]
     return frozenset(clause for name, clause in _EVERY if _is_like(name, wanted))
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` on few lines, each readable by :func:`matching`: words that may replace each other stand
-    together. An order that a sync may break says so at its end."""
+    """Return ``clauses`` on few lines for :func:`matching`, with words that may replace each other joined."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()
@@ -156,7 +151,6 @@ def _one(words: frozenset[str], every: Sequence[str]) -> str:
 
 
 def _forms() -> dict[str, list[list[str]]]:
-    """Return, by form of clause, the words at each place."""
     found: dict[str, list[list[str]]] = {}
     for clause in clauses.every_written():
         form, *words = clause.name.split()
@@ -182,8 +176,7 @@ def _given(clauses: Iterable[Clause]) -> Callable[[Clauses], tuple[Clauses, Clau
 
 
 def _only_its_file(promised: Clauses) -> tuple[Clauses, Clauses]:
-    """Take durability of other changes, and let syncs break orders of two files. A journal of sizes goes: its orders
-    have no such form."""
+    """Take durability of other changes and the journal of sizes, and let syncs break orders of two files."""
     durable = {clauses.Durable(call, what) for call in _OWN_SYNCS for what in What if what.startswith("other-")}
     orders = {replace(one, unless_synced=False) for one in promised if isinstance(one, clauses.Ordered)}
     orders = {one for one in orders if one.relation in _ELSEWHERE}
@@ -214,5 +207,4 @@ NAMED: Mapping[str, NamedChange] = {
         _given(clauses.orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
     "everything in order": NamedChange("changes persist in program order", _given(matching("ordered any any any"))),
-}
-"""Changes in plain words. A ``-`` swaps what a change gives and takes."""
+}  # in plain words; a ``-`` swaps what a change gives and takes

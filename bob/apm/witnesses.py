@@ -32,8 +32,8 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that ``sight`` refutes; None where the presence of operations does not show it
-    (:mod:`bob.claim.property.presence`), or no property can say it."""
+    """Return the witness of a clause that ``sight`` refutes; None if no property can say it, or the presence of
+    operations does not show it (:mod:`bob.claim.property.presence`)."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)
@@ -52,7 +52,6 @@ def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints
 
 
 def file_name(clause: Clause) -> str:
-    """Return the name of the file of a clause's witness."""
     return f"{clause.name.replace(' ', '-')}.json"
 
 
@@ -97,8 +96,7 @@ def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> boo
 def _of_durability(
     clause: Durable, prop: Property, workload: ObservedCase, sight: OutcomeConstraints, model: DeviceModel
 ) -> Iterator[tuple[Case, Iterable[AskedProperty]]]:
-    """Yield, for each call that had returned, the changes that it made durable by the clause and that are surely
-    missing. The property is about such a change: its kind, and its relation to the call's target."""
+    """Yield questions about changes that are surely missing, though a returned call made them durable by the clause."""
     graph = workload.graph
     known, _broken = facts(graph, sight.constraints, sight.returned)
     missing: dict[int, dict[OperationChange, None]] = {}
@@ -110,7 +108,7 @@ def _of_durability(
         case = _ending_with(workload.case, call, model)
         history = simulate(case.workload)[0]
         target = target_of(history, call)
-        # A write with O_SYNC has returned, too: what refutes that clause is then asked of the write as what it is.
+        # A write with O_SYNC may refute a clause about any return: the property is about the write's own kind of call.
         prop = replace(prop, call=call_of(history.operations[call - 1], history, history.steps[call]))
         asked = []
         for change in changes:
@@ -121,8 +119,7 @@ def _of_durability(
 
 
 def _ending_with(case: Case, call: int, model: DeviceModel) -> Case:
-    """Return ``case`` so that durability after operation ``call`` can be asked: operations of the finish become the
-    workload's last ones. If ``call`` is the last, crashes come after its return."""
+    """Return ``case`` so that durability after ``call`` can be asked: the finish becomes the workload's last part."""
     workload = case.workload
     own = len(workload.operations)
     if call > own:

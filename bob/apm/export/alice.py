@@ -1,5 +1,5 @@
-"""A model as a file for ALICE's replayer (github.com/madthanu/alice), and what it cannot say there. ALICE asks a class
-for the disk operations of a call, and for what each needs. ``alice.py.j2`` has the clauses as tables."""
+"""A model as a file for ALICE's replayer (github.com/madthanu/alice), and the limits of that. ALICE asks its class for
+the disk operations of a call, and for their needs; ``alice.py.j2`` has the clauses as tables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
-_KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)
-"""The kinds that ALICE records. The table says ``any`` if all of them may come later."""
+_KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)  # kinds that ALICE records; tables say "any" for all
 _BY_ALICE = (
     *clauses.durable((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
     *clauses.durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
-)
-"""ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says."""
+)  # ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says
 
 _ALWAYS = (
     "ALICE does not record attributes, modes and owners, nor holes that fallocate makes. It stops at a program that "
@@ -65,7 +63,7 @@ def alice_module(model: Model) -> str:
 
 
 def not_sayable(model: Model) -> list[str]:
-    """Return sentences on limits of ALICE for this model."""
+    """Return the limits of ALICE for this model, as sentences."""
     promised, found = model.promised, []
     if weaker := [clause for clause in _BY_ALICE if clause not in promised]:
         found.append(

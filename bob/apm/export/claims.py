@@ -1,5 +1,4 @@
-"""Guarantees that programs want, for pages of models and the site: the idioms of databases, mail servers and version
-control (OSDI'14, section 2 and Table 3)."""
+"""Guarantees that programs want: idioms of databases, mail servers, version control (OSDI'14, section 2, Table 3)."""
 
 from __future__ import annotations
 
@@ -16,9 +15,8 @@ _ELSEWHERE = (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY)
 
 @dataclass(frozen=True, slots=True)
 class Idiom:
-    """A guarantee that a program may want. A model answers by all of the ``clauses``. The site asks the ``row`` of
-    Table 1, or the tests of the ``program``, or the clauses. ``id`` is its place on the site; where it is empty, the
-    site does not ask."""
+    """A guarantee that a program may want. A model answers by ``clauses``; the site by the ``row`` of Table 1, the
+    tests of the ``program``, or the clauses. ``id`` is its place on the site (empty: not there)."""
 
     id: str
     sentence: str
@@ -29,7 +27,7 @@ class Idiom:
 
 
 def claims(model: Model) -> tuple[Guarantee, ...]:
-    """Return every claim that a model answers, as it stands there."""
+    """Return the guarantees that a model answers, as they stand there."""
     return tuple(
         Guarantee(idiom.sentence, tuple(map(model.finding, idiom.clauses)))
         for _title, _about, group in GROUPS
@@ -255,5 +253,4 @@ GROUPS = (
         "Whenever there is anything of the later one after a crash, the earlier one is there as a whole.",
         _ORDER,
     ),
-)
-"""Title, what the group is about, idioms."""
+)  # title, introduction, idioms

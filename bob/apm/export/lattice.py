@@ -1,5 +1,4 @@
-"""A picture of weaker and stronger models, as SVG laid out by Graphviz. A model is weaker than another if that one
-promises all that it promises, and more. A line goes up to each of the next stronger models."""
+"""An SVG by Graphviz: a line goes up from each model to the next stronger ones, which promise all that it does."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from bob.report.escape import clean
 from bob.text import plural
 
 APART = "neither weaker nor stronger than another"
-ROW = 5
-"""How many boxes without an order stand side by side."""
+ROW = 5  # boxes without an order that stand side by side
 STYLE = """
 .bob-lattice { color-scheme: light dark; color: var(--ink, CanvasText); }
 .bob-lattice text { fill: currentColor; }
@@ -30,8 +28,6 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Models that promise the same."""
-
     names: tuple[str, ...]
     promised: frozenset[Clause]
 
@@ -70,7 +66,7 @@ def lattice(models: Sequence[Model]) -> str:
 
 
 def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the boxes and lines in Graphviz's language. Boxes that have no line stand below, in rows."""
+    """Return the boxes and lines in Graphviz's language; boxes without a line stand below, in rows."""
     lines = [f"{at} [label=<{_label(box)}>];" for at, box in enumerate(found)]
     lines += [f"{at} -> {other};" for at, others in ties.items() for other in others]
     tied = {at for at, others in ties.items() if others} | {other for others in ties.values() for other in others}
@@ -91,7 +87,6 @@ def dot(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
 
 
 def picture_in_words(found: Sequence[Box], ties: Mapping[int, Sequence[int]]) -> str:
-    """Return the picture in words."""
     said = [
         f"{' and '.join(found[at].names)} weaker than {', '.join('/'.join(found[other].names) for other in others)}"
         for at, others in ties.items()

@@ -1,5 +1,4 @@
-"""A model in prose, for people who write programs that keep data: a page (``model.html.j2``), or Markdown with matrices
-that fit a terminal (``model.md.j2``)."""
+"""A model in prose: a page (``model.html.j2``), or Markdown with matrices that fit a terminal (``model.md.j2``)."""
 
 from __future__ import annotations
 
@@ -24,21 +23,18 @@ _FEW = 4
 
 @dataclass(frozen=True, slots=True)
 class ClauseGroup:
-    """Clauses of one kind, in a list."""
-
     title: str
     about: str
     cells: tuple[ClauseCell, ...]
 
 
 def page(model: Model, picture: str = "", folder: str = "") -> str:
-    """Return the page about a model. ``picture`` is an ``<svg>`` element (:func:`bob.apm.export.lattice.lattice`), or
-    empty. ``folder`` leads from the page to the model's witnesses, with a slash at its end."""
+    """Return the page about a model. ``picture`` is an ``<svg>`` or empty; ``folder`` (ends in /) has the witnesses."""
     return html().get_template("model.html.j2").render(**_told(model), picture=Markup(picture), folder=folder)
 
 
 def text(model: Model) -> str:
-    """Return the same as Markdown, without the evidence for each order that does not hold."""
+    """Return a model as Markdown, without the evidence for each order that does not hold."""
     made = environment(finalize=markdown)
     made.filters.update(code=markdown_code, drawn=lambda matrix: Raw(_drawn(matrix)))
     return made.get_template("model.md.j2").render(**_told(model))

@@ -29,7 +29,6 @@ class Standing(Enum):
 
 
 def standing(finding: ClauseFinding) -> Standing:
-    """Return how a clause stands."""
     if finding.status is ClauseStatus.REFUTED:
         return Standing.REFUTED
     if finding.promised:
@@ -46,8 +45,6 @@ _PROMISED = {
 
 @dataclass(frozen=True, slots=True)
 class ClauseCell:
-    """A clause in a list or a matrix."""
-
     finding: ClauseFinding
 
     @property
@@ -56,7 +53,6 @@ class ClauseCell:
 
     @property
     def anchor(self) -> str:
-        """The place of its evidence on the page."""
         return f"refuted-{self.finding.clause.name.replace(' ', '-')}"
 
 
@@ -88,7 +84,6 @@ class Guarantee:
 
     @property
     def promised(self) -> int:
-        """How many of its clauses are promised."""
         return sum(finding.promised for finding in self.findings)
 
 
@@ -96,7 +91,6 @@ _WEAKER = (Standing.HELD, Standing.SAMPLED, Standing.ASSUMED, Standing.DOUBTED, 
 
 
 def cells(model: Model, clauses: Iterable[Clause]) -> tuple[ClauseCell, ...]:
-    """Return these clauses as cells."""
     return tuple(ClauseCell(model.finding(clause)) for clause in clauses)
 
 
@@ -130,7 +124,6 @@ _RELATIONS: Mapping[Relation, tuple[str, str]] = {
 
 
 def label(word: str) -> str:
-    """Return a word of a clause for people."""
     return word.words if isinstance(word, Call) else _LABELS.get(word, word.replace("-", " "))
 
 
