@@ -9,8 +9,7 @@ from typing import NamedTuple
 from bob.program.strace import SystemCall, unescaped
 from bob.workload.operations import Allocation, How, Special
 
-OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}
-"""The place of the name in a call's arguments."""
+OPENS = {"open": 0, "creat": 0, "openat": 1, "openat2": 1}  # the place of the name in a call's arguments
 LINKS = {"link": (0, 1), "linkat": (1, 3)}
 MAKES = {"mkdir": 0, "mkdirat": 1, "mknod": 0, "mknodat": 1}
 SYMLINKS = {"symlink": 1, "symlinkat": 2}
@@ -20,14 +19,11 @@ OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 TRUNCATES = {"truncate": 0}
 COPIES = ("sendfile", "copy_file_range")
-INTO = {"splice": 2, "ioctl": 0, "mmap": 4}
-"""The descriptor of the file that a call may change in an unknown way."""
-MAPPED, STORE = "mapped", "store"
-"""Calls of bob's own: a watched mapping, and what was stored through it (:mod:`bob.agent.inside.stores`)."""
+INTO = {"splice": 2, "ioctl": 0, "mmap": 4}  # descriptor of a file that may change in an unknown way
+MAPPED, STORE = "mapped", "store"  # bob's own: a watched mapping, a store through it (bob.agent.inside.stores)
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
-OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")
-"""Names that mean an open file."""
+OPEN_FILE = re.compile(r"(?:/proc/(?P<process>self|thread-self|\d+)|/dev)/fd/(?P<number>\d+)")  # names of open files
 _SOCKET = re.compile(r'sun_path=("[^"]+")')
 _MODE = re.compile(r"\b0[0-7]{2,4}\b")
 _HOW = {"O_DSYNC": How.DSYNC, "O_SYNC": How.SYNC, "O_DIRECT": How.DIRECT}
@@ -35,8 +31,7 @@ SPECIAL = {"S_IFIFO": Special.FIFO, "S_IFSOCK": Special.SOCKET}
 
 
 def follows_links(call: SystemCall) -> bool:
-    """Return whether a call follows its file's name if that is a symbolic link. A path of an open file without a name
-    looks like a link (linkat(2))."""
+    """Return whether a call follows its name if that is a link; an unnamed open file looks like one (linkat(2))."""
     if call.name in LINKS:
         is_open_file = OPEN_FILE.fullmatch(text(call.arguments[LINKS[call.name][0]]))
         return "AT_SYMLINK_FOLLOW" in call.arguments[-1] and not is_open_file
@@ -55,8 +50,7 @@ def has_no_name(call: SystemCall, place: int) -> bool:
 
 
 class KernelCopy(NamedTuple):
-    """A copy within the kernel: the places of the descriptors in the arguments, and where it reads and writes (bytes;
-    None: at the position of the open file, which moves on)."""
+    """A copy in the kernel: places of its descriptors, and where it reads and writes (bytes; None: at the position)."""
 
     out_of: int
     into: int
@@ -65,7 +59,6 @@ class KernelCopy(NamedTuple):
 
 
 def copy_of(call: SystemCall) -> KernelCopy:
-    """Return the copy that a call of :data:`COPIES` makes (copy_file_range(2), sendfile(2))."""
     if call.name == "sendfile":
         return KernelCopy(1, 0, _offset(call.arguments[2]), None)
     return KernelCopy(0, 2, _offset(call.arguments[1]), _offset(call.arguments[3]))
@@ -78,14 +71,12 @@ def _offset(argument: str) -> int | None:
 
 
 def as_mknod(call: SystemCall) -> SystemCall:
-    """Return a bind(2) of a socket to a name as mknod(2) (unix_bind_bsd in net/unix/af_unix.c); any other call as it
-    is."""
+    """Return a bind(2) of a socket to a name as mknod(2) (unix_bind_bsd, net/unix/af_unix.c), other calls unchanged."""
     found = _SOCKET.search(call.arguments[1]) if call.name == "bind" else None
     return call if found is None else replace(call, name="mknod", arguments=(found[1], "S_IFSOCK|0777"))
 
 
 def flags_of(call: SystemCall) -> str:
-    """Return the flags of a call of :data:`OPENS`."""
     return "O_WRONLY|O_CREAT|O_TRUNC" if call.name == "creat" else " ".join(call.arguments[OPENS[call.name] + 1 :])
 
 
@@ -111,23 +102,20 @@ def allocation(mode: str) -> Allocation:
 
 
 def mode_of(call: SystemCall, umask: int) -> int:
-    """Return the permission bits of a file that a call makes."""
     found = _MODE.findall(", ".join(call.arguments))
     return (int(found[-1], 8) if found else 0o644) & ~umask
 
 
 def permissions(argument: str) -> int:
-    """Return what chmod(2) sets. The kernel ignores the file's type, which programs may pass along (``S_IALLUGO`` in
-    chmod_common)."""
+    """Return what chmod(2) sets: the kernel ignores the file's type (``S_IALLUGO`` in chmod_common)."""
     return int(argument, 8) & 0o7777
 
 
 def identity(argument: str) -> int:
-    """Return a user or group; -1 leaves it as it is."""
+    """Return a user or group; -1: unchanged."""
     number = int(argument, 0)
     return -1 if number == 2**32 - 1 else number
 
 
 def text(argument: str) -> str:
-    """Return a string for people."""
     return unescaped(argument.strip('"')).decode(errors="replace")

@@ -1,8 +1,6 @@
-"""The reliance of a program: a refused crash state beside accepted ones after the same output (OSDI'14, section 3).
-
-The nearest accepted state with all of the refused one shows the missing calls. The nearest one with nothing else shows
-calls that came too early. Groups of calls that must be there together come first (section 3.4).
-"""
+"""The reliance of a program: a refused crash state beside accepted ones after the same output (OSDI'14, section 3). The
+nearest accepted state with all of the refused one shows the missing calls. The nearest one with nothing else shows
+calls that came too early. Groups of calls that must persist together come first (section 3.4)."""
 
 from __future__ import annotations
 
@@ -17,13 +15,10 @@ from bob.observe.observation import Presence
 from bob.protocol.untold import Untold
 
 PresenceByCall = Mapping[int, Presence]
-MOST_NAMED = 3
-"""The most calls named in a sentence."""
+MOST_NAMED = 3  # calls in a sentence
 
 
 class Reliance(StrEnum):
-    """A kind of reliance."""
-
     ORDER = "order"
     WHOLE = "whole"
     TOGETHER = "together"
@@ -34,8 +29,7 @@ class Reliance(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a crash state is refused: the calls ``missing`` from it, and those ``there`` too early, by number. ``beside``
-    are other differences from accepted states, as phrases for people."""
+    """Why a crash state is refused: the calls ``missing`` or ``there`` too early, and other differences (phrases)."""
 
     reliance: Reliance
     missing: tuple[int, ...] = ()
@@ -44,15 +38,13 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """The reliance, to compare: calls that must be there together form one set, and the bytes of a file that differ
-        do not count."""
+        """The reliance, to compare: calls that must persist together form one set, and differing bytes do not count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
         return self.reliance, frozenset(self.missing), frozenset(self.there), beside
 
     def sentence(self, words: Mapping[int, str]) -> str:
-        """Return what the program relies on; ``words`` are those of its calls."""
         more = len(self.beside) - MOST_NAMED
         beside = ", ".join([*self.beside[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
         if self.reliance is Reliance.UNCLEAR and self.missing:
@@ -84,8 +76,7 @@ _NOTHING = Untold()
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """The difference between two states: ``calls`` by number, and phrases about other differences (``beside``). The
-    states have different parts of the calls ``parts``."""
+    """The difference between two states: ``calls``, other differences (phrases), and calls with different ``parts``."""
 
     calls: tuple[int, ...]
     beside: tuple[str, ...] = ()
@@ -93,8 +84,7 @@ class Contrast:
 
 
 class Presences:
-    """The presences of several states as a table: a row for each state, a column for each call. ``untold`` are the
-    states' differences that no call explains."""
+    """The presences of states (rows) by call (columns); ``untold`` are differences that no call explains."""
 
     def __init__(self, states: Iterable[PresenceByCall], untold: Sequence[Untold] = ()) -> None:
         self._untold = untold
@@ -122,10 +112,10 @@ class Presences:
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
         """Return how ``state`` differs from the nearest row with all of it and nothing else, with all of it, and with
-        nothing else. None stands for no such row. The nearest row differs in the fewest calls, undecided ones included,
-        and in the fewest other things. The calls that surely differ are named; without any, those that may."""
+        nothing else (None: no such row). The nearest differs in the fewest calls, undecided ones included, and other
+        things. Calls that surely differ are named, else those that may."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
-        differ = np.flatnonzero((self._table != mine).any(axis=0))  # of thousands of calls mostly few
+        differ = np.flatnonzero((self._table != mine).any(axis=0))  # mostly few of thousands of calls
         few = Presences((), self._untold)
         few._calls, few._table = tuple(self._calls[place] for place in differ), self._table[:, differ]
         torn = [call for call, effect in state.items() if effect is Presence.PARTIAL]
@@ -150,8 +140,7 @@ class Presences:
     def _first(
         self, fits: _Bits, costs: np.ndarray[Any, np.dtype[np.int_]], named: _Bits, own: Untold, torn: Sequence[int]
     ) -> Contrast | None:
-        """Return the fitting row of the least cost; among equals, the one whose named calls, and then differing
-        ``torn`` calls, come first."""
+        """Return the fitting row of least cost; among equals, the first by named, then by differing ``torn`` calls."""
         if not fits.any():
             return None
         nearest: list[tuple[tuple[int, ...], tuple[int, ...], int]] = []
@@ -168,10 +157,9 @@ _Bits = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING) -> Explanation:
-    """Explain why a state with ``refused`` presences is refused where ``accepted`` ones are not. ``own`` are its
-    unexplained values."""
+    """Explain why a state (``refused``, with ``own`` unexplained values) is refused and ``accepted`` ones are not."""
     alike, missing, there = accepted.nearest(refused, own)
-    if alike is not None and alike.parts:  # what matters is which part of a call is there
+    if alike is not None and alike.parts:  # the part of a call that persisted decides
         return Explanation(Reliance.WHOLE, alike.parts, alike.parts, alike.beside)
     others = [one for one in (missing, there) if one is not None]
     if alike is not None and not (alike.beside and any(not one.beside for one in others)):
@@ -184,8 +172,8 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation``; of calls that must be durable, only those before call ``told_by`` told something, if
-    any. Accepted states often have later calls only because these came to the disk together."""
+    """Return the ``explanation`` with only those durable calls before call ``told_by``, if any. Accepted states often
+    have later calls only because these persisted together."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)
@@ -193,8 +181,7 @@ def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
 
 
 def missing_by_then(refused: PresenceByCall, told_by: int | None) -> Explanation:
-    """Explain a ``refused`` state without any accepted state after the same output: which calls before ``told_by`` are
-    missing, or not whole."""
+    """Explain a ``refused`` state without an accepted one: calls before ``told_by`` that are missing or not whole."""
     lacking = {Presence.NONE, Presence.PARTIAL}
     missing = (call for call, effect in sorted(refused.items()) if effect in lacking)
     return Explanation(Reliance.UNCLEAR, tuple(call for call in missing if told_by is not None and call < told_by))
@@ -225,16 +212,14 @@ def _named(calls: Sequence[int], words: Mapping[int, str]) -> str:
     return ", ".join(named)
 
 
-CallGroup = tuple[int, ...]
-"""The numbers of calls, ascending."""
-_OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER
-"""Reliances on calls alone."""
+CallGroup = tuple[int, ...]  # numbers of calls, ascending
+_OF_CALLS = Reliance.ORDER, Reliance.WHOLE, Reliance.TOGETHER  # reliances on calls alone
 
 
 def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Collection[int]) -> tuple[CallGroup, ...]:
-    """Return the groups of calls that must be there together. ``accepted[k]`` says whether the checker accepts what the
-    first k operations leave (None: not known); ``calls[k - 1]`` is the call of operation k. Calls that are not
-    ``changing`` anything are in no group. A telling that makes the checker refuse, or accept again, makes no group."""
+    """Return the groups of ``changing`` calls that must persist together. ``accepted[k]`` says whether the checker
+    accepts the result of the first k operations (None: unknown). ``calls[k - 1]`` is the call of operation k. Groups
+    neither begin nor end with an output."""
     found: list[CallGroup] = []
     begun: int | None = None
     for count, is_accepted in enumerate(accepted):
@@ -253,8 +238,8 @@ def groups(accepted: Sequence[bool | None], calls: Sequence[int], changing: Coll
 
 
 def folded(explanation: Explanation, refused: PresenceByCall, found: Iterable[CallGroup]) -> Explanation:
-    """Return the ``explanation`` of a ``refused`` state, or that of a whole group, if the crash came inside of it or
-    only its members are named. A telling that came too early is a fault of its own."""
+    """Return the ``explanation``, or that of a whole group if the crash came inside it or only its members are named.
+    An output that came too early is a fault of its own."""
     if explanation.reliance is Reliance.DURABLE:
         return explanation
     said = {*explanation.missing, *explanation.there}

@@ -12,16 +12,13 @@ from bob.protocol.arguments import MAPPED
 from bob.workload.operations import How
 
 DUPLICATES = ("dup", "dup2", "dup3")
-PAGE = 4096
-"""Mappings are whole pages of so many bytes."""
-_DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")
-"""A descriptor; hexadecimal in calls whose data strace does not write down (:data:`bob.program.strace.READS`)."""
+PAGE = 4096  # bytes; mappings are whole pages
+_DESCRIPTOR = re.compile(r"\d+|0x[0-9a-f]+")  # hexadecimal in calls without data (bob.program.strace.READS)
 
 
 @dataclass(slots=True)
 class OpenFile:
-    """An open file (the kernel's ``struct file``). Processes that inherit it share its ``position`` (bytes). ``how``
-    says whether it was opened with O_SYNC or O_DSYNC, ``reads_only`` with O_RDONLY."""
+    """An open file (the kernel's ``struct file``); processes that inherit it share its ``position`` (bytes)."""
 
     file: int
     appends: bool = False
@@ -30,14 +27,13 @@ class OpenFile:
     reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
-        """Advance the file position by ``count`` (bytes); return the old position."""
         self.position += count
         return self.position - count
 
     def start_of(self, write: SystemCall, size: int) -> int:
-        """Return the first byte that a ``write`` to a file of ``size`` bytes writes; advance the position unless the
-        call has an offset. Linux appends to a file that is open to append whatever the offset is (pwrite(2), BUGS).
-        RWF_APPEND of pwritev2(2) does so for one call, and there -1 means no offset."""
+        """Return the first byte that a ``write`` to a file of ``size`` bytes writes; advance the position unless it has
+        an offset. Linux appends to a file opened with O_APPEND whatever the offset is (pwrite(2), BUGS). RWF_APPEND of
+        pwritev2(2) does so for one call, and there -1 means no offset."""
         count = write.result or 0
         offset = None if write.name in ("write", "writev") else int(write.arguments[3], 0)
         appends = self.appends
@@ -52,8 +48,7 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Bytes ``start`` up to ``end`` of a file, mapped at ``address``; ``path`` was the file's path. ``file`` is None
-    for a file that bob does not follow."""
+    """Bytes ``start`` to ``end`` of a ``file`` (None: not followed) at ``address``; ``path`` was the file's path."""
 
     file: int | None
     path: str
@@ -62,13 +57,12 @@ class Mapping:
     end: int
 
     def part(self, first: int, until: int) -> Mapping:
-        """Return the part at the addresses ``first`` up to ``until``."""
         start = self.start + first - self.address
         return replace(self, address=first, start=start, end=start + until - first)
 
 
 class Mappings:
-    """The shared mappings of files. ``by_path`` has the file of the last watched mapping of each path. Threads share an
+    """The shared mappings of files; ``by_path`` has the file of the last watched one of each path. Threads share an
     address space; a fork copies it; a new program has an empty one."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
@@ -85,7 +79,6 @@ class Mappings:
             self.by_path[made.path] = file
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call: it may make a process, or start a program."""
         if call.name in FORKS:
             self._of.forked(call)
         elif call.name in EXECUTES:
@@ -120,7 +113,6 @@ class Mappings:
 
     @property
     def are_some(self) -> bool:
-        """Whether any process maps a file that bob follows."""
         return any(one.file is not None for each in self._of.every() for one in each)
 
     def at(self, call: SystemCall) -> Mapping | None:
@@ -154,8 +146,6 @@ class _Table:
 
 
 class Descriptors:
-    """The tables of descriptors of all processes."""
-
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
@@ -166,7 +156,6 @@ class Descriptors:
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call that opens nothing: it may change a descriptor or a position."""
         if call.name in FORKS:
             self._tables.forked(call)
         elif call.name in EXECUTES:
@@ -188,7 +177,7 @@ class Descriptors:
         self._tables.put(call.pid, table)
 
     def _closed(self, call: SystemCall) -> None:
-        """The next file with these numbers may be a pipe, which no call shows."""
+        """Close descriptors: the next file with these numbers may be a pipe, which no call shows."""
         table, first = self._tables.of(call.pid), _number(call.arguments[0])
         last = first if call.name == "close" else _number(call.arguments[1])
         numbers = {one for one in table.files if first <= one <= last}
@@ -200,7 +189,7 @@ class Descriptors:
     def _changed(self, call: SystemCall) -> None:
         """Take in a dup or an fcntl: it may duplicate, set O_APPEND, or say what execve closes."""
         if call.name == "dup2" and call.result == _number(call.arguments[0]):
-            return  # it is the same already, and stays as it is
+            return  # both are the same descriptor: nothing changes
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:
             self.opened(call, self.at(call, 0))
         elif call.arguments[1] == "F_SETFL" and (open_file := self.at(call, 0)):
@@ -225,7 +214,6 @@ class Descriptors:
         return self.numbered(call.pid, _number(call.arguments[place])) if is_one else None
 
     def numbered(self, pid: int, number: int) -> OpenFile | None:
-        """Return the open file behind descriptor ``number`` of a process."""
         return self._tables.of(pid).files.get(number)
 
 

@@ -1,5 +1,5 @@
-"""The update protocol of a program as a diagram (OSDI'14, Figure 4): its steps, the orders that its syncs give, and
-what it relies on. Like steps and rounds of a loop are folded, unless a need is about them."""
+"""The update protocol of a program as a diagram (OSDI'14, Figure 4): steps, the orders of its syncs, and its needs.
+Like steps and rounds of a loop are folded, unless a need is about them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,23 @@ from bob.schema import Document, field, older
 from bob.text import printable
 from bob.workload import operations as ops
 
-LONGEST_ROUND = 12
-"""The most steps in a round of a loop."""
+LONGEST_ROUND = 12  # steps
 FEWEST_ROUNDS = 3
-MOST_ROWS = 120
-"""The most rows in a picture; others in the middle are counted, unless a need is about them."""
-MOST_NEEDS, MOST_ENDS = 8, 3
-"""The most needs in a picture, and the most steps at either end of each."""
+MOST_ROWS = 120  # in a picture; those in the middle are counted, unless a need is about them
+MOST_NEEDS, MOST_ENDS = 8, 3  # in a picture; steps at either end of each
 ROOT = "/"
 
 
 class StepKind(StrEnum):
-    """The kind of a step."""
-
     CHANGE = "change"
     SYNC = "sync"
     TOLD = "told"
 
 
 class DiagramStep(Document, frozen=True):
-    """System call ``number`` of a recording: ``verb`` and ``more`` ("append", "512 bytes at 0"), about ``path``; what
-    it ``told`` has a character a byte. ``program`` made it in ``function`` (empty: not known), as process ``process``
-    (from 1, by first step). ``covers`` are the steps, by number, that it makes durable and no earlier sync did."""
+    """System call ``number`` of a recording: ``verb`` and ``more`` ("append", "512 bytes at 0"), about ``path``.
+    ``told`` is its output, a character a byte. ``program`` made it in ``function`` (empty: unknown), as ``process``
+    (from 1, by first step). ``covers`` are the steps that it makes durable and no earlier sync did."""
 
     number: int
     kind: StepKind
@@ -53,23 +48,20 @@ class DiagramStep(Document, frozen=True):
 
     @property
     def words(self) -> str:
-        """The step for people."""
         more = repr(self.told.strip()) if self.kind is StepKind.TOLD else self.more
         return " ".join(word for word in (self.verb, more) if word)
 
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """The steps recorded on a ``configuration``."""
-
     configuration: str
     steps: tuple[DiagramStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``. An atomic group
-    has no ``then``. If ``is_durable``, ``then`` is the telling."""
+    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``, which an atomic
+    group does not have. If ``is_durable``, ``then`` is the output."""
 
     sentence: str
     first: tuple[int, ...]
@@ -79,8 +71,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class DiagramRow:
-    """Like ``steps``, in a run or in the rounds of a loop. ``loop`` is the number of the loop, if any; all rows of a
-    loop have as many steps. ``is_gap``: the row stands for rows that are left out."""
+    """Like ``steps``, in a run or in the rounds of a ``loop`` (its number). A gap stands for rows that are left out."""
 
     steps: tuple[DiagramStep, ...]
     loop: int | None = None
@@ -88,14 +79,13 @@ class DiagramRow:
 
     @property
     def first(self) -> DiagramStep:
-        """The step that stands for all."""
         return self.steps[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """The ``rows`` in program order; the ``needs``, with places of rows instead of steps; ``orders``: which rows each
-    sync makes durable, as (first, last, sync); and how many needs are left out."""
+    """``rows`` in program order; ``needs``, with places of rows instead of steps; ``orders``: the rows that each sync
+    makes durable (first, last, sync); and the number of needs ``left_out``."""
 
     rows: tuple[DiagramRow, ...]
     needs: tuple[Need, ...]
@@ -104,8 +94,7 @@ class Diagram:
 
     @property
     def modules(self) -> list[tuple[int, int]]:
-        """Adjacent rows about the same file, by the same process, as (first, one after the last). Tellings and gaps are
-        in none."""
+        """Adjacent rows about one file by one process, as (first, one after the last), without outputs and gaps."""
         found: list[tuple[int, int]] = []
         for place, row in enumerate(self.rows):
             if row.first.kind is StepKind.TOLD or row.is_gap:
@@ -118,7 +107,7 @@ class Diagram:
 
 
 def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[int, bytes]) -> tuple[DiagramStep, ...]:
-    """Return the steps of a program: its ``calls`` with ``effects``, and its ``tellings`` (by number of the call)."""
+    """Return the steps of a program: its ``calls`` with ``effects``, and its outputs (``tellings``, by call)."""
     by_call: dict[int, list[Deed]] = {}
     for deed in effects.deeds:
         by_call.setdefault(deed.call, []).append(deed)
@@ -146,8 +135,7 @@ def steps_of(calls: Sequence[SystemCall], effects: Effects, tellings: Mapping[in
 
 
 def need_of(explanation: Explanation, sentence: str, told: bytes, steps: Sequence[DiagramStep]) -> Need | None:
-    """Return what a program relies on, to be drawn; None where no call explains it, or no step is such a call. ``told``
-    is the output before the crash."""
+    """Return a reliance to be drawn, or None if no step is a call of it; ``told`` is the output before the crash."""
     known = {step.number for step in steps}
     group = sorted(known & {*explanation.missing, *explanation.there})
     missing, there = (
@@ -184,8 +172,7 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """Fold ``steps`` into rows, greedily. A loop repeats the same calls on the same files, or on any files of the same
-    directories. ``marked`` steps stay single."""
+    """Fold ``steps`` into rows, but ``marked`` ones. A loop repeats calls on the same files or directories."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]
@@ -214,7 +201,6 @@ class _UnsyncedSteps:
         self._names: dict[str, list[int]] = {}
 
     def take(self, number: int, deeds: Iterable[Deed]) -> tuple[int, ...]:
-        """Take in call ``number``; return the calls that it makes durable."""
         covered: list[int] = []
         for deed in deeds:
             operation = deed.operation
@@ -285,7 +271,7 @@ def _folder(path: str) -> str:
 
 
 def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
-    """Return the step that told the last of ``told``; None if nothing was."""
+    """Return the step that wrote the last of the output ``told``, or None."""
     so_far = b""
     for step in steps:
         so_far += step.told.encode("latin-1")
@@ -299,8 +285,7 @@ def _alike(step: DiagramStep, place: str) -> tuple[object, ...]:
 
 
 def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int) -> tuple[int, int]:
-    """Return the length of the round that saves most rows from ``at`` on, and the number of rounds; of single steps at
-    least ``fewest``."""
+    """Return the length and number of the rounds from ``at`` that save most rows, at least ``fewest`` single steps."""
     best = (1, 1)
     for length in range(1, LONGEST_ROUND + 1):
         end = at + length
@@ -314,7 +299,7 @@ def _round(tokens: Sequence[object], free: Sequence[bool], at: int, fewest: int)
 
 
 def _shortened(rows: Sequence[DiagramRow], marked: Set[int]) -> tuple[DiagramRow, ...]:
-    """Return the rows; of too many, the first and last ones, and those around what is ``marked``."""
+    """Return the rows; if too many, the first and last ones, and those around what is ``marked``."""
     if len(rows) <= MOST_ROWS:
         return tuple(rows)
     ends = MOST_ROWS // 3

@@ -1,5 +1,5 @@
-"""The effects of a program's calls. A *unit* is a name, a file's size, or its contents; each has a *history* in program
-order. A crash state shows one value of each unit, and so how far down the history the disk has come."""
+"""The effects of a program's calls. A *unit* (a name, a file's size, its contents) has a *history* in program order. A
+crash state shows one value of each unit, and so how far the disk has come."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from bob.observe.observation import Node
 from bob.workload import operations as ops
 
-AT_FIRST = -1
-"""In place of the number of a call: before the first one."""
+AT_FIRST = -1  # in place of a call's number: before the first one
 ROOT_FILE = 0
 V = TypeVar("V")
 
@@ -32,7 +31,7 @@ class Version(NamedTuple, Generic[V]):
 
 
 class StoredBytes(NamedTuple):
-    """Bytes ``start`` up to ``end`` of a file as a call stores them: ``data``, or zeros if that is None."""
+    """Bytes ``start`` up to ``end`` of a file as a call stores them: ``data``, or zeros (None)."""
 
     start: int
     end: int
@@ -40,8 +39,7 @@ class StoredBytes(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """Call number ``call`` as an operation of bob's language, on ``file``. ``data`` is what it writes; ``mode`` are the
-    permission bits of a file that it makes."""
+    """Call number ``call`` as an operation on ``file``, with the bytes that it writes, or the mode of a new file."""
 
     call: int
     operation: ops.Operation
@@ -51,8 +49,7 @@ class Deed(NamedTuple):
 
 
 def overlaid(content: bytes, latest: Iterable[StoredBytes], start: int, end: int) -> bytes:
-    """Return the bytes from ``start`` up to ``end`` of a file with this ``content``, after all that was stored,
-    ``latest`` first."""
+    """Return bytes ``start`` to ``end`` of a file with this ``content`` under all that was stored, ``latest`` first."""
     over = []
     for one in latest:
         if one.start < end and start < one.end:
@@ -78,8 +75,8 @@ def handle(file: int) -> str:
 
 @dataclass(slots=True)
 class TracedFile:
-    """A file, directory or link. ``inode`` is 0 where it is not known; ``content`` is the initial one (bytes);
-    ``target`` is that of a symbolic link. ``followed`` is False where something changes it in an unknown way."""
+    """A file, directory or link, with its ``inode`` (0: unknown), initial ``content`` (bytes), and ``target`` of a
+    symbolic link. It is not ``followed`` if something changes it in an unknown way."""
 
     kind: str
     inode: int = 0
@@ -92,29 +89,23 @@ class TracedFile:
 
     @property
     def calls(self) -> set[int]:
-        """The calls that change its contents or its mode."""
         return {change.call for history in (self.sizes, self.stored, self.modes) for change in history} - {AT_FIRST}
 
     @property
     def size(self) -> int:
-        """The size after the last call (bytes)."""
         return self.sizes[-1].value if self.sizes else 0
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes from ``start`` up to ``end``, after the last call."""
         return overlaid(self.content, (change.value for change in reversed(self.stored)), start, end)
 
 
 @dataclass(frozen=True)
 class Effects:
-    """The histories of all units. ``files`` are numbered; number 0 is the root. An entry leads to the number of a file,
-    or to None. ``words`` describe each call that changes something, or makes it durable.
-
-    ``deeds`` are the same calls as operations, in order. ``untold`` names calls that change a file in an unknown way;
-    ``left_out`` those that change times or extended attributes only. ``begun`` has, for a call that began before
-    another had taken effect, the number of the first such call. ``strange`` are names that change in an unknown way.
-    ``memory`` is a cache for when all calls are known.
-    """
+    """The histories of all units. Files have numbers (0: the root); an entry leads to one, or to None. ``words``
+    describe each call that changes or syncs something, ``deeds`` are these calls as operations. ``untold`` names calls
+    that change a file in an unknown way, ``left_out`` those that change only times or extended attributes. ``begun``
+    has, for a call that began before another had taken effect, the first such call. ``strange`` names change in an
+    unknown way. ``memory`` is a cache for when all calls are known."""
 
     files: list[TracedFile]
     entries: dict[DirectoryEntry, list[Version[int | None]]]
@@ -128,7 +119,6 @@ class Effects:
 
     @classmethod
     def of_tree(cls, tree: Mapping[str, Node]) -> Effects:
-        """Return the effects of no call on the initial tree."""
         made = cls([TracedFile("directory")], {}, {})
         by_inode: dict[int, int] = {}
         for path in sorted(tree):
@@ -220,8 +210,7 @@ class Effects:
         return found
 
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
-        """Return the names that a file has had, each with its place in the history, and the call. All calls must be
-        known."""
+        """Return a file's names so far, each with its place in the history, and the call. All calls must be known."""
         return self._names_of.get(file, [])
 
     @cached_property
@@ -244,6 +233,5 @@ class Effects:
         return min(calls) if calls and AT_FIRST not in calls else None
 
     def last(self, entry: DirectoryEntry) -> int | None:
-        """Return where an entry leads after the last call."""
         history = self.entries.get(entry)
         return history[-1].value if history else None

@@ -1,5 +1,4 @@
-"""From the system calls of a program, as they returned, to their effects. A call of unknown effect makes its file one
-that is not *followed*: bob then says nothing of its contents."""
+"""From a program's system calls to their effects. A file changed by a call of unknown effect is not *followed*."""
 
 from __future__ import annotations
 
@@ -130,7 +129,7 @@ class _Follower:
             if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
                 self.effects.left_out.append(f"{name} of {path}")
         elif name == "chroot":
-            self.effects.untold.append(name)  # what a name means now bob does not know
+            self.effects.untold.append(name)  # bob does not know what names mean from now on
         elif name in args.COPIES:
             self._copy(call)
         elif name in args.INTO:
@@ -141,7 +140,7 @@ class _Follower:
         flags, how = args.flags_of(call), args.how_opened(call)
         path = self._paths.below(call.opened)
         self._paths.opened(call, args.OPENS[call.name])
-        if "O_TMPFILE" in flags or not call.opened:  # of a file without a name strace tells one all the same
+        if "O_TMPFILE" in flags or not call.opened:  # strace shows a name also for a file without one
             folder = self._paths.of_guest(call, args.OPENS[call.name], follows=True)
             path = "/" if folder.endswith(self._root) else self._paths.below(folder)
         reads_only = not any(flag in flags for flag in ("O_RDWR", "O_WRONLY"))
@@ -177,7 +176,7 @@ class _Follower:
             self._unfollowed(self._meant.file_at(path), f"{call.name} to {path}")
             return
         if self.effects.files[open_file.file].kind != "file":
-            return  # what goes through a FIFO is in no crash state
+            return  # no crash state shows data in a FIFO
         start = open_file.start_of(call, self.effects.files[open_file.file].size)
         try:
             data = call.written
@@ -200,7 +199,6 @@ class _Follower:
         self._do(ops.Write(self._meant.name(open_file.file, path), start, len(data), how), open_file.file, data)
 
     def _map(self, call: SystemCall) -> None:
-        """Take in a watched mapping: its descriptor says which file it is."""
         open_file, path = self._descriptors.at(call, 4), self._paths.below(call.path(4))
         if open_file is None:
             self._unfollowed(self._meant.file_at(path), f"mmap of {path}")
@@ -208,8 +206,7 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """Take in a mapping without stores: msync(2) of it syncs the file, if that is open for writing (do_mmap in
-        mm/mmap.c takes VM_SHARED from any other)."""
+        """Take in a mapping without stores: its msync(2) syncs a file open for writing (VM_SHARED, mm/mmap.c)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)
@@ -228,7 +225,7 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """Take in an msync(2) of all that any call has changed in the file; the effect of another one is unknown."""
+        """Take in an msync(2) of all that any call has changed in the file; that of a part has an unknown effect."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return

@@ -1,5 +1,5 @@
 """ALICE's word for a vulnerability (OSDI'14, Table 3a), by its calls. *Safe file flush*: an fsync of a file keeps the
-name that it was made with. *Safe rename*: an append is there before a later rename of the file."""
+name that it was made with. *Safe rename*: an append persists before a later rename of the file."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ TYPES = (
     "ordering: other",
     "durability: safe file flush",
     "durability: other",
-)
-"""The columns of OSDI'14's Table 3a. Appends and truncates share one, which :func:`kind_of` tells apart."""
+)  # columns of OSDI'14's Table 3a; appends and truncates share one, kind_of separates them
 _NAMES = (ops.Rename, ops.Link, ops.Unlink, ops.Rmdir, ops.Mkdir, ops.Symlink, ops.Create)
 _MAKES = (ops.Create, ops.Mkdir, ops.Symlink, ops.Link, ops.Rename)
 
 
 def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = None) -> str:
-    """Return ALICE's word for the reliance, or an empty string. Call number ``told_by`` had told the output (None: the
-    last one)."""
+    """Return ALICE's word for the reliance, or ""; call ``told_by`` wrote the output (None: the last one)."""
     by_call = {deed.call: deed for deed in effects.deeds}
     missing = [by_call[call] for call in explanation.missing if call in by_call]
     there = [by_call[call] for call in explanation.there if call in by_call]
@@ -52,14 +50,12 @@ def kind_of(explanation: Explanation, effects: Effects, told_by: int | None = No
 
 
 def type_of(kind: str) -> str:
-    """Return the column of Table 3a that a kind is in, or an empty string."""
     one = "atomicity of an append or truncate" if kind in _APPENDS_AND_TRUNCATES else kind
     return one if one in TYPES else ""
 
 
 def place_of(words: str) -> str:
-    """Return the place of a call in a program, by its ``words``: without numbers and random names, which differ between
-    runs and rounds of a loop."""
+    """Return a call's ``words`` without numbers and random names, which differ between runs and rounds of a loop."""
     what, mark, maker = _COUNTS.sub("", words).partition(" (")
     return _PATH.sub(lambda path: recurring(path[0]), what) + mark + maker
 
@@ -95,8 +91,7 @@ def _moved(deed: Deed, effects: Effects) -> set[int]:
 
 
 def _is_flushed(missing: Iterable[Deed], before: int, effects: Effects) -> bool:
-    """Return whether a name is missing of a file that was synced after that, and before call number ``before``. A file
-    without a name by then does not count."""
+    """Return whether a missing name's file was synced after it, before call ``before``, and has a name by then."""
     made = {deed.file: deed.call for deed in missing if isinstance(deed.operation, _MAKES)}
     return any(
         isinstance(deed.operation, ops.Fsync)

@@ -21,15 +21,13 @@ _BY_NAME = {
         for places in (args.MAKES, args.SYMLINKS, args.REMOVES, args.MODES, args.OWNERS, args.TRUNCATES)
         for name, place in places.items()
     },
-}
-"""The places of a call's files in its arguments."""
-_NO_DISK = "/dev/", "/proc/", "/sys/"
-"""Directories whose files are on no disk."""
+}  # places of a call's files in its arguments
+_NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are on no disk
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return the file of each call that changes or syncs one, where no file of the call is at or below ``root``: by the
-    program's path, whose ``/`` may be the guest's ``world``."""
+    """Return the first path of each call that changes or syncs files, none of them at or below ``root``. Paths are the
+    program's, whose ``/`` may be the guest's ``world``."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

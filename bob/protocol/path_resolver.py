@@ -18,17 +18,14 @@ class PathResolver:
         self._effects = effects
         self.paths = Paths(root, calls, self._link_at, self._open_at)
         self.descriptors = Descriptors(calls)
-        self.removed: dict[str, int] = {}
-        """By path the file that had it last."""
+        self.removed: dict[str, int] = {}  # by path, the file that had it last
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call: it may make a process, move one, or change a descriptor."""
         self.paths.take(call)
         self.descriptors.take(call)
 
     def about(self, call: SystemCall, places: Mapping[str, int]) -> tuple[str, int | None]:
-        """Return the path and the file that a call is about, by the name at one of ``places``, or else by a
-        descriptor."""
+        """Return the path and file of a call, by the name at one of ``places``, else by its descriptor."""
         place = places.get(call.name)
         if place is None:
             open_file, path = self.descriptors.at(call, 0), self.paths.below(call.path(0))
@@ -42,8 +39,8 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and the file that a call of :data:`bob.protocol.arguments.LINKS` gives a name. Without a path
-        it is an open file (open(2), O_TMPFILE), or an unknown one."""
+        """Return the path and file that a call of :data:`bob.protocol.arguments.LINKS` gives a name. Without a path,
+        the file is open (open(2), O_TMPFILE), or unknown."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)
@@ -55,7 +52,6 @@ class PathResolver:
         return path, self._effects.leads(path) if path else None
 
     def mode_of(self, call: SystemCall) -> int:
-        """Return the permission bits of a file that a call makes."""
         return args.mode_of(call, self.paths.umask(call.pid))
 
     def file_at(self, path: str) -> int | None:
@@ -63,7 +59,7 @@ class PathResolver:
         return self._effects.leads(path) or self.removed.get(path)
 
     def words(self, file: int, path: str) -> str:
-        """Return a file's name for people, where strace says ``path``: it says one also of a file without a name."""
+        """Return a file's name for people; strace gives a ``path`` also to a file without a name."""
         if self.file_at(path) == file:
             return path
         return self._effects.path_of(file) or "a file without a name"
@@ -78,7 +74,6 @@ class PathResolver:
         return self.descriptors.numbered(args.process_of(found, call), int(found["number"])) if found else None
 
     def _open_at(self, pid: int, number: int) -> str | None:
-        """Return where the open file behind a process's descriptor is below the root; None if that is not known."""
         open_file = self.descriptors.numbered(pid, number)
         return None if open_file is None else self._effects.path_of(open_file.file)
 

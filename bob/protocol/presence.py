@@ -1,5 +1,5 @@
-"""The calls whose effects a crash state has, in part or whole. A missing name may not have been made yet, or be gone
-already. Other names of the same call, syncs of its directory, and other names of the file often tell."""
+"""The calls whose effects a crash state has, in part or whole. A missing name may be one not made yet, or gone already.
+Other names of the same call or file, and syncs of its directory, often decide."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return how much of each changing call is in ``tree``. The ``unmade`` calls had not begun by the crash; the names
-    of those in ``kept`` were durable."""
+    """Return how much of each changing call is in ``tree``. The ``unmade`` calls had not begun by the crash; names by
+    ``kept`` calls were durable."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 
@@ -44,8 +44,8 @@ def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return, by call, its parts as a bit mask: bit i is a part of operation ``operations[i]`` (from 1). Operation k is
-    call number ``calls[k - 1]``. Calls without a part are left out."""
+    """Return the parts of each call that has some, as a bit mask: bit i is of operation k = ``operations[i]`` (from 1),
+    which is call ``calls[k - 1]``."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
@@ -54,7 +54,7 @@ def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int,
 
 
 def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
-    """Return the presences where it is known which ``parts`` of calls are ``there`` (bit masks)."""
+    """Return the presences if it is known which ``parts`` of calls are ``there`` (bit masks)."""
     return {
         call: Presence.NONE if not there & of else Presence.FULL if there & of == of else Presence.PARTIAL
         for call, of in parts.items()
@@ -107,20 +107,17 @@ def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
 
 
 def path_in(folder: str, name: str) -> str:
-    """Return the path of a name in a directory with this path."""
     return f"{folder.rstrip('/')}/{name}"
 
 
 def candidates(effects: Effects, history: Sequence[Version[int | None]], node: Node) -> list[int]:
-    """Return the files that an entry with this node may lead to. File systems use inode numbers again, so a file of
-    unknown inode may have any."""
+    """Return the files that a node may be. File systems reuse inode numbers, so an unknown one fits any."""
     files = dict.fromkeys(change.value for change in history if change.value is not None)
     return [file for file in files if _is_like(effects.files[file], node)]
 
 
 def only(effects: Effects, files: Sequence[int], node: Node) -> int | None:
-    """Return which of ``files`` a node is; None if that is not clear. The content decides about an inode number that
-    occurs twice."""
+    """Return which of ``files`` a node is (by content if inode numbers clash), or None if that is not clear."""
     if len(files) > 1:
         files = [number for number in files if _may_be(effects, number, node)]
     return files[0] if len(files) == 1 else None
@@ -143,8 +140,7 @@ def _may_be(effects: Effects, number: int, node: Node) -> bool:
 
 @dataclass(slots=True)
 class NameUnit:
-    """The ``calls`` that change a name, or make a file, in order (:data:`bob.protocol.effects.AT_FIRST`: initial), and
-    the places among them that the tree may show."""
+    """The ``calls`` that change a name or make a file, in order, and the places of those that the tree may show."""
 
     calls: tuple[int, ...]
     shown: set[int]
@@ -157,8 +153,7 @@ def names_shown(
     unmade: Collection[int],
     kept: Collection[int] = (),
 ) -> list[NameUnit]:
-    """Return the names that calls change, as far as ``tree`` tells; ``located`` has the paths of files. The ``unmade``
-    calls had not begun by the crash; effects of those in ``kept`` were durable."""
+    """Return the names that calls change and the files that they make, as far as ``tree`` decides (see signs_of)."""
     units: dict[DirectoryEntry, NameUnit] = {}
     made = [
         NameUnit((AT_FIRST, call), {1})

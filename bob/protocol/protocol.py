@@ -11,14 +11,12 @@ from bob.protocol.effects import ROOT_FILE, Effects
 from bob.protocol.follow import follow
 from bob.protocol.presence import strange_names, unexplained
 
-LARGEST = 256 * 1024 * 1024
-"""A file is not followed if one call puts more into it (bytes): each tree is compared by blocks."""
+LARGEST = 256 * 1024 * 1024  # bytes; a file with a larger store is not followed: trees are compared by blocks
 
 
 def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node], after: Mapping[str, Node]) -> Effects:
-    """Return what the ``calls`` make of the tree ``before``, as far as that explains the tree ``after``. Files and
-    names whose end no call explains are not followed, or *strange*. Files that a call cuts or fills with zeros by more
-    than :data:`LARGEST` are not followed either."""
+    """Return the effects of ``calls`` on the tree ``before``, as far as they explain the tree ``after``. Files and
+    names whose end no call explains, and files with a store over ``LARGEST``, are not followed, or *strange*."""
     effects = follow(calls, root, before)
     _learn_inodes(effects, after)
     for file in effects.files:
@@ -30,8 +28,8 @@ def protocol(calls: Sequence[SystemCall], root: str, before: Mapping[str, Node],
 
 
 def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effects, int]:
-    """Return the effects without calls on files whose paths are all ``is_left_out``, and how many calls that are.
-    Raises ValueError for a file that has another path, too."""
+    """Return the effects without calls on files whose paths are all ``is_left_out``, and the number of these calls.
+    Raises ValueError if such a file has another path, too."""
     names = [_paths(effects, number) for number in range(len(effects.files))]
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:
@@ -50,8 +48,7 @@ def _paths(effects: Effects, file: int) -> set[str]:
 
 
 def _folders(effects: Effects, folder: int, below: frozenset[int] = frozenset()) -> set[str]:
-    """Return all paths that a directory ever had; not through those ``below`` it, since it may have been in these,
-    too."""
+    """Return all paths that a directory ever had, but not through those ``below`` it, which may have held it, too."""
     if folder == ROOT_FILE:
         return {""}
     through = {entry for entry, _place, _call in effects.leading_to(folder) if entry.folder not in below}

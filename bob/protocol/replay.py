@@ -1,5 +1,5 @@
-"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`): operations, and what each of them
-left (a :class:`History`), with the program's own bytes. An output is an operation that changes nothing."""
+"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`), with the program's own bytes. An
+output is an operation that changes nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ ALL_BITS = 0o7777
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplayedProgram:
-    """The ``workload`` that a program's calls are, with its ``history``, whose things have the numbers of files in
-    ``effects``. Operation k (from 1) is call number ``calls[k - 1]``; ``outputs[k]`` is the output by its return."""
+    """A program's calls as a ``workload``, with a ``history`` whose things are numbered as files in ``effects``.
+    Operation k (from 1) is call ``calls[k - 1]``; ``outputs[k]`` is the output by its return."""
 
     workload: Workload
     history: History
@@ -32,7 +32,7 @@ class ReplayedProgram:
 
 
 class OutputPrefixes(Sequence[bytes]):
-    """The beginnings of an output with these ``lengths`` (bytes), without copies."""
+    """The prefixes of an output with these ``lengths`` (bytes), without copies."""
 
     def __init__(self, whole: bytes, lengths: Sequence[int]) -> None:
         self._whole, self._lengths = whole, lengths
@@ -51,9 +51,8 @@ class OutputPrefixes(Sequence[bytes]):
 
 
 class LongInode(Inode):
-    """The state of a file after writes: the first ``count`` of the ``stored`` bytes on top of ``first``, with this
-    ``size`` (bytes). All states of a file share the bytes: a thousand appends do not take a square of memory. All else
-    is as it ``was``."""
+    """A file after writes: the first ``count`` of the ``stored`` bytes on top of ``first``, with this ``size`` (bytes).
+    All states share the bytes: a thousand appends do not take a square of memory."""
 
     __slots__ = ("_count", "_size", "_stored", "first")
 
@@ -77,7 +76,6 @@ class LongInode(Inode):
         return self._size
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return bytes as any inode does, quickly where a single call has stored them."""
         latest = (self._stored[place] for place in range(self._count - 1, -1, -1))
         return overlaid(self.first, latest, start, min(stop, self._size))
 
@@ -93,8 +91,8 @@ def _beside(inode: Inode) -> Inode:
 
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
-    """Return the calls with ``effects`` on the tree ``before`` as a workload called ``name``. ``tellings`` has, by
-    call, what the program told. Raises ValueError where a call does not fit the tree: then one is not known."""
+    """Return the calls with ``effects`` on the tree ``before`` as a workload; ``tellings`` has the output of each call.
+    Raises ValueError if a call does not fit the tree: then another one is not known."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -125,8 +123,8 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths whose last step in ``history`` differs from a clean end: something changes them in an unknown
-    way. Times, attributes and the order of names do not count."""
+    """Return the paths that differ between the last step of ``history`` and a clean end, but for times, attributes and
+    the order of names: something unknown changes them."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:
@@ -142,8 +140,7 @@ def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
 
 
 def other_modes(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths of files and directories whose permission bits at a clean end differ from the last step of
-    ``history``."""
+    """Return the files and directories whose permission bits differ between a clean end and ``history``."""
     last = history.steps[-1]
     return tuple(
         path
@@ -176,7 +173,7 @@ class _CallTree:
         self._kept_names: dict[str, int] | None = None
 
     def step(self) -> HistoryStep:
-        """Return a copy; the same one while nothing has changed, and the same names while these have not."""
+        """Return a copy; the same one, or the same names, while these have not changed."""
         if self._step is None:
             if self._kept_names is None:
                 self._kept_names = dict(self._names)

@@ -1,5 +1,5 @@
-"""The signs of calls in the units that they change. If a unit shows a value of its history, the calls up to it are
-there, and later ones are missing; if the value occurs twice, the calls between are unclear."""
+"""The signs of calls in the units that they change. If a unit shows a value of its history, calls up to it are there,
+and later ones missing. If the value occurs twice, calls between are undecided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTOR = 512
 
 
 class Signs:
-    """The signs of units, by call. A unit shows no value of an ``unmade`` call if an equal one is earlier."""
+    """Signs of units, by call. A unit shows no value of an ``unmade`` call if an equal one is earlier."""
 
     def __init__(self, calls: Iterable[int], unmade: Collection[int] = ()) -> None:
         self._unmade = unmade
@@ -24,7 +24,7 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Take in the values of its history that a unit ``matches``; ``shown`` is its value if it is none of them."""
+        """Take in the places of its history that a unit ``matches``; without any, ``shown`` is its value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -41,7 +41,6 @@ class Signs:
         return set(self._of.get(call, ())) == {Presence.NONE}
 
     def said(self) -> set[Presence]:
-        """Return what any unit says of any call."""
         return {says for several in self._of.values() for says in several}
 
     def presences(self) -> dict[int, Presence]:
@@ -84,8 +83,7 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Take in the signs that ``node`` shows of a followed ``file`` with this ``number``. If the file and all its names
-    are missing, so are its calls."""
+    """Take in the signs of ``file`` that ``node`` shows. Without the file and all its names, its calls are missing."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))
@@ -107,7 +105,7 @@ def is_elsewhere_as_at_first(effects: Effects, number: int, file: TracedFile, no
     """Return whether ``node`` has the initial contents where no call stores anything, and zeros beyond their end."""
     at, length = 0, len(node.content)
     stored = _stored_in_pieces(effects, number, file)
-    for begin, piece in (node.pieces or {}).items():  # what was there at first counts as stored
+    for begin, piece in (node.pieces or {}).items():  # initial pieces count as stored
         beside = bytearray(piece)
         for start, end, _over in stored:
             first, last = max(start - begin, 0), min(end - begin, len(piece))

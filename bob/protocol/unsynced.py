@@ -17,8 +17,8 @@ _AT_ONCE = (How.SYNC, How.DSYNC)
 
 
 def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ...]:
-    """Return the files below ``root`` that a program had changed and not synced when it last told something through the
-    pipe with this inode: by their names then, in the order of changes."""
+    """Return the files below ``root`` that were changed and not synced at the last output to the pipe with this inode.
+    Names are those at that time, in the order of changes."""
     names, descriptors = Paths(root, calls), Descriptors(calls)
     dirty: dict[str, None] = {}
     told: tuple[str, ...] = ()
@@ -59,8 +59,7 @@ def unsynced(calls: Sequence[SystemCall], pipe: int, root: str) -> tuple[str, ..
 
 
 def _renamed(dirty: Iterable[str], moved: Mapping[str, str]) -> dict[str, None]:
-    """Return the names of changed files after renames of them, or of directories above them. A file loses a name that
-    another one gets."""
+    """Return the names of changed files after renames of these or of directories above; replaced files lose theirs."""
     found: dict[str, None] = {}
     for name in dirty:
         old = next((old for old in moved if _is_in(name, old)), None)
@@ -76,12 +75,10 @@ def _is_in(name: str, path: str) -> bool:
 
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
-    """Return the calls whose names a sync of their directory, or of everything, has made durable before call number
-    ``before`` (None: none). A sync of a file does not count."""
+    """Return the calls whose names a sync of the directory, or of everything, made durable before call ``before``."""
     if before is None:
         return frozenset()
-    last: dict[int | None, int] = {}
-    """The last sync of each directory; under None, of all."""
+    last: dict[int | None, int] = {}  # the last sync by directory; None: of all
     for deed in effects.deeds:
         if deed.call < before and isinstance(deed.operation, ops.Fsync | ops.Sync):
             last[deed.file if isinstance(deed.operation, ops.Fsync) else None] = deed.call

@@ -35,8 +35,8 @@ class PathAspect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Values in a tree that calls do not explain, by place. ``paths`` are all of the tree, ``contents`` those of files
-    (bytes). ``parts`` says which part of each partial call is there (:meth:`bob.protocol.signs.Signs.parts`)."""
+    """Values in a tree that calls do not explain; ``paths`` are all of the tree, ``contents`` those of files (bytes).
+    ``parts`` says which part of each partial call persisted (:meth:`bob.protocol.signs.Signs.parts`)."""
 
     values: Mapping[PathAspect, object] = field(default_factory=dict)
     paths: Set[str] = frozenset()
@@ -53,7 +53,6 @@ class Untold:
         )
 
     def words(self, other: Untold) -> tuple[str, ...]:
-        """Return the differences for people."""
         mine, others = self.contents, other.contents
         return tuple(
             str(aspect).format(path) + (_range(mine.get(path), others.get(path)) if aspect is Aspect.CONTENT else "")
