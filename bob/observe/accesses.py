@@ -20,8 +20,8 @@ _MADE_ANEW = 3
 
 
 class Access(NamedTuple):
-    """One bio with data; ``sector`` and ``sectors`` are in sectors. ``used`` is the number of the event that first used
-    what it read: its own, or the first lookup after readahead."""
+    """One bio with data. ``used`` is the number of the event that first used what it read: its own, or a later
+    lookup."""
 
     reads: bool
     sector: int
@@ -31,11 +31,8 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """The bios of one crash state in the order of queueing, without unused readahead; ``sectors_read`` counts that,
-    too.
-
-    ``ahead`` has the blocks that were read ahead, with their sectors; ``wanted`` those that jbd2 looked up before.
-    """
+    """The bios of one crash state in the order of queueing, without unused readahead; ``sectors_read`` includes that.
+    ``ahead`` has the blocks that were read ahead, with their sectors; ``wanted`` those that jbd2 looked up before."""
 
     bios: tuple[Access, ...] = ()
     sectors_read: int = 0
@@ -122,7 +119,6 @@ class _OpenJournalRead:
         self.by_readahead: set[int] = set()
 
     def is_by_readahead(self, block: int) -> bool:
-        """Note a lookup. Return whether readahead did it."""
         if self.by_readahead or block in self.before_bio:
             self.by_readahead.add(block)
             return True

@@ -1,5 +1,5 @@
-"""Controls: crash states with a known outcome that bob mounts all the same, before it believes any prediction. They are
-the easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
+"""Crash states with a known outcome that bob mounts all the same, before it believes any prediction. They are the
+easiest state of each outcome, since it becomes a witness, and a sample at the requested rate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_BARE = 16  # checked states without pending writes: few are predicted, sinc
 
 @dataclass(frozen=True, slots=True)
 class Prediction(Generic[T]):
-    """An ``outcome`` applied to ``item``, which differs in ``distance`` sectors from the mounted state of ``leaf``."""
+    """An ``outcome`` for ``item``, which differs in ``distance`` sectors from the mounted state of ``leaf``."""
 
     item: T
     leaf: int
@@ -46,7 +46,7 @@ class Samples:
         self._outcomes: Counter[int] = Counter()
 
     def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` to check: the requested share, at least ``LEAST`` less ``done``. New
+        """Return how many of ``count`` to check: the requested share, but at least ``LEAST`` less ``done``. New
         ``outcomes`` raise it to one each, up to twice ``LEAST``."""
         return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
 
@@ -128,8 +128,7 @@ class Controls:
         farthest: Callable[[Prediction[Course]], CrashState],
         any_of: Callable[[Course], CrashState],
     ) -> Iterator[tuple[CrashState, Course]]:
-        """Yield states of some of ``count`` courses of whole writes; the farthest first, then any of a leaf.
-        ``applied`` are the courses of several states; ``done`` single states were chosen before."""
+        """Yield states of some of ``count`` courses of whole writes; ``done`` single states were chosen before."""
         checked = self._samples.leaves
         wanted = self._samples.wanted(count, self._samples.unchecked(applied), done)
         for one in self._samples.take(applied, wanted):

@@ -42,12 +42,12 @@ class Easiest(Generic[T]):
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Return the rank of the easiest state. Raise LookupError if no state was counted."""
+        """Raise LookupError if no state was counted."""
         return self._known()[0]
 
     @property
     def shown(self) -> T:
-        """Return what the easiest state shows. Raise LookupError if no state was counted."""
+        """Raise LookupError if no state was counted."""
         return self._known()[1]
 
     def explain(self, shown: T) -> None:
@@ -60,7 +60,6 @@ class Easiest(Generic[T]):
 
 
 def easiest(seen: Iterable[ExploredState]) -> Easiest[ExploredState]:
-    """Return how many states all of ``seen`` speak for, and the easiest of them."""
     found = Easiest[ExploredState]()
     for one in seen:
         found.add(one.state, one, one.states)

@@ -14,8 +14,6 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class Bio(NamedTuple):
-    """A queued bio with data; ``sector`` and ``sectors`` are in sectors."""
-
     reads: bool
     sector: int
     sectors: int

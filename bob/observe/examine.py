@@ -27,8 +27,8 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The troubles of states that mounted, by index, and the numbers of the examined ``outcomes``. ``normal`` troubles
-    also occur if the recording wrote nothing. The kernel did not repeat ``passing`` complaints."""
+    """The troubles of states that mounted. ``normal`` ones also occur if the recording wrote nothing. The kernel did
+    not repeat ``passing`` complaints. ``outcomes`` are the numbers of the examined outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
@@ -81,7 +81,6 @@ def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examina
 
 
 def _alike(rounds: Rounds) -> Iterator[list[int]]:
-    """Yield the states with a complaint of the kernel, grouped by its words."""
     found: dict[tuple[str, str], list[int]] = {}
     for number, complaint in rounds.mounts.complaints.items():
         if number in rounds.mounts.outcomes:

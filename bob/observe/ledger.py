@@ -32,7 +32,6 @@ class Ledger:
         return self._numbers.get(state)
 
     def rank(self, numbers: Iterable[int]) -> None:
-        """Note the easiest state of each outcome among these, which have outcomes."""
         for number in numbers:
             self._easiest.setdefault(self.found[number], Easiest()).add(self.states[number], number)
 

@@ -146,8 +146,6 @@ class ReadTree:
         return self._forgettable is None or bool(self._forgettable[places].all())
 
     def _forget(self, node: ReadNode, content: bytes, contents: Contents) -> bool:
-        """Merge ``content`` at ``node`` with another one if it made no difference for ``contents``. Return whether it
-        did."""
         mine = node.by_content[content]
         for other in node.by_content.values():
             if other is not mine and _end_alike(mine, other, contents):
@@ -158,7 +156,6 @@ class ReadTree:
 
 
 def _end_alike(one: ReadNode, other: ReadNode, contents: Contents) -> bool:
-    """Return whether a state with ``contents`` reads in the same places from both nodes on, with the same leftovers."""
     while one.outcome is None or other.outcome is None:
         if one.places is None or other.places is None or not np.array_equal(one.places, other.places):
             return False

@@ -252,7 +252,6 @@ class Rounds:
             self.controls.chosen.add(self._predicted(state, course))
 
     def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Prediction[Course]]:
-        """Return the predictions for courses of several states; if a leaf was merged since, choose a state to mount."""
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal
         applied: list[Prediction[Course]] = []
         for course in courses:

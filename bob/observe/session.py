@@ -38,12 +38,8 @@ class Complaint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MountedState:
-    """A mounted crash state: the number of its outcome, and all accesses from check to unmount (none if reads are not
-    traced).
-
-    ``left`` needs a session with stretches; ``ahead`` says that something was read ahead. ``complaint`` is the
-    kernel's, in the words of the first state with it.
-    """
+    """A mounted crash state: the number of its outcome, and all accesses from check to unmount, if reads are traced.
+    ``left`` needs a session with stretches. ``complaint`` is the kernel's, in the words of the first state with it."""
 
     outcome: int
     accesses: tuple[Access, ...]

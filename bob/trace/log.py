@@ -1,8 +1,10 @@
-"""Reads a dm-log-writes log, entry by entry, and never holds more than one; not safe for two threads.
+"""Reads a dm-log-writes log, entry by entry, and never holds more than one.
 
-with LogReader("log.img") as log:
-    for entry in log:
-        print(entry.index, entry.flags, entry.sector, len(entry.data()))
+    with LogReader("log.img") as log:
+        for entry in log:
+            print(entry.index, entry.flags, entry.sector, len(entry.data()))
+
+Not safe for two threads.
 """
 
 from __future__ import annotations
