@@ -20,8 +20,7 @@ _MADE_ANEW = 3
 
 
 class Access(NamedTuple):
-    """One bio with data. ``used`` is the number of the event that first used what it read: its own, or a later
-    lookup."""
+    """One bio with data; ``used`` is the number of the event that first used what it read: its own, or a lookup."""
 
     reads: bool
     sector: int

@@ -31,8 +31,7 @@ class Easiest(Generic[T]):
     def add(
         self, state: CrashState, shown: T, states: int = 1, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
     ) -> bool:
-        """Count ``state``, which speaks for ``states``. Return whether it is the easiest so far, and keep ``shown`` if
-        so."""
+        """Count ``state``, which speaks for ``states``. Keep ``shown`` and return True if it is the easiest so far."""
         self.states += states
         rank = (*before, *departure(state), *after)
         if self._best is not None and rank >= self._best[0]:

@@ -12,8 +12,7 @@ from bob.observe.session import Complaint, MountedState, Session
 
 
 class Ledger:
-    """The crash ``states`` in order of arrival, and the seen or predicted outcomes (``found``), trusted or not, by
-    index."""
+    """The crash ``states`` in order of arrival, and by index the outcomes seen or predicted (``found``)."""
 
     def __init__(self) -> None:
         self.states: list[CrashState] = []
@@ -77,7 +76,7 @@ class LedgerMounts:
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount these states, and audit if ``audit`` or if it is time. Recall disks seen elsewhere, except those of
+        """Mount these states, and audit if ``audit`` or if it is time. Disks seen elsewhere are recalled, but for
         ``anew``."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}

@@ -43,8 +43,8 @@ LONGEST = 64
 class Stretches:
     """The stretches of the sectors that differ between states of ``composer``, without the long ones.
 
-    ``runs`` are (first sector, sectors), ascending. ``forgettable`` marks the ``composer.sectors`` in a stretch outside
-    the ``exempt`` ones: in the log, one part of a block decides about another.
+    ``forgettable`` marks the ``composer.sectors`` in a stretch outside the ``exempt`` ones: in the log, one part of a
+    block decides about another.
     """
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:

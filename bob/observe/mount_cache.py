@@ -16,8 +16,7 @@ from bob.observe.observation import OutcomeTable
 
 @dataclass(frozen=True, slots=True)
 class CachedMount:
-    """A disk that mounted at once: the JSON of its outcome, with numbers for ``chunks``, and its accesses, all
-    packed."""
+    """A disk that mounted at once, packed: the JSON of its outcome, with numbers for ``chunks``, and its accesses."""
 
     found: str
     packed_chunks: tuple[bytes, ...]
@@ -41,8 +40,7 @@ Sights = dict[str, Disks]  # the disks of a configuration, by the name of the ba
 
 
 class OutcomeCollector:
-    """Fills ``findings`` with outcomes that a guest reports in its own numbers, and with recalled ones; equal ones
-    once."""
+    """Fills ``findings`` with outcomes that a guest reports in its own numbers, and with recalled ones, each once."""
 
     def __init__(self, findings: OutcomeTable) -> None:
         self.findings = findings

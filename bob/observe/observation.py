@@ -27,9 +27,9 @@ class Node:
     bob. A file beyond the length limit has ``pieces``, its parts without zeros by their first byte, and no ``content``.
     Only there ``flags`` (those of chattr) and ``project`` can differ from 0.
 
-    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are None if stat failed, and in older runs, which also
-    have 1 for the ``links`` of each directory. ``mtime`` is in ns since 1970; 0 if it was set after the base image was
-    made.
+    ``mode`` (permission bits), ``uid``, ``gid`` and ``mtime`` are unknown (None) if stat failed, and in older runs,
+    which also have 1 for ``links`` of directories. ``mtime`` is in ns since 1970; 0 if it was set after the base image
+    was made.
     """
 
     kind: str
@@ -63,8 +63,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """Return the observed part of :attr:`bob.workload.history.Inode.attributes`. The time is included only if it
-        was not set after the base image was made."""
+        """Return the observed part of :attr:`bob.workload.history.Inode.attributes`; the time only if set in the base
+        image."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)

@@ -42,8 +42,8 @@ class Contradiction(Exception):
 class ReadNode:
     """The knowledge of the states that agree in everything that was read up to here and not forgotten.
 
-    ``places`` are read next, and ``by_content`` continues. If it ``forgets``, several contents lead to one node.
-    ``source`` is the number of the state that gave the ``outcome`` and the leftovers (``left``).
+    ``places`` are read next. If it ``forgets``, several contents lead to one node. ``source`` is the number of the
+    state that gave the outcome.
     """
 
     places: Indexes | None = None
@@ -71,11 +71,8 @@ class _Learnt(NamedTuple):
 
 
 class ReadTree:
-    """The mounted states of a workload, as a tree of their reads from ``root`` on.
-
-    The order only shapes the tree: a state may have read in another order, or less than another one at the same node.
-    ``find`` costs some microseconds per read, for any number of states. ``forgets`` says that some node does.
-    """
+    """The mounted states of a workload, as a tree of their reads from ``root`` on. A state may have read in another
+    order, or less than another one at the same node. ``forgets`` says that some node does."""
 
     def __init__(self, forgettable: NDArray[np.bool_] | None = None) -> None:
         self.root = ReadNode()

@@ -48,8 +48,7 @@ class Misprediction(BobError):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """The divided legal states of whole writes: ``courses`` have a known outcome; if ``is_complete``, these are all
-    states."""
+    """The divided legal states of whole writes: all of them if ``is_complete``."""
 
     courses: Sequence[Course] = ()
     is_complete: bool = False
@@ -109,8 +108,7 @@ class Rounds:
         self.controls.of_bare([n for n, state in known if state in wanted and n not in self.mounts.mounted])
 
     def divide(self) -> Division:
-        """Find the outcomes of all legal states of whole writes, if that takes few mounts. Raises as :meth:`observe`
-        does."""
+        """Find the outcomes of all legal states of whole writes if few mounts suffice. Raises as :meth:`observe`."""
         first = len(self.ledger.states)
         courses = Courses(self.known, self._plan.legal, self._plan.composer)
         parts, mounts, spent = MOST_PARTS, 0, 0
@@ -176,8 +174,7 @@ class Rounds:
         return counts
 
     def look_around(self, counts: StateCounts) -> None:
-        """Predict neighbours of the easiest states: they show which write makes the difference, and speak for no
-        states."""
+        """Predict neighbours of the easiest states, to see which write makes the difference; they speak for none."""
         first = len(self.ledger.states)
         around = Neighbours(self._plan.points)
         groups = [

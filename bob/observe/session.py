@@ -50,8 +50,7 @@ class MountedState:
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun:
-    """A crash state for a program's checker, the ``output`` before the crash, and what spoils the state first, if
-    anything."""
+    """A crash state for a program's checker, the ``output`` before the crash, and the state's spoiler, if any."""
 
     delta: Sequence[ByteRun]
     output: bytes
@@ -148,8 +147,7 @@ class Session:
         ]
 
     def examine(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes) -> list[list[Complaint]]:
-        """Return the troubles that the checker, and the removal of all files, find in each state. Raises as
-        :meth:`mount` does."""
+        """Return the troubles of each state with the checker and the removal of all files. Raises as :meth:`mount`."""
         header, _ = self._ask("examine", deltas, payload, EXAMINE_TIMEOUT * (1 + len(deltas)))
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]

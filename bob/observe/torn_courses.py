@@ -16,8 +16,7 @@ from bob.observe.courses import Course
 from bob.observe.predict import Indexes, ReadNode, ReadTree
 
 MOST_CUBES = 64
-"""The most ways to one content of several sectors. Further ways are left out: fewer states count as known, none
-wrongly."""
+"""The most ways to one content of several sectors; without further ones, fewer states count as known, none wrongly."""
 
 
 class TornCourses:
