@@ -31,8 +31,7 @@ class Case:
     def of(
         cls, subject: Subject, work: Work, base: Base, recording: Recording, model: DeviceModel, **more: Any
     ) -> Self:
-        """Return the case of a recording; ``more`` are the fields of a subclass. Raises RecordingError or
-        MalformedError if :func:`bob.trace.check.checked` refuses the recording."""
+        """Return the case of a recording with the fields ``more``; raise as :func:`bob.trace.check.checked`."""
         return cls(subject, work, base, recording, Plan(checked(recording, base), base, model), **more)
 
     @property
@@ -51,10 +50,8 @@ class Case:
 
     @property
     def inodes(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return the inode numbers by name, before and after the operations."""
         return self.recording.inodes_before, self.recording.inodes_after
 
     @property
     def statuses(self) -> tuple[Statuses, Statuses]:
-        """Return the statuses by name, before and after the operations."""
         return self.recording.status_before, self.recording.status_after

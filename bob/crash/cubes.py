@@ -1,8 +1,5 @@
-"""Sets of legal crash states of whole writes, counted and divided without a list.
-
-A *cube* fixes some writes, on the medium or lost, and leaves the others open. Every read divides the legal states into
-cubes: the content of a sector shows which of its writes landed last, so this write is there and later ones are not.
-"""
+"""Sets of legal crash states of whole writes, counted and divided without a list. A *cube* fixes some writes, on the
+medium or lost. A read divides it by the write that shows in a sector, the last that landed there."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class Cube:
 
 @dataclass(frozen=True, slots=True)
 class GrowthMasks:
-    """A growth point as bit masks: writes that are durable, pending, and become durable there."""
+    """A growth point as bit masks of writes."""
 
     durable: int
     pending: int
@@ -38,8 +35,7 @@ class GrowthMasks:
 
 
 class LegalStates:
-    """The legal states of whole writes at ``points``; ``state`` returns one for a point's number and the writes on the
-    medium."""
+    """The legal states of whole writes at ``points``; ``state`` builds one from a point's number and a write mask."""
 
     def __init__(self, points: Sequence[GrowthMasks], state: Callable[[int, int], CrashState]) -> None:
         self._points = points
@@ -50,8 +46,7 @@ class LegalStates:
         return sum(self._counts(cube))
 
     def some(self, cube: Cube) -> CrashState:
-        """Return an easily explained state of the nonempty ``cube``: all allowed writes up to the last required one,
-        none after."""
+        """Return a state of the nonempty ``cube``: all allowed writes up to the last required one, none after it."""
         point = next(point for point, count in zip(self._points, self._counts(cube), strict=True) if count)
         below = (1 << (cube.kept & ~point.durable).bit_length()) - 1
         return self._settled(point.durable | cube.kept | (point.pending & below & ~cube.lost))
@@ -91,8 +86,6 @@ class LegalStates:
         return [self._count(point, cube) for point in self._points]
 
     def _count(self, point: GrowthMasks, cube: Cube) -> int:
-        """Return the states of ``cube`` at this point, without those that recur at the next (as in
-        ``bob.crash.legal``)."""
         if cube.kept & ~(point.durable | point.pending) or cube.lost & (point.durable | cube.kept):
             return 0
         free = point.pending & ~cube.kept & ~cube.lost

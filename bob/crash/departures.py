@@ -1,8 +1,5 @@
-"""Clean crash states, and how far a state departs from one.
-
-A *clean prefix* has the first k pending writes in submission order and no others, as on a disk without a cache. A state
-departs from it by each write that is extra, missing, or torn.
-"""
+"""Departures of a state from a clean prefix: writes that are extra, missing, or torn. A *clean prefix* has the first k
+pending writes in submission order and no others, as on a disk without a cache."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ FARTHEST = 2  # writes: the largest departure whose states bob lists
 
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
-    """Return by how many writes of ``pending`` (in submission order) ``state`` departs from the nearest clean
-    prefix."""
+    """Return by how many writes of ``pending`` (in submission order) ``state`` departs from the nearest prefix."""
     kept, torn = set(state.kept), dict(state.torn)
     # With k = 0 each write that is there is one too many.
     best = here = sum(index in kept or index in torn for index in pending)
@@ -33,7 +29,7 @@ def distance(pending: Sequence[int], state: CrashState) -> int:
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:
     """Yield the states of whole writes at point ``number`` that depart by ``departure`` writes from a clean prefix.
-    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first, and some states come more than once."""
+    ``departure`` is 0 to ``FARTHEST``. The longest prefix comes first; states may recur."""
     views = [view(at, point) for at, point in enumerate(points)]
     writes = views[number].writes
     for length in range(len(writes), -1, -1):

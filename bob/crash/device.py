@@ -17,9 +17,8 @@ SMALLEST_ATOMIC_BYTES = 8  # an aligned store on byte-addressable memory
 class DeviceModel:
     """A device with a ``write_cache`` (:mod:`bob.crash.caches`) that writes ``atomic_write_bytes`` all or nothing.
 
-    ``completion`` changes the recorded times, not the rules. Atomic units are aligned on the device, so a write may
-    have a shorter first or last unit; they count per write, from 0. Raises :class:`UsageError` unless
-    ``atomic_write_bytes`` is a power of two, 8 or more.
+    Atomic units are aligned on the device, so a write may have a shorter first or last unit; they count per write, from
+    0. Raises :class:`UsageError` unless ``atomic_write_bytes`` is a power of two, 8 or more.
     """
 
     write_cache: WriteCache = VOLATILE

@@ -73,7 +73,6 @@ def mask(indexes: Sequence[int] | frozenset[int]) -> int:
 
 
 def prefixes(point: SearchPoint) -> Iterator[Draft]:
-    """Yield every clean prefix: the durable writes and the first k pending ones."""
     kept = list(accumulate((1 << index for index in point.writes), or_, initial=0))
     for k in spread(len(kept)):
         yield Draft(point.point, kept[k])
@@ -85,7 +84,6 @@ def single_lost(point: SearchPoint) -> Iterator[Draft]:
 
 
 def single_kept(point: SearchPoint) -> Iterator[Draft]:
-    """Yield each state with one pending write on top of the durable ones."""
     for k in spread(len(point.writes)):
         yield Draft(point.point, 1 << point.writes[k])
 

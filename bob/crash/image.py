@@ -1,7 +1,7 @@
 """The content of the medium in a crash state, in time proportional to the sectors that may change.
 
-The *ground* of a workload is its base with the *floor* on top: the writes that are durable in every state. A state is a
-vector with one number per sector that the other writes touch: 0 for "as in the ground", n + 1 for payload sector n.
+The *ground* is the base with the *floor* on top: the writes that are durable in every state. A state is a vector with
+one number per sector that other writes touch: 0 for "as in the ground", n + 1 for payload sector n.
 """
 
 from __future__ import annotations
@@ -32,11 +32,10 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """Append-only sectors. A write's data lie together, so a whole write is one run.
+    """Append-only sectors; a whole write is one run.
 
     ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros, is "as in the base", row n + 1 sector n.
-    ``contents`` has shape (at least sectors + 1,): row n + 1 has m + 1 for the first sector m with the content of
-    sector n.
+    ``contents`` has one row each: row n + 1 has m + 1 for the first sector m with the content of sector n.
     """
 
     def __init__(self) -> None:
@@ -72,7 +71,6 @@ class Payload:
         return bytes(self._data[number * SECTOR_BYTES : (number + 1) * SECTOR_BYTES])
 
     def since(self, sector: int) -> bytes:
-        """Return the contents of ``sector`` and all after it."""
         if len(self._all) != len(self._data):
             self._all = bytes(self._data)
         return self._all[sector * SECTOR_BYTES :]
@@ -88,8 +86,8 @@ class LandedSector(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _DurableImage:
-    """A growth point prepared for composing: ``vector`` is the state without pending writes, ``entries`` are theirs.
-    ``visible`` marks those that are not under a later durable write (None: all)."""
+    """A growth point for composing: the state without pending writes, and their entries. ``visible`` marks those that
+    are not under a later durable write (None: all)."""
 
     vector: NDArray[np.int32]
     entries: slice
@@ -97,10 +95,10 @@ class _DurableImage:
 
 
 class Composer:
-    """The contents of the crash states of one trace; states must be legal (``bob.crash.state.check_state``).
+    """The contents of the crash states of one trace, which must be legal (``bob.crash.state.check_state``).
 
-    ``base_sector(n)`` returns the 512 bytes of sector ``n`` of the base image, with several devices end to end.
-    ``sectors`` are those that differ between states, ascending: all that the writes above the floor touch.
+    ``base_sector(n)`` returns the 512 bytes of sector ``n`` of all devices, end to end. ``sectors`` are those that the
+    writes above the floor touch, ascending.
     """
 
     def __init__(
@@ -162,8 +160,8 @@ class Composer:
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """Return for each of ``sectors`` what can show there, in submission order; the last that landed does, else the
-        ground (0)."""
+        """Return for each of ``sectors`` what can show there, in submission order: the last that landed, or the
+        ground."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)
@@ -199,7 +197,6 @@ class Composer:
             self._floor.update(zip(range(at, at + write.sectors), count(placed)))
 
     def _lay_entries(self) -> None:
-        """Add one entry for each sector of each write above the floor, in submission order: place and content."""
         floor = self._points[0].durable
         floor_writer = {
             sector: index
@@ -261,7 +258,6 @@ class Composer:
         return inside
 
     def _mix(self, state: CrashState, vector: NDArray[np.int32], places: set[int]) -> None:
-        """Set the places of sectors that landed only in part, by the recipe, piece by piece."""
         contents = {sector: bytearray(self._base_sector(sector)) for sector in self.sectors[list(places)].tolist()}
         for piece in effective(self._trace, self.model, self._points, state):
             at = self._address[piece.write.index]

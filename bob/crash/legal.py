@@ -1,9 +1,8 @@
 """The legal crash states: docs/design.md, section 3, reduced to a few moments.
 
-At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. The
-durable set changes only when a write becomes durable by the device's write cache (:mod:`bob.crash.caches`). In between
-the pending set only grows. So a state is legal in the window if it is legal at a *growth point*: just before such a
-change, or at the end.
+At time T a write is *durable*, *pending* (submitted, not durable: any part may be on the medium) or *absent*. Until a
+write becomes durable (:mod:`bob.crash.caches`), the pending set only grows. So a state is legal in the window if it is
+legal at a *growth point*: just before such a change, or at the end.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from bob.trace.model import SECTOR_BYTES, Trace
 class GrowthPoint:
     """The last moment with this durable set: any subset of ``pending`` may be on the medium on top of ``durable``.
 
-    ``time`` is a position in the trace. The others are write indexes in submission order. ``becomes_durable``, a part
-    of ``pending``, is durable from ``time + 1`` on; it is empty only at the end of the window. ``pending_units`` and
-    ``becoming_units`` count atomic units.
+    Writes are indexes in submission order. ``becomes_durable``, a part of ``pending``, is durable from ``time + 1`` on;
+    it is empty only at the end of the window.
     """
 
     time: int
@@ -37,8 +35,8 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
     """Return the growth points of the window ``trace.start`` .. ``trace.end``, in order of time; at least one.
 
     A cache that keeps an order may lose writes that completed before the window: first comes one point for each, with
-    only this write pending. Raises UsageError if the cache's rule is for one disk and there are several;
-    :class:`MalformedError` for writes that are out of submission order, outside their device, or without duration.
+    only this write pending. Raises UsageError if the cache's rule is for one disk and there are several; MalformedError
+    as :func:`check_trace`.
     """
     check_trace(trace)
     cache, disks = model.write_cache, len(trace.device_sectors)
@@ -79,7 +77,7 @@ def count_sectors(points: Sequence[GrowthPoint]) -> int:
 
 
 def check_trace(trace: Trace) -> None:
-    """Raise :class:`MalformedError` for a trace that breaks an assumption of the rules."""
+    """Raise :class:`MalformedError` for writes out of submission order, outside their device, or without duration."""
     if trace.start.time > trace.end.time:
         raise MalformedError(f"the window of the trace ends ({trace.end.time}) before it starts ({trace.start.time})")
     before = None
@@ -106,7 +104,6 @@ def _by(since: int | None, time: int) -> bool:
 
 
 def _new_states(pending: int, becoming: int) -> int:
-    """Return the states of one point that do not recur at the next: all subsets without those that keep all
-    ``becoming``."""
+    """Return the states of one point that do not recur at the next: subsets that lack some of ``becoming``."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

@@ -20,8 +20,8 @@ class Neighbours:
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
         """Yield two groups of neighbours of ``state``, each with the index of the write that is taken back.
 
-        The first takes back departures from the nearest clean prefixes, the second other pending writes. A group of
-        more than ``MOST`` writes is empty.
+        First departures from the nearest clean prefixes, then other pending writes; a group of more than ``MOST`` is
+        empty.
         """
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
@@ -60,10 +60,8 @@ def departures(pending: Sequence[int], state: CrashState) -> list[int]:
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:
-    """Return the causes (indexes of writes) in their order: without one of them, ``state`` would do no harm.
-
-    ``is_fine`` returns whether a state is known to do no harm. Departures from a clean prefix come before all others.
-    """
+    """Return the causes (indexes of writes) in their order: ``state`` without one of them ``is_fine``. Departures from
+    a clean prefix come before all others."""
     for group in Neighbours(points).groups(state):
         if found := tuple(dict.fromkeys(index for index, other in group if is_fine(other))):
             return found

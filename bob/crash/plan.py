@@ -21,8 +21,8 @@ from bob.workload.pattern import FIRST_SETUP_NUMBER, operations_in
 
 
 class Plan:
-    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. ``earlier``
-    counts the growth points of the whole trace before those of the plan (see :meth:`asked`)."""
+    """The crash states of one trace: ``legal`` are those of whole writes, ``parts`` adds the torn ones. The whole trace
+    has ``earlier`` growth points before those of the plan."""
 
     def __init__(self, trace: Trace, base: Base, model: DeviceModel) -> None:
         self.earlier = 0
@@ -45,8 +45,7 @@ class Plan:
         return tuple(CrashState(number) for number in range(len(self.points)))
 
     def asked(self, at: At, operations: int) -> Plan:
-        """Return the plan of the states that a crash can leave ``at`` that time of ``operations``. Raises as
-        :func:`after_return`."""
+        """Return the plan of the states that a crash can leave ``at`` that time. Raises as :func:`after_return`."""
         if at is At.ANY:
             return self
         part = Plan(after_return(self.trace, operations), self.base, self.model)
@@ -97,8 +96,8 @@ def after_return(trace: Trace, operation: int) -> Trace:
     """Return ``trace`` with a window that begins when operation number ``operation`` has returned.
 
     Its growth points are the last ones of the whole trace, with the same durable writes. A cache that keeps an order
-    may look back from the later time; each such state is also one of the whole trace's. The agent marks the return
-    after the call, so the call is never under way in the window. Raises RecordingError where the mark is missing.
+    may look back from the later time; each such state is also one of the whole trace's. Raises RecordingError without
+    the mark.
     """
     found = [mark.at for mark in trace.marks if mark.text == f"op {operation} end"]
     if len(found) != 1 or not trace.start.time <= found[0].time <= trace.end.time:

@@ -1,5 +1,4 @@
-"""Crash states beyond the systematic ones: all in a random order where possible, else at random; a seed repeats
-them."""
+"""Crash states beyond the systematic ones: all in a random order, or random ones; a seed repeats them."""
 
 from __future__ import annotations
 
@@ -26,8 +25,8 @@ def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random
 
 
 def random_subsets(points: Sequence[SearchPoint], rng: Random) -> Iterator[Draft]:
-    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often. Growth points
-    take turns in proportion to their pending writes: those with few run out of new states soon."""
+    """Yield random subsets of the pending writes, without end; sparse, dense and even ones equally often. Points with
+    more pending writes come more often: the others run out of new states soon."""
     weights = list(accumulate(len(point.writes) for point in points))
     while weights[-1]:
         [point] = rng.choices(points, cum_weights=weights)

@@ -1,8 +1,7 @@
 """The order of search: which legal crash states to try if not all fit the budget (docs/design.md, section 3).
 
-Each kind of state is a stage that goes round the growth points, and stages take turns. So a small budget sees every
-kind, at moments from the whole window. If all legal states of whole writes fit into three quarters of the budget, the
-search reserves that much for them. A new set of writes with the contents of an explored one counts as explored.
+Each kind of state is a stage that goes round the growth points, and stages take turns, so a small budget sees every
+kind. It reserves room for all states of whole writes if they fit into three quarters of the budget.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ class Candidate:
 class Coverage:
     """The part of the legal states that a search has covered.
 
-    ``explored`` counts candidates (distinct contents). ``write_states`` and ``sector_states`` count the legal states,
-    of whole writes and of atomic units, with the contents of a candidate. A candidate counts once it is handed out, so
-    a caller without its outcome has explored less.
+    ``explored`` counts distinct contents; the other counts are legal states with these contents. A candidate counts
+    once it is handed out, so a caller without its outcome has explored less.
     """
 
     explored: int
@@ -62,12 +60,10 @@ class Coverage:
 
     @property
     def exhausted_writes(self) -> bool:
-        """Return whether every legal state of whole writes has the contents of a candidate."""
         return self.write_states == self.legal_writes
 
     @property
     def exhausted_sectors(self) -> bool:
-        """Return whether every legal state, also a torn one, has the contents of a candidate."""
         return self.sector_states == self.legal_sectors
 
     @property
@@ -92,9 +88,8 @@ class _StateKind:
 class StateSearch(Iterator[Candidate]):
     """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same.
 
-    ``points`` are the growth points of ``trace`` under ``composer.model``. ``focus`` has, for each operation of
-    interest, the indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or
-    without (False).
+    ``points`` are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the
+    indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False).
     """
 
     def __init__(

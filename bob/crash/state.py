@@ -1,5 +1,5 @@
-"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. ``effective`` reads
-it straight by the rules; ``bob.crash.image`` computes the same fast, and tests compare the two."""
+"""One crash state as a recipe, hashable and plain JSON: the writes on the medium, whole or in part. ``effective`` is
+the reference for ``bob.crash.image``, which is fast; tests compare the two."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TornWrites = tuple[tuple[int, Ranges], ...]  # by index: some of a write's units
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """The content of the medium at growth point ``point`` beside its durable writes, in units of the state's device
-    model. ``kept`` are the pending writes (indexes, ascending) that are there whole, ``torn`` those in part."""
+    """The content of the medium at growth point ``point`` beside its durable writes. ``kept`` are the pending writes
+    (indexes, ascending) that are there whole, ``torn`` those in part, in atomic units."""
 
     point: int
     kept: tuple[int, ...] = ()

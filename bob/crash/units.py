@@ -1,8 +1,5 @@
-"""Legal crash states with torn writes, as sets of the parts of writes on the medium.
-
-A *part* is an atomic unit of the device, or a sector if units are smaller: then only states torn between sectors are
-included. Parts land independently, as whole writes do, so the same rules count them (:mod:`bob.crash.cubes`).
-"""
+"""Legal crash states with torn writes, as sets of the parts of writes on the medium (:mod:`bob.crash.cubes`). A *part*
+is an atomic unit, or a sector if units are smaller. Parts land independently, as whole writes do."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ from bob.trace.model import SECTOR_BYTES, Trace
 
 
 class WriteUnits:
-    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n. ``legal`` includes whole
-    writes."""
+    """The parts of a trace's writes, numbered consecutively: bit n of a mask is part n."""
 
     def __init__(self, trace: Trace, points: Sequence[GrowthPoint], model: DeviceModel) -> None:
         self._points = points
@@ -56,7 +52,6 @@ class WriteUnits:
         return Cube(self._writes(cube.kept), self._writes(cube.lost))
 
     def _writes(self, parts: int) -> int:
-        """Return the writes, as a bit mask, that have some part among ``parts``."""
         if not parts:
             return 0
         packed = np.frombuffer(parts.to_bytes(-(-self.total // 8), "little"), dtype=np.uint8)

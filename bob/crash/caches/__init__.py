@@ -1,5 +1,4 @@
-"""The kinds of write cache of a disk: :data:`CACHES` by the names in documents and on the command line, the default
-first."""
+"""The kinds of write cache of a disk, by the names in documents and on the command line, the default first."""
 
 from __future__ import annotations
 

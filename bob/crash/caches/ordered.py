@@ -1,9 +1,8 @@
 """A write cache that keeps the order: of the writes completed since the last flush, a crash loses a suffix.
 
 After a crash at time T, the medium has all writes that completed by some T' <= T, and perhaps a part of the next one. A
-flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. Writes under way can
-be on the medium only if nothing that completed is lost. Within the window such states are those of a disk without a
-cache. Before it they are, for each write back to the earliest T', one state and the tears of this write.
+flush that completed by T was submitted by T'; a FUA write that completed by T had completed by T'. States with T' in
+the window are those of a disk without a cache; an earlier T' adds, for each write, one state and its tears.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from bob.trace.model import Trace
 
 
 def looks_back(trace: Trace) -> int:
-    """Return the latest submission of a flush, or completion of a FUA write, that completed by the start of the window.
+    """Return the latest submission of a flush, or completion of a FUA write, that completed by the window's start.
     Without any, return a time before all writes."""
     start = trace.start.time
     flushed = [flush.submitted.time for flush in trace.flushes if flush.completed.time <= start]

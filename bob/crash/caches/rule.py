@@ -13,7 +13,6 @@ def at_its_start(trace: Trace) -> int:
 
 
 def at_completion(trace: Trace) -> tuple[int | None, ...]:
-    """Return the completion time of each write."""
     return tuple(write.completed.time for write in trace.writes)
 
 

@@ -1,7 +1,5 @@
-"""A volatile write cache (SATA, SCSI, NVMe): it may lose any write that no flush has followed.
-
-A flush promises what had completed at its submission (docs/design.md, section 3). A FUA write is durable on completion.
-"""
+"""A volatile write cache (SATA, SCSI, NVMe) may lose any write that no flush has followed (docs/design.md, section
+3)."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from bob.trace.model import DeviceWrite, Flush, Trace
 
 
 def durable_since(trace: Trace) -> tuple[int | None, ...]:
-    """Return for each write the earliest completion of a flush of its device submitted at or after its completion. A
-    FUA write has its own completion."""
+    """Return for each write the first completion of a flush of its device that was submitted at or after its
+    completion. A FUA write has its own completion."""
     flushes: defaultdict[int, list[Flush]] = defaultdict(list)
     for flush in sorted(trace.flushes, key=lambda flush: flush.submitted.time):
         flushes[flush.device].append(flush)
