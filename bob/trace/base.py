@@ -49,7 +49,6 @@ class Base:
         file.truncate(self.length)
 
     def sector(self, number: int) -> bytes:
-        """Return the 512 bytes of one sector, without the whole image in memory."""
         found = _sectors(self.packed).get(number)
         return STALE_SECTOR if found is None else found
 

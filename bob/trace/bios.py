@@ -1,13 +1,11 @@
 """From the events of a timeline to whole bios: when each was submitted, sent down and completed.
 
 A tracepoint names a bio by device, sector and length only, so bob pairs events by rules of dm core (drivers/md/dm.c).
-These make the pairs exact or, for two bios that look alike, safe.
-
-Every write is *queued* on the dm device, *sent* (``block_bio_remap``) and *completed*, each exactly once. A bio with
-REQ_PREFLUSH and data sends an empty flush first, and its data only when that flush has completed (dm_io_complete). So
-bob takes the moment of sending the data as the completion of the flush. Chained bios (btrfs, for its mirrors) are
-traced as completed when all are (bio_endio in block/bio.c). The pid pairs queued and sent, since a task sends in the
-same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order they are sent (block/blk-flush.c).
+Each write is *queued* on the dm device, *sent* (``block_bio_remap``) and *completed* once. A bio with REQ_PREFLUSH and
+data sends an empty flush first, and its data when that has completed: bob takes this moment as the completion of the
+flush. Chained bios are traced as completed when all are (bio_endio in block/bio.c). The pid pairs queued and sent,
+since a task sends in the same call; but a worker of dm sends data with PREFLUSH. Flushes complete in the order they are
+sent (block/blk-flush.c); pairs in this order cannot claim too much.
 """
 
 from __future__ import annotations
@@ -56,8 +54,7 @@ class Bios:
     """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``.
 
     A write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent``
-    has the submission of each flush in the order of sending, which is the log's order. The flush of a write with data
-    may complete later than others. ``discards`` are counted only: no disk has to carry out a discard.
+    has each flush's submission in the log's order. ``discards`` are counted only: no disk has to carry out a discard.
     """
 
     writes: tuple[WriteBio, ...]
@@ -112,7 +109,7 @@ class _BioPairs:
             self._discards += 1
             return
         if event.sectors and event.rwbs.op is not Op.WRITE:
-            # blk_fill_rwbs has no letter for REQ_OP_WRITE_ZEROES. The target does not offer it (num_write_zeroes_bios
+            # blk_fill_rwbs lacks a letter for REQ_OP_WRITE_ZEROES. The target does not offer it (num_write_zeroes_bios
             # is 0), so submit_bio_noacct rejects it before the trace; the log would lack its zeroes.
             raise RecordingError(f"{_name(event)} is neither read, write, flush nor discard: the log cannot have it")
         if event.rwbs.flushes:
@@ -165,7 +162,6 @@ class _BioPairs:
                 yield OpenBio(key, bio.queued.at, bio.sent, bio.queued.task)
 
     def _flush_sent(self, event: BioSent) -> None:
-        """Note the empty clone of a flush, or of a bio with PREFLUSH and data."""
         waiting = self._flushes_to_send
         if not waiting:
             raise _unseen(event, "queued")
@@ -204,7 +200,6 @@ class _BioPairs:
 
 
 def _rank(queued: BioQueued, pid: int) -> int:
-    """Return how well a write fits data that task ``pid`` sends, best first."""
     if queued.rwbs.flushes:
         return 1
     return 0 if queued.pid == pid else 2

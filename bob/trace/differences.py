@@ -26,7 +26,6 @@ class Sectors:
             yield from range(first, first + count)
 
     def get(self, sector: int) -> bytes | None:
-        """Return the 512 bytes of ``sector``; None if it does not differ."""
         number = bisect_right(self._starts, sector) - 1
         if number < 0:
             return None

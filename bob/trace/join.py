@@ -25,8 +25,7 @@ _HINT = "record again; if it stays so, give the recorded disk one queue and the 
 
 @dataclass(frozen=True, slots=True)
 class DiskLog:
-    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its number of 512-byte
-    ``sectors``."""
+    """A recorded disk: its ``log``, the (major, minor) of its log-writes target, and its 512-byte ``sectors``."""
 
     log: Iterable[LogEntry]
     device: Device
@@ -36,8 +35,8 @@ class DiskLog:
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
     """Return the recording of ``disks``, on one clock, with all data in memory.
 
-    Raises RecordingError where a log and the timeline disagree, where a bio is incomplete or failed, and where the
-    agent's marks ``start`` and ``end`` are missing; MalformedError for a damaged log.
+    Raises RecordingError where a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``,
+    ``end``) is missing; MalformedError for a damaged log.
     """
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
@@ -72,7 +71,7 @@ def _joined(log: Iterable[LogEntry], bios: Bios, device_sectors: int) -> list[tu
     chained = {bio.key: bio for bio in bios.open}
     joined: list[tuple[WriteBio, LogEntry]] = []
     flushes = 0
-    since: Moment | None = None  # what is logged without FUA from here on was not completed before this
+    since: Moment | None = None  # entries without FUA from here on completed no earlier
     youngest: dict[bool, tuple[WriteBio, LogEntry]] = {}  # by FUA: of the entries so far, the last to be submitted
     for entry in log:
         if not entry.data_bytes:
@@ -170,6 +169,5 @@ def _only(marks: Sequence[Mark], text: str) -> Moment:
 
 
 def _name(entry: LogEntry) -> str:
-    """Return the entry for an error message; sectors have 512 bytes, as in the timeline."""
     flags = entry.flags.name or "no flags"
     return f"log entry {entry.index} at byte {entry.offset} ({entry.first} + {entry.sectors}, {flags})"

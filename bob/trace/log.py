@@ -1,11 +1,4 @@
-"""Reads a dm-log-writes log, entry by entry, and never holds more than one.
-
-    with LogReader("log.img") as log:
-        for entry in log:
-            print(entry.index, entry.flags, entry.sector, len(entry.data()))
-
-Not safe for two threads.
-"""
+"""Reads a dm-log-writes log, entry by entry, and never holds more than one; not safe for two threads."""
 
 from __future__ import annotations
 
@@ -43,8 +36,8 @@ class LogSuper:
 class LogEntry:
     """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes.
 
-    ``offset`` is the byte where its header begins. ``data_len`` is the length of a mark's text, ``data_bytes`` the
-    length of :meth:`data`: 0 for flushes, marks and discards. ``mark`` is a mark's text, else empty.
+    Its header begins at byte ``offset``. ``data_len`` is the length of a mark's text, ``data_bytes`` the length of
+    :meth:`data`: 0 for flushes, marks and discards.
     """
 
     index: int
@@ -60,12 +53,12 @@ class LogEntry:
 
     @property
     def first(self) -> int:
-        """Return its first sector, in bob's unit of 512 bytes."""
+        """Return its first sector, counted in sectors of 512 bytes."""
         return self.sector * (self.sectorsize // SECTOR_BYTES)
 
     @property
     def sectors(self) -> int:
-        """Return its number of sectors (a discard has some, too), in bob's unit of 512 bytes."""
+        """Return its number of sectors of 512 bytes; a discard has some, too."""
         return self.nr_sectors * (self.sectorsize // SECTOR_BYTES)
 
     def data(self) -> bytes:
@@ -79,11 +72,9 @@ class LogEntry:
 class LogReader:
     """A log in a file: a path (regular file, or the log device itself) or a seekable binary file object.
 
-    Iteration yields the entries that the super counts, any number of times. With ``past_count`` it continues while the
-    bytes look like an entry. That is for a guest that died: the kernel updates the count only after FUA writes and
-    marks. It needs a log device that was zeroed before use; the data of the last entries may be missing. Raises
-    MalformedError, with the entry and its byte offset, for bytes that are not a log; OSError for a path that cannot be
-    read.
+    With ``past_count`` it continues after the entries that the super counts while bytes look like an entry, for a guest
+    that died: the kernel updates the count only after FUA writes and marks. It needs a log device that was zeroed
+    before. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path.
     """
 
     super: LogSuper
@@ -101,7 +92,6 @@ class LogReader:
             raise
 
     def close(self) -> None:
-        """Close the file if the reader opened it."""
         if self._own is not None:
             self._own.close()
 

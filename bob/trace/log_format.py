@@ -16,8 +16,6 @@ VERSION = 1  # WRITE_LOG_VERSION
 
 
 class EntryFlags(IntFlag):
-    """The flags of an entry (LOG_*_FLAG)."""
-
     FLUSH = 1 << 0  # without data, since dm core sends a PREFLUSH before its data
 
     FUA = 1 << 1  # durable on completion
@@ -48,8 +46,8 @@ ENTRY = Struct(
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error for a bad ``sectorsize`` (bytes), else an empty text. write_metadata needs one page for it, and
-    the largest page of Linux has 64 KiB."""
+    """Return an error for a bad ``sectorsize`` (bytes), else "". write_metadata needs one page for it: 64 KiB at
+    most."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"

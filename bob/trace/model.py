@@ -21,11 +21,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWrite:
-    """One write that reached the recorded device.
+    """One write that reached the recorded device; ``index`` is its position in submission order, the order of landing.
 
-    ``index`` is its position in submission order; writes to one sector land in this order. If the bio was PREFLUSH with
-    data, ``submitted`` is the completion of its flush (docs/design.md, section 3). ``task`` is the guest's task that
-    submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...).
+    If the bio was PREFLUSH with data, ``submitted`` is the completion of its flush (docs/design.md, section 3).
+    ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...).
     """
 
     index: int
@@ -66,9 +65,8 @@ class Mark:
 class Trace:
     """A recording after the join: ``writes`` in submission order (``writes[i].index == i``), ``flushes`` by completion.
 
-    ``start`` (just before the first operation) and ``end`` (after the finish) bound the window for crashes; earlier
-    writes may be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out
-    ``discards``.
+    Crashes are between ``start`` (just before the first operation) and ``end`` (after the finish). Earlier writes may
+    be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out ``discards``.
     """
 
     writes: tuple[DeviceWrite, ...]

@@ -42,9 +42,9 @@ class RecordedDisk:
 class Recording:
     """The unchecked output of the guest; :func:`bob.trace.check.checked` turns it into a Trace.
 
-    ``disks`` are in the order of the base. ``timeline`` is the text of their common trace buffer. ``final`` has the
-    differences from the base after the recording, with the disks end to end. Inode numbers and statuses are by path;
-    older recordings lack the statuses after the operations.
+    ``disks`` are in the order of the base; ``timeline`` is the text of their trace buffer. ``final`` has the
+    differences from the base, end to end. Inode numbers and statuses are by path; older recordings lack
+    ``status_after``.
     """
 
     disks: tuple[RecordedDisk, ...]

@@ -1,8 +1,7 @@
 """A trace as a dm-log-writes log for replay from front to back, as xfstests' ``replay-log`` does.
 
 In the kernel's own log, FUA writes and marks overtake unflushed writes (docs/facts.md, dm-log-writes, pitfalls 2 to 4).
-So the log of bob follows the clock of the timeline. A write is at its submission, as it lands; a flush at its
-completion; a mark at its own time. A replay up to any entry is a legal crash state.
+In this log a write is at its submission, a flush at its completion, so a replay up to any entry is a legal crash state.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
     found += [(at, 2, ReplayStep(NewEntry(EntryFlags.MARK, mark=text))) for at, text in _marks(trace)]
     if crash is not None:
         found.append((crash, 3, ReplayStep(NewEntry(EntryFlags.MARK, mark=CRASH))))
-    found.sort(key=lambda step: step[:2])  # stable: writes of one time stay in the order in which they land
+    found.sort(key=lambda step: step[:2])  # stable: writes of one time stay in order of landing
     return tuple(step for _at, _rank, step in found)
 
 

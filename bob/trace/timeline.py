@@ -66,8 +66,6 @@ def parse_rwbs(text: str) -> Rwbs:
 
 @dataclass(frozen=True, slots=True)
 class BioEvent:
-    """The common fields of bio events. Sectors have 512 bytes; ``pid`` is the running task."""
-
     at: Moment
     task: str
     pid: int
@@ -99,8 +97,6 @@ class BioCompleted(BioEvent):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A mark of the agent, without :data:`MARK_PREFIX`."""
-
     at: Moment
     text: str
 
@@ -120,8 +116,6 @@ TimelineEvent = BioQueued | BioSent | BioCompleted | Marker | CallReturned
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The events of one recording; ``events[i].at.time`` only grows."""
-
     events: tuple[TimelineEvent, ...]
 
 
@@ -143,8 +137,8 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 def parse_timeline(text: str) -> Timeline:
     """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``, without other events.
 
-    Raises RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError, with the line's
-    number, for a line that is not from ftrace.
+    Raises RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError for a line that
+    is not from ftrace.
     """
     return Timeline(tuple(_events(text)))
 
@@ -207,7 +201,6 @@ def _bio(found: re.Match[str]) -> tuple[Device, Rwbs, int, int]:
 
 
 def _check_comment(number: int, line: str) -> None:
-    """Raise RecordingError if the buffer's header says that part of it was overwritten."""
     if (found := _WRITTEN.match(line)) is not None and found[1] != found[2]:
         raise _lost(number, f"{found[1]} of {found[2]} events are left")
 
