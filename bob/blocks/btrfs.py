@@ -135,7 +135,6 @@ class Btrfs:
         self._claim(index, items, gone)
 
     def _claim(self, index: int, items: Mapping[ItemKey, bytes], gone: Mapping[ItemKey, bytes]) -> None:
-        """Add the extents in ``items`` to those known of their inodes."""
         inodes = {key[0] for key in (*items, *gone) if key[1] == form.EXTENT_DATA_KEY}
         for inode in inodes:
             known = self._files.of((inode, form.EXTENT_DATA_KEY, 0), (inode, form.EXTENT_DATA_KEY, 1 << 64))

@@ -42,7 +42,6 @@ class Trees:
         self.follow(superblock)
 
     def follow(self, superblock: Any) -> None:
-        """Read the chunks again, first from the superblock, then from their tree."""
         self._chunks = list(_system_chunks(superblock))
         found = []
         for _owner, items in self.leaves(superblock.chunk_root):
@@ -69,7 +68,6 @@ class Trees:
         yield from self._leaves(logical, _DEEPEST, [_MOST_BLOCKS])
 
     def is_block(self, data: bytes) -> bool:
-        """Return whether ``data`` begins with a tree block's header of this file system."""
         return len(data) >= _HEADER_BYTES and data[32:48] == self.fsid
 
     def _leaves(self, logical: int, deepest: int, left: list[int]) -> Iterator[tuple[int, dict[ItemKey, bytes]]]:

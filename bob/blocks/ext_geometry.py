@@ -93,7 +93,6 @@ class ExtGeometry:
         return None
 
     def first_inode(self, block: int, group: int) -> int:
-        """Return the first inode in ``block`` of the inode table of ``group``."""
         in_table = (block - self.groups[group].inode_table) * self.block_bytes // self.inode_bytes
         return group * self.inodes_per_group + in_table + 1
 

@@ -27,7 +27,6 @@ class Items:
         return self._bodies.get(key)
 
     def of(self, first: ItemKey, last: ItemKey) -> dict[ItemKey, bytes]:
-        """Return the items from key ``first`` to key ``last``."""
         start, stop = bisect_left(self._keys, first), bisect_right(self._keys, last)
         return {key: self._bodies[key] for key in self._keys[start:stop]}
 

@@ -47,7 +47,6 @@ class Journaled(ABC):
         return [self._part(index, piece) for piece in self._medium.pieces(at, data, self._block_bytes)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Follow what the blocks say of other blocks, at home or in the journal."""
         for piece in list(self._latest.pieces(at, data, self._block_bytes)):
             self._latest.write(piece.block * self._block_bytes + piece.skip, piece.written)
             if self._journal is None or not self._journal.has(piece.block):

@@ -20,7 +20,6 @@ class OverlayMedium:
         self._pages: dict[int, bytearray] = {}
 
     def unwritten(self) -> OverlayMedium:
-        """Return the device before all writes."""
         return OverlayMedium(self.length, self._sector)
 
     def read(self, at: int, length: int) -> bytes:
@@ -45,7 +44,6 @@ class OverlayMedium:
             position += count
 
     def pieces(self, at: int, data: bytes, block_bytes: int) -> Iterator[BlockPiece]:
-        """Yield ``data``, to be written at ``at``, block by block."""
         position = 0
         while position < len(data):
             block, skip = divmod(at + position, block_bytes)

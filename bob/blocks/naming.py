@@ -1,5 +1,4 @@
-"""A name for every write of a trace, for people who debug the file system. The content of a block decides first (its
-magic number, a workload's data), then its place."""
+"""A name for every write of a trace: by its blocks' content (magic numbers, a workload's data), then by place."""
 
 from __future__ import annotations
 
@@ -39,8 +38,8 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case; ``sort`` is equal for all blocks of one sort ("inode table",
-    "data")."""
+    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "journal transaction",
+    "data"."""
 
     kind: BlockKind
     text: str
@@ -48,11 +47,8 @@ class BlockName:
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
-    """Return one name per write of the trace, in order. Never raises for the content of blocks.
-
-    ``fs`` is the driver's name (ext2, ext3, ext4, xfs, btrfs, reiserfs, f2fs; for others bob recognises only data).
-    ``inodes`` are the known paths by inode number.
-    """
+    """Return one name per write of the trace, in order. Never raises for the content of blocks. ``fs`` is the driver's
+    name: for an unknown one, bob recognises only data. ``inodes`` are the paths by inode number."""
     medium = OverlayMedium(base.length, base.sector)
     # A volume on several disks has its own places.
     family = _family(fs, medium) if len(base.disks) == 1 else Other(medium)

@@ -15,8 +15,7 @@ _SUPERBLOCKS = (
     (65536, 64, b"_BHRfS_M"),
     (65536, 52, b"ReIsEr"),
     (1024, 0, b"\x10\x20\xf5\xf2"),
-)
-"""Byte offset of the superblock, offset in it, and the magic number there (xfs, ext, btrfs, reiserfs, f2fs)."""
+)  # byte offset, offset in the superblock, magic number (xfs, ext, btrfs, reiserfs, f2fs)
 
 
 class Other:

@@ -1,5 +1,5 @@
-"""The file of each block, at each write of a trace. A file system often writes a block before its map (data before the
-inode, in ordered mode). So a block without an owner belongs to the next one that claims it."""
+"""The file of each block, at each write of a trace. A file system often writes a block before its map, so a block
+without an owner belongs to the next that claims it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the owner of ``block`` at write ``index``, with this ``role`` if given: the last that claimed it, else
-        the next."""
+        """Return the last owner (with this ``role``, if given) to claim ``block`` by write ``index``, or the next."""
         times = self._times.get(block)
         if times is None:
             return None

@@ -33,9 +33,8 @@ class DataRun(NamedTuple):
 class WritePart:
     """One block of a write, or several (``blocks``) of one sort.
 
-    ``place`` is a key of the family's :class:`Owners`: at the end of the trace it leads to the file, in ``role`` only
-    if the content shows one. ``of`` is the inode that the block itself names. This write changes ``inodes``; ``notes``
-    say what else. ``runs`` are a workload's data.
+    ``place`` is a key of the family's :class:`Owners`: it leads to the file, in ``role`` only if the content shows one.
+    ``of`` is the inode that the block itself names. This write changes ``inodes``; ``notes`` say what else.
     """
 
     kind: BlockKind

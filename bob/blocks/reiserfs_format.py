@@ -37,8 +37,7 @@ LEAF_LEVEL = 1
 HIGHEST_LEVEL = 7
 
 KEY_BYTES = 16
-CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))
-"""struct disk_child: follows the keys of an internal node, one more than there are keys."""
+CHILD = Struct("block" / Int32ul, "size" / Int16ul, Padding(2))  # disk_child: behind a node's keys, one more than those
 
 ITEM_HEAD = Struct(
     "dir_id" / Int32ul,
@@ -48,8 +47,7 @@ ITEM_HEAD = Struct(
     "length" / Int16ul,
     "location" / Int16ul,
     "version" / Int16ul,
-)
-"""struct item_head. The item's type is in the upper 4 bits of ``offset`` if ``version`` is 1, else in its upper 32."""
+)  # struct item_head; the type is in the upper 4 bits of ``offset`` if ``version`` is 1, else its upper 32
 
 STAT_DATA, INDIRECT, DIRECT, DIRECTORY = 0, 1, 2, 3
 OLD_TYPES = {0: STAT_DATA, 0xFFFFFFFE: INDIRECT, 0xFFFFFFFF: DIRECT, 500: DIRECTORY}

@@ -50,7 +50,6 @@ def leaves(read: Callable[[int], bytes], root: int) -> Iterator[dict[ItemKey, by
 
 
 def blocks_of(items: Mapping[ItemKey, bytes]) -> dict[int, list[int]]:
-    """Return the blocks that indirect items name, by inode."""
     found: dict[int, list[int]] = {}
     for key, body in items.items():
         if key[3] == form.INDIRECT:

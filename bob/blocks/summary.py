@@ -32,7 +32,6 @@ Owned = Callable[[int, str | None], BlockOwner | None]
 
 
 def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str]) -> tuple[BlockKind, str]:
-    """Return the kind of most blocks of a write, and the line about it."""
     if not parts:
         return BlockKind.UNKNOWN, "unknown"
     owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
@@ -55,8 +54,7 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
 
 
 def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
-    """Return the sort of a write, in the same words for all of that sort: those of the last part of the most common
-    kind."""
+    """Return the sort of a write, in the same words for all of that sort, by the last part of the most common kind."""
     if not parts:
         return BlockKind.UNKNOWN.value
     known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]

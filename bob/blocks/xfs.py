@@ -38,7 +38,6 @@ class Xfs:
         return [self._part(index, piece) for piece in self._pieces(at, data)]
 
     def landed(self, index: int, at: int, data: bytes) -> None:
-        """Learn the blocks of inodes, from written inodes and from the log."""
         log = self._geometry.log
         if at in log:
             for _part, logged in self._log.read(index, data[: log.stop - at]):

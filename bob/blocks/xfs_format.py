@@ -33,7 +33,6 @@ AGI = Struct("magicnum" / Bytes(4), Padding(16), "root" / Int32ub, "level" / Int
 SHORT_BTREE_BYTES = 56
 LONG_BTREE_BYTES = 72
 BTREE = Struct("magic" / Bytes(4), "level" / Int16ub, "numrecs" / Int16ub)
-"""struct xfs_btree_block, as short and long blocks have it."""
 LONG_OWNER_AT = 56
 
 INODE_RECORD = Struct("startino" / Int32ub, "holemask" / Int16ub, Padding(2), "free" / Int64ub)

@@ -18,8 +18,7 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system. Lengths are bytes. A *block* counts from the start of the device; xfs has the group in the upper
-    bits."""
+    """One file system, in bytes. A *block* counts from the start of the device; xfs has the group in the upper bits."""
 
     def __init__(self, superblock: Any) -> None:
         self.block_bytes: int = superblock.blocksize
@@ -62,7 +61,6 @@ class XfsGeometry:
         return self.block(inode >> self._inode_bits) * self.block_bytes + slot * self.inode_bytes
 
     def inodes(self, medium: OverlayMedium) -> Iterator[int]:
-        """Yield the inodes in use, by the inode btree of each group."""
         for group in range(min(self.groups, 1 << 12)):
             first = group * self.group_blocks
             agi = form.AGI.parse(medium.read(first * self.block_bytes + 2 * self.sector_bytes, 512).ljust(512, b"\0"))

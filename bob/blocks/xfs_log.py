@@ -143,7 +143,6 @@ def _operations(header: Any, record: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _restored(header: Any, record: bytes) -> bytes:
-    """Return the bytes of a record, with the bytes that the cycles replaced."""
     headers = _headers(header)
     cycles = list(header.cycle_data)
     for number in range(1, headers):
