@@ -108,9 +108,8 @@ class Pool:
         self._at_work = self._ended = 0
 
     def done(self, queue: JobQueue) -> Iterator[Job]:
-        """Do all jobs of ``queue`` in one guest after the other, and yield each job at its end. Raise GuestLost or
-        AgentBroken if two guests in a row are lost at their start. Raise an error of all jobs, and one that a job gives
-        up with."""
+        """Do all jobs of ``queue`` in one guest after the other; yield each at its end. Raise GuestLost or AgentBroken
+        if two guests in a row are lost at their start, and errors by :func:`ends_the_run` or :meth:`Job.give_up`."""
         agent: Agent | None = None
         with ExitStack() as guest:
             while (job := self._next(queue, has_guest=agent is not None)) is not Idle.OVER:

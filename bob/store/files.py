@@ -29,8 +29,8 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return the JSON table in ``path``. Raise StoreError if it is missing, its checksum does not fit, or a
-    ``required`` checksum is missing."""
+    """Return a file's JSON table. Raise StoreError if unreadable, or its checksum wrong (or, if ``required``,
+    missing)."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
@@ -74,7 +74,6 @@ def checksum_in(path: Path) -> str | None:
 
 
 def changed(path: Path, why: str) -> StoreError:
-    """Return the error for a file that was changed since bob wrote it."""
     return StoreError(f"{path} is damaged: it was changed since bob wrote it: {why}", hint=_AGAIN)
 
 

@@ -22,8 +22,6 @@ from bob.store.run_kind import RunKind, kind_of, subject_of
 
 
 class RunState(StrEnum):
-    """How far a run came."""
-
     DONE = "done"
     STOPPED = "stopped"
     RUNNING = "running"

@@ -1,5 +1,4 @@
-"""The run directory of a matrix: run.json with the set and its columns, result.json (bob.result/2) with the finished
-columns, and a run directory for each configuration, for example ext4-ordered/."""
+"""The run directory of a matrix: run.json, result.json with the finished columns, and a run for each configuration."""
 
 from __future__ import annotations
 
@@ -19,7 +18,6 @@ class MatrixDirectory(RunFolder):
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any], names: Sequence[str]) -> MatrixDirectory:
-        """Make the directory for columns of these names. Raise StoreError if it holds something already."""
         folders = [_slug(name) for name in names]
         if len(set(folders)) < len(folders):
             folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]

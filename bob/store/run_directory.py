@@ -62,7 +62,6 @@ class RunDirectory(RunFolder):
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> RunDirectory:
-        """Make the directory ``path``. Raise StoreError if it holds something already, or nothing can be written."""
         return cls.made(path, about, FOLDERS)
 
     @cached_property
@@ -95,7 +94,6 @@ class RunDirectory(RunFolder):
         return read_document(path, required=self.is_sealed)
 
     def workloads(self) -> list[Path]:
-        """Return the folders of the workloads, in the order of the run."""
         return sorted((self.path / "workloads").iterdir())
 
     def folder(self, number: int, work: Work) -> Path:
@@ -167,7 +165,6 @@ class RunDirectory(RunFolder):
         return sum(1 for kind in ("workloads", "recoveries") for _lost in self.path.glob(f"{kind}/*/lost.json"))
 
     def is_finished(self) -> bool:
-        """Return whether the run ended, and nothing is to be tried again."""
         return "finished" in self.about() and not self.losses()
 
     def recording(self, folder: Path) -> tuple[Workload, str, Recording]:

@@ -29,7 +29,6 @@ _KINDS = {"columns": RunKind.MATRIX, "lots": RunKind.SEARCH, "expectations": Run
 
 
 def kind_of(about: Mapping[str, Any]) -> RunKind:
-    """Return the kind of the run with this run.json."""
     return next((kind for field, kind in _KINDS.items() if field in about), RunKind.PROBE)
 
 
@@ -62,7 +61,6 @@ def instead_of_resuming(path: Path) -> str:
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    """Return the error for a run directory that is not of a probe of this version."""
     match kind_of(about):
         case RunKind.TRY:
             return StoreError(f"{path} is the run of a quick question, not of a probe", hint=instead_of_resuming(path))
@@ -98,7 +96,6 @@ class RunFolder:
         return read_document(self.path / "run.json")
 
     def note(self, **more: Any) -> None:
-        """Add to run.json."""
         rewrite_document(self.path / "run.json", {**self.about(), **more})
 
     def reopen(self) -> None:

@@ -1,6 +1,5 @@
-"""The run directory of a search: run.json with the request (bob/search/spaces.py) and the lots, result.json
-(bob.result/2) with finished lots as one column, and a run directory for each lot (lot-001/). A search may have too many
-workloads for one run, so it shows its findings after each lot."""
+"""The run directory of a search: run.json with the request (bob/search/spaces.py) and the lots, result.json with
+finished lots as one column, and a run for each lot (lot-001/): one run would have too many workloads."""
 
 from __future__ import annotations
 
@@ -20,7 +19,6 @@ class SearchDirectory(RunFolder):
 
     @classmethod
     def create(cls, path: Path, about: Mapping[str, Any]) -> SearchDirectory:
-        """Make the directory without lots. Raise StoreError if it holds something already."""
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
