@@ -39,7 +39,6 @@ class FileTree:
             self._shades.shift((identity, ""))
 
     def snapshot(self) -> HistoryStep:
-        """Return all names, files and handles as they are now."""
         return HistoryStep(dict(self.names), dict(self.inodes), dict(self.handles))
 
     def make(self, path: str, kind: FileKind, step: int, target: str = "") -> int:
@@ -65,7 +64,6 @@ class FileTree:
         return identity
 
     def keep_open(self, handle: str, identity: int) -> None:
-        """Let ``handle`` stand for a file."""
         if handle in self.handles:
             raise ValueError(f"{handle} is open already")
         self.handles[handle] = identity

@@ -48,7 +48,6 @@ SPECIAL_FILES = {
 }
 """The agent's words for each: the type as in stat (octal), and the device number (7:11 as one number)."""
 PERMISSIONS = {FileKind.FILE: 0o644, FileKind.DIRECTORY: 0o755, FileKind.SYMLINK: 0o777, FileKind.OTHER: 0o644}
-"""The agent creates objects with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,6 @@ class Inode:
         return len(self.content)
 
     def read(self, start: int, stop: int) -> bytes:
-        """Return its bytes from ``start`` to ``stop``, as far as it reaches."""
         return self.content[start:stop]
 
     def changed(self, **changes: Any) -> Inode:
@@ -118,7 +116,6 @@ class HistoryStep:
         return self.names[name] if name.startswith("/") else self.handles[name]
 
     def parents(self, thing: int) -> frozenset[int]:
-        """Return the directories that have a name of ``thing``."""
         return frozenset(
             self.names[ops.parent(path)] for path, named in self.names.items() if named == thing and path != "/"
         )

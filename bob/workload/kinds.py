@@ -82,7 +82,6 @@ def single_changes(history: History) -> dict[int, OperationChange]:
 
 
 def extent(history: History, number: int, *things: int) -> OperationScope:
-    """Return the scope of operation ``number`` on ``things``."""
     steps = history.steps[number - 1], history.steps[number]
     return OperationScope(
         frozenset(things), frozenset[int]().union(*(step.parents(one) for step in steps for one in things))

@@ -43,9 +43,7 @@ class Mknod:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Open an existing file or directory, and keep it open as ``handle``."""
-
-    path: str
+    path: str  # of an existing file or directory
     handle: str
 
 

@@ -46,7 +46,6 @@ _PLACES = np.arange(CELL_BYTES)
 
 
 def shaded(cells: bytes, shade: int) -> bytes:
-    """Return whole plain ``cells`` in a shade."""
     rows = np.frombuffer(cells, np.uint8).reshape(-1, CELL_BYTES)
     return bytes(SHADED[shade, _PLACES, rows].tobytes())
 

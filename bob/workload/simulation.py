@@ -93,7 +93,6 @@ class Simulation:
         return len(self._system.inodes[self._system.names[path]].content)
 
     def now(self) -> HistoryStep:
-        """Return the current file system."""
         return self._system.snapshot()
 
     @property
