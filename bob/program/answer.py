@@ -47,7 +47,6 @@ class Batches:
         self.size = 1
 
     def took(self, checks: int, seconds: float) -> None:
-        """Note that ``checks`` took ``seconds`` (host's clock)."""
         self.size = max(1, min(self._most, int(REQUEST_SECONDS * checks / max(seconds, 1e-6))))
 
 

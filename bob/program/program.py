@@ -17,10 +17,10 @@ EMPTIED = "emptied"  # in must_fail: an empty tree, after all of the output
 
 
 class Pace(StrEnum):
-    """The pace of a program decides what the kernel makes durable between its calls. ext4 commits the names of
-    consecutive calls together, so a crash leaves all or none of them. UNDISTURBED: full speed, without other work.
-    SLOW: :meth:`delay` after each call that changes or syncs something, so the kernel's timers fire. SLOWER: the file
-    system commits by itself after each call. BUSY: a short delay, while another process syncs its own file."""
+    """A pace, which decides what the kernel makes durable between calls. ext4 commits the names of consecutive calls
+    together, so a crash leaves all or none of them. UNDISTURBED: full speed, without other work. SLOW: :meth:`delay`
+    after each call that changes or syncs something, so the kernel's timers fire. SLOWER: the file system commits by
+    itself after each call. BUSY: a short delay, while another process syncs its own file."""
 
     UNDISTURBED = "undisturbed"
     SLOW = "slow"
@@ -79,7 +79,6 @@ class Program:
     frames: tuple[str, ...] = ()
 
     def is_log(self, path: str) -> bool:
-        """Return whether ``path``, with the directory under test as the root, is one of its logs."""
         return any(fnmatchcase(path.lstrip("/"), pattern) for pattern in self.logs)
 
     @property
@@ -112,8 +111,6 @@ class Program:
 
 
 class ProgramDocument(Document, frozen=True, kw_only=True):
-    """A program; ``files`` are (path, executable, data)."""
-
     name: str
     about: str
     device: int
@@ -123,7 +120,7 @@ class ProgramDocument(Document, frozen=True, kw_only=True):
     pace: Pace = Pace.UNDISTURBED
     logs: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
-    files: tuple[tuple[str, bool, bytes], ...]
+    files: tuple[tuple[str, bool, bytes], ...]  # path, executable, data
 
     @classmethod
     def of(cls, program: Program) -> ProgramDocument:

@@ -108,7 +108,6 @@ def _shared(stacks: Iterable[Stack]) -> Stack:
 
 
 def _places(calls: Sequence[SystemCall]) -> Iterator[tuple[CallPlace, str]]:
-    """Yield each call's place, and its data without numbers."""
     parents = {call.result: call.pid for call in calls if call.name in FORKS and call.result}
     programs: dict[int, str] = {}
     for call in calls:

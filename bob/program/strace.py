@@ -34,10 +34,10 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is None for a failed call,
-    or one without. ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start,
-    ``stack`` the frames, innermost first. The call began at line ``begun``, and had taken effect by line ``done``;
-    others may have returned between."""
+    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is None for a failed call.
+    ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start, ``stack`` the frames,
+    innermost first. The call began at line ``begun``, and had taken effect by ``done``; others may have returned
+    between."""
 
     pid: int
     seconds: float
@@ -150,5 +150,4 @@ def name_of(argument: str) -> str:
 
 
 def unescaped(text: str) -> bytes:
-    """Return the bytes of hexadecimal escapes."""
     return bytes.fromhex(text.replace("\\x", ""))
