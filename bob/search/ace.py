@@ -139,9 +139,9 @@ def _near(cores: Sequence[Core]) -> list[str]:
 
 
 def _is_linked(cores: Sequence[Core]) -> bool:
-    """Return whether ACE combines these core operations. With three, each must share a parameter with earlier ones, or
-    be on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter by letters, and takes ``A/foo`` for
-    ``A``."""
+    """Return whether ACE combines these core operations. With three, each must share a parameter with earlier ones, be
+    on ``A``, or follow only ``A`` and ``B``. ACE compares a sole parameter by letters, and takes ``A/foo`` for ``A``.
+    """
     if len(cores) <= MOST_CLOSE:
         return True
     if all(core.verb == "write" for core in cores):
@@ -192,7 +192,6 @@ class _Tree:
         self._directories = {ROOT}
 
     def perform(self, core: Core) -> None:
-        """Add a core operation after its needs."""
         name = core.names[0]
         for path in core.names:
             self.need(parent(path))
@@ -225,7 +224,6 @@ class _Tree:
                 self._rename(*core.names)
 
     def need(self, name: str) -> None:
-        """Create ``name`` if it is missing: an empty file, or a directory."""
         if name in self._directories or name in self._files:
             return
         self.need(parent(name))

@@ -60,7 +60,6 @@ class Renamings:
 
     @property
     def _moves_names(self) -> bool:
-        """Whether an operation may move a directory with names in it."""
         folders = {path.rpartition("/")[0] for path in self._paths(self._bounds.setup)}
         renames = (one for one in chain.from_iterable(self._bounds.operations) if isinstance(one, Rename))
         return any({one.old, one.new} & folders for one in renames)
@@ -115,8 +114,7 @@ def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation])
 
 def _onto(above: str, other: str, paths: Sequence[str], made: Mapping[str, Sequence[str]]) -> Iterator[Renaming]:
     """Yield each renaming of names below ``above`` to those below ``other``, one to one, directories to directories.
-    ``made`` says how the setup makes names that no workload mentions: if it makes many alike, one renaming is enough.
-    """
+    ``made`` says how the setup makes unmentioned names: if it makes many alike, one renaming is enough."""
     files, folders = _inside(above, paths)
     files_there, folders_there = _inside(other, paths)
     for names, places in product(_matched(files, files_there, made), _matched(folders, folders_there, made)):

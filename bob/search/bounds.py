@@ -57,7 +57,7 @@ def load(name: str) -> Bounds:
 
 def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     """Return the name and TOML text of the bounds that are shipped as ``name``, or in the file ``name``. Raises
-    UsageError without any, with ``others``, names of bounds without a file, in its hint."""
+    UsageError without any; its hint may name ``others``."""
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):

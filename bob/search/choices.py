@@ -1,6 +1,5 @@
 """Every sequence of choices of a program, each once, depth first. A program cannot be copied midway, so it runs once
-for each sequence: it repeats the previous options up to a place, and takes the next one there. It must repeat itself.
-"""
+for each: it repeats the previous options up to a place, and takes the next one there."""
 
 from __future__ import annotations
 import __future__

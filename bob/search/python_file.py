@@ -192,7 +192,6 @@ class PythonFile:
             ) from None
 
     def _call(self, function: Callable[[SimulatedFileSystem], Any], fs: SimulatedFileSystem) -> Any:
-        """Call a ``function`` of the file. Raises UsageError for a mistake, also for a refused call."""
         try:
             value = function(fs)
         except (Exception, SystemExit, Stopped) as error:
@@ -205,7 +204,6 @@ class PythonFile:
     def _told(
         self, mistake: BaseException, places: Sequence[Place] = (), raised: BaseException | None = None
     ) -> _FileRefusal:
-        """Return ``mistake`` in one line, with the line of the file that ``raised`` it."""
         if isinstance(mistake, _FileRefusal):
             return mistake
         trace = walk_tb((raised or mistake).__traceback__)
@@ -220,9 +218,8 @@ class PythonFile:
 
 
 class Choosing(Space):
-    """The workloads of the Python file ``name``: each run's operations up to a call that promises something, and a
-    crash then. Of alike names, one workload is enough. Raises UsageError for invalid Python, and for unknown promises.
-    """
+    """The workloads of the Python file ``name``: each run's operations up to a call that promises something. One of
+    several that differ only in names is enough. Raises UsageError for invalid Python and unknown promises."""
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)

@@ -21,11 +21,9 @@ MOST_PASSED = 2_000  # after as many workloads in a row that do not ask for a pr
 
 
 class Space(ABC):
-    """The source of a search's workloads."""
-
     name: str  # of the bounds
     notes: tuple[str, ...] = ()  # lines to print about all its workloads, once they are made
-    most_misses = 300  # after as many draws in a row without a new workload, the search ends
+    most_misses = 300  # after as many draws in a row without a new workload, no more are expected
 
     @property
     @abstractmethod
@@ -62,8 +60,7 @@ class Part:
     seed: int = 1
 
     def of(self, space: Space, length: int, *, is_drawn: bool = False) -> Iterator[Workload]:
-        """Return its workloads of up to ``length`` operations, shorter ones first, or drawn ones, with any
-        ``sample``."""
+        """Return its workloads, shorter ones first; with ``sample`` or ``is_drawn``, drawn ones of just ``length``."""
         if self.sample is None and not is_drawn:
             return self._mine(chain(*(space.every(number) for number in range(1, length + 1))))
         return islice(self._mine(space.drawn(length, self.seed)), self.sample)

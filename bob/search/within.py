@@ -76,7 +76,6 @@ class Within(Space):
                         yield from self._sequences((*done, call), left - 1)
 
     def _draw(self, length: int, random: Random) -> tuple[Operation, ...]:
-        """Return a sequence of ``length`` operations; empty if too many draws are refused."""
         done: tuple[Operation, ...] = ()
         for number in range(length):
             choices = (random.choice(self.bounds.operations) for _ in range(MOST_TRIES))
@@ -93,9 +92,8 @@ class Within(Space):
 
 
 def _chosen(ends: Sequence[Workload], random: Random) -> Workload | None:
-    """Return one of ``ends``, or None: natural half of the time, else each sort of call as often. Many files can be
-    synced, but there is one sync of everything: it writes all data first, and so shows data in a removed file's blocks.
-    """
+    """Return one of ``ends``, or None: half of the time natural, else each sort of call as often. There are many files
+    to sync, but sync of everything writes all data first, and so shows data in a removed file's blocks."""
     natural = [one for one in ends if one.finish.natural]
     called: dict[str, list[Workload]] = {}
     for one in ends:
