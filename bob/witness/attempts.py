@@ -32,7 +32,6 @@ def needed(workload: Workload) -> Workload:
 
 
 def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list[Operation]:
-    """Return the operations with these ``numbers``, and those that open their files."""
     kept: list[Operation] = []
     wanted: set[str] = set()
     for number in range(len(operations), 0, -1):
@@ -46,7 +45,6 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
 
 
 def _handles(operation: Operation) -> list[str]:
-    """Return the paths and handles that an operation acts on."""
     if isinstance(operation, Close):
         return [operation.handle]
     return [getattr(operation, field) for field in ("path", "old", "source") if hasattr(operation, field)]

@@ -122,7 +122,6 @@ class Witness:
 
     @property
     def sentence(self) -> str:
-        """The events up to the crash, in one sentence."""
         return self.claim.sentence(self.timeline, self.context, self.found)
 
 

@@ -37,7 +37,6 @@ class _NumberedOperation:
 
 
 def word_of(path: str) -> str:
-    """Return a path of the probed file system as a word of the script."""
     return "$SCRATCH_MNT" + ("" if path == "/" else shlex.quote(path))
 
 
@@ -205,7 +204,6 @@ _FIRST = (
 
 
 def function(name: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield a function of the script, and an empty line."""
     yield f"{name}()"
     yield "{"
     yield from (f"\t{line}" for line in [*lines] or [":"])

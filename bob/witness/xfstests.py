@@ -162,7 +162,6 @@ def _unsure(why: str) -> UsageError:
 
 
 def _there(history: History, number: int) -> Iterator[Printer]:
-    """Yield the checks of operation ``number``, which a call has made durable."""
     operation, before = history.operations[number - 1], history.steps[number - 1]
     kinds = {change.kind for change in changes(history) if change.number == number}
     for path in _places(history, number):
@@ -187,7 +186,6 @@ def _there(history: History, number: int) -> Iterator[Printer]:
 
 
 def _places(history: History, number: int) -> tuple[str, ...]:
-    """Return the names that operation ``number`` gives or takes away."""
     before, after = history.steps[number - 1].names, history.steps[number].names
     return tuple(sorted(path for path in {**before, **after} if before.get(path) != after.get(path)))
 
