@@ -34,9 +34,9 @@ _BASE = re.compile(r'iov_base="((?:\\x[0-9a-f]{2})*)"')
 
 @dataclass(frozen=True, slots=True)
 class SystemCall:
-    """A system call that has returned. ``arguments`` are as strace writes them; ``result`` is None for a failed call.
-    ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start, ``stack`` the frames,
-    innermost first. The call began at line ``begun``, and had taken effect by ``done``; others may have returned
+    """A system call that has returned. ``arguments`` are as in strace; ``result`` is None if the call failed or returns
+    nothing. ``opened`` is the path of a returned descriptor, ``seconds`` the guest's clock at the start, ``stack`` the
+    frames, innermost first. It began at line ``begun``, and had taken effect by ``done``; others may have returned
     between."""
 
     pid: int

@@ -1,5 +1,6 @@
 """Every sequence of choices of a program, each once, depth first. A program cannot be copied midway, so it runs once
-for each: it repeats the previous options up to a place, and takes the next one there."""
+for each: it repeats the previous options up to a place, and takes the next one there. One that does not repeat itself
+is refused."""
 
 from __future__ import annotations
 import __future__

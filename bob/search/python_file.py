@@ -218,8 +218,8 @@ class PythonFile:
 
 
 class Choosing(Space):
-    """The workloads of the Python file ``name``: each run's operations up to a call that promises something. One of
-    several that differ only in names is enough. Raises UsageError for invalid Python and unknown promises."""
+    """The workloads of the Python file ``name``: each run's operations up to a call that promises something, and a
+    crash after it. One of several that differ only in names is enough. Raises UsageError for a wrong file."""
 
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)

@@ -34,9 +34,9 @@ _PROMISES = {
 @dataclass(frozen=True, slots=True)
 class Search:
     """Workloads of up to ``length`` operations within the bounds ``name``, in TOML ``text`` (empty: ACE's). They ask
-    for the properties ``props`` of Table 1, or else for their last call's promises. If it ``is_python``, both are a
-    Python file's, and ``length`` is 1. A file of ``filler`` bytes (0: unknown yet) fills the device if the bounds want
-    it full. With ``seconds``, bob draws for that time, or until all of ``props`` are broken."""
+    for the properties ``props`` of Table 1, or else for their last call's promises. If it ``is_python``, ``name`` and
+    ``text`` are a Python file's, and ``length`` is 1. A file of ``filler`` bytes (0: unknown yet) fills the device if
+    the bounds want it full. With ``seconds``, bob draws for that time, or until all of ``props`` are broken."""
 
     name: str
     text: str

@@ -247,7 +247,7 @@ class Acknowledge:
 DIRECTORY_OPERATIONS = Create | Mknod | Rename | Link | Symlink | Unlink | Mkdir | Rmdir
 WRITING_OPERATIONS = Write | CopyRange | Reflink  # they put bytes into a file, and create a missing one
 SYNC_OPERATIONS = Fsync | SyncFileRange | Msync | Sync
-CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge  # they change no data
+CHANGELESS_OPERATIONS = SYNC_OPERATIONS | Open | Close | Sleep | Acknowledge  # they change no name, byte or attribute
 ATTRIBUTE_OPERATIONS = Setxattr | Removexattr | Chmod | Chown | Utimes
 Operation = (
     DIRECTORY_OPERATIONS
