@@ -40,8 +40,7 @@ NOT_EXAMINED = Examination((), (), (), ())
 
 
 def examined(session: Session, rounds: Rounds, plan: Plan, seed: int) -> Examination:
-    """Examine some outcomes of the settled ``rounds``, and repeat complaints. Raises as :meth:`Session.examine`
-    does."""
+    """Examine some outcomes of the settled ``rounds``, and repeat complaints. Raises as :meth:`Session.examine`."""
     outcomes, complaints, states = rounds.mounts.outcomes, rounds.mounts.complaints, rounds.ledger.states
     found_of = session.findings.found
     there = [number for number in rounds.ledger.easiest() if shape(found_of[outcomes[number]]) is not None]

@@ -76,8 +76,7 @@ class LedgerMounts:
         return sorted(self.mounted - self.here)
 
     def mount(self, batch: Sequence[int], *, audit: bool = False, anew: Container[int] = ()) -> dict[int, MountedState]:
-        """Mount these states, and audit if ``audit`` or if it is time. Disks seen elsewhere are recalled, but for
-        ``anew``."""
+        """Mount these states; audit if ``audit`` or if it is time. Recall disks seen elsewhere, except for ``anew``."""
         composer, states = self._composer, self._ledger.states
         disks = self._disks if self._disks is not None else {}
         keys = {} if self._disks is None else {number: composer.disk(states[number]) for number in batch}

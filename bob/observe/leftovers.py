@@ -19,11 +19,9 @@ from bob.observe.accesses import Access
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The changed stretches by number, each with the number of its content (``contents``).
-
-    ``late`` stretches are exempt and written after the last read: they do not count. ``written`` has other writes as
-    (first sector, sectors, digest of the final content; empty where exempt).
-    """
+    """The changed stretches by number, each with the number of its content (``contents``). ``late`` stretches are
+    exempt and written after the last read: they do not count. ``written`` has other writes as (first sector, sectors,
+    digest of the final content; empty where exempt)."""
 
     contents: frozenset[tuple[int, int]]
     late: frozenset[int]
@@ -41,11 +39,9 @@ LONGEST = 64
 
 
 class Stretches:
-    """The stretches of the sectors that differ between states of ``composer``, without the long ones.
-
-    ``forgettable`` marks the ``composer.sectors`` in a stretch outside the ``exempt`` ones: in the log, one part of a
-    block decides about another.
-    """
+    """The stretches of the sectors that differ between states of ``composer``, without the long ones. ``forgettable``
+    marks the ``composer.sectors`` in a stretch outside the ``exempt`` ones: in the log, one part of a block decides
+    about another."""
 
     def __init__(self, composer: Composer, exempt: range = NOTHING) -> None:
         self.exempt = exempt

@@ -63,8 +63,8 @@ class Node:
 
     @property
     def attributes(self) -> Mapping[str, bytes]:
-        """Return the observed part of :attr:`bob.workload.history.Inode.attributes`; the time only if set in the base
-        image."""
+        """Return the observed part of ``bob.workload.history.Inode.attributes``; the time only if it is the base
+        image's."""
         owner = None if self.uid is None or self.gid is None else (self.uid, self.gid)
         modified = self.mtime // 1_000_000_000 if self.mtime else None
         return attributes(self.xattrs, self.mode, owner, modified)

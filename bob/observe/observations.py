@@ -34,11 +34,9 @@ _SAID = {
 
 
 class ExploredState(NamedTuple):
-    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it speaks for.
-
-    These have the same outcome, and no other state speaks for them, so the numbers add up. ``whole`` counts those
-    without a torn write; None if not counted.
-    """
+    """A crash state with its ``outcome`` (None: unknown), and the number of legal ``states`` that it speaks for. These
+    have the same outcome, and no other state speaks for them, so the numbers add up. ``whole`` counts those without a
+    torn write; None if not counted."""
 
     state: CrashState
     outcome: int | None

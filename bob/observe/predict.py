@@ -40,11 +40,9 @@ class Contradiction(Exception):
 
 @dataclass(slots=True, eq=False)
 class ReadNode:
-    """The knowledge of the states that agree in everything that was read up to here and not forgotten.
-
-    ``places`` are read next. If it ``forgets``, several contents lead to one node. ``source`` is the number of the
-    state that gave the outcome.
-    """
+    """The knowledge of the states that agree in everything that was read up to here and not forgotten. ``places`` are
+    read next. If it ``forgets``, several contents lead to one node. ``source`` is the number of the state that gave the
+    outcome."""
 
     places: Indexes | None = None
     by_content: dict[bytes, ReadNode] = field(default_factory=dict)

@@ -63,11 +63,9 @@ class StateCounts:
 
 
 class Rounds:
-    """The outcomes of a workload's crash states, as they become known.
-
-    Call :meth:`observe` and :meth:`check`, :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`,
-    and :meth:`settle` (also in between): then all outcomes in ``mounts`` are trusted.
-    """
+    """The outcomes of a workload's crash states, as they become known. Call :meth:`observe` and :meth:`check`,
+    :meth:`divide`, :meth:`observe`, then :meth:`count`, :meth:`look_around`, and :meth:`settle` (also in between): then
+    all outcomes in ``mounts`` are trusted."""
 
     def __init__(
         self, session: Session, plan: Plan, effort: Effort, told: Callable[[int], None], disks: Disks | None = None

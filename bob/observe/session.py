@@ -109,11 +109,9 @@ class Session:
         return [mounted.outcome for mounted in self.mount(deltas, payload)]
 
     def mount(self, deltas: Sequence[Sequence[ByteRun]], payload: bytes, *, audit: bool = True) -> list[MountedState]:
-        """Mount as :meth:`observe` does, and return what each state's device was read and written.
-
-        Without ``audit``, trust the answer only after a later request with it: it compares the scratch image with its
-        base, which costs as much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted.
-        """
+        """Mount as :meth:`observe` does, and return what each state's device was read and written. Without ``audit``,
+        trust the answer only after a later request with it: it compares the scratch image with its base, which costs as
+        much as some mounts. Raises AgentBroken if the trace lacks reads that the device counted."""
         timeout = STATE_TIMEOUT + len(deltas)
         header, contents = self._ask("observe", deltas, payload, timeout, audit=audit, lookups=self._lookups)
         position = sum(header["chunks"])
