@@ -102,11 +102,9 @@ def torn_once(point: SearchPoint, trace: Trace, model: DeviceModel) -> Iterator[
 
 
 def boundaries(trace: Trace, model: DeviceModel, index: int) -> list[int]:
-    """Return where to tear write ``index``: numbers of units in its head, ascending.
-
-    A write of up to 64 units has all its boundaries, a longer one the first and last eight, the powers of two, and the
-    sector boundaries. More than 64 sectors have up to 64 of the device's 4 KiB boundaries instead.
-    """
+    """Return where to tear write ``index``: numbers of units in its head, ascending. A write of up to 64 units has all
+    its boundaries, a longer one the first and last eight, the powers of two, and the sector boundaries. More than 64
+    sectors have up to 64 of the device's 4 KiB boundaries instead."""
     write = trace.writes[index]
     units = model.units(write)
     inner = range(1, units)

@@ -32,11 +32,9 @@ def digest(content: bytes) -> bytes:
 
 
 class Payload:
-    """Append-only sectors; a whole write is one run.
-
-    ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros, is "as in the base", row n + 1 sector n.
-    ``contents`` has one row each: row n + 1 has m + 1 for the first sector m with the content of sector n.
-    """
+    """Append-only sectors; a whole write is one run. ``digests`` has shape (at least sectors + 1, 2): row 0, all zeros,
+    is "as in the base", row n + 1 sector n. ``contents`` has one row each: row n + 1 has m + 1 for the first sector m
+    with the content of sector n."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -96,10 +94,8 @@ class _DurableImage:
 
 class Composer:
     """The contents of the crash states of one trace, which must be legal (``bob.crash.state.check_state``).
-
     ``base_sector(n)`` returns the 512 bytes of sector ``n`` of all devices, end to end. ``sectors`` are those that the
-    writes above the floor touch, ascending.
-    """
+    writes above the floor touch, ascending."""
 
     def __init__(
         self,
@@ -160,8 +156,7 @@ class Composer:
 
     @cached_property
     def layers(self) -> list[tuple[LandedSector, ...]]:
-        """Return for each of ``sectors`` what can show there, in submission order: the last that landed, or the
-        ground."""
+        """Return for each of ``sectors`` what can show there, in submission order; the last that landed shows."""
         layers: list[tuple[LandedSector, ...]] = [()] * len(self.sectors)
         offsets = np.arange(len(self._writer)) - self._first_entry[self._writer]
         contents = self._payload.contents.take(self._source)

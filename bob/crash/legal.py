@@ -18,10 +18,8 @@ from bob.trace.model import SECTOR_BYTES, Trace
 @dataclass(frozen=True, slots=True)
 class GrowthPoint:
     """The last moment with this durable set: any subset of ``pending`` may be on the medium on top of ``durable``.
-
     Writes are indexes in submission order. ``becomes_durable``, a part of ``pending``, is durable from ``time + 1`` on;
-    it is empty only at the end of the window.
-    """
+    it is empty only at the end of the window."""
 
     time: int
     durable: tuple[int, ...]

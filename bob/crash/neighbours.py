@@ -18,11 +18,8 @@ class Neighbours:
         self._views = [view(number, point) for number, point in enumerate(points)]
 
     def groups(self, state: CrashState) -> Iterator[list[tuple[int, CrashState]]]:
-        """Yield two groups of neighbours of ``state``, each with the index of the write that is taken back.
-
-        First departures from the nearest clean prefixes, then other pending writes; a group of more than ``MOST`` is
-        empty.
-        """
+        """Yield two groups of neighbours of ``state``, each with the index of the write that is taken back: departures
+        from the nearest clean prefixes, then other pending writes. A group of more than ``MOST`` is empty."""
         pending = self._points[state.point].pending
         medium = self._views[state.point].durable | mask(state.kept)
         departing = departures(pending, state)

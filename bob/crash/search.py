@@ -46,11 +46,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The part of the legal states that a search has covered.
-
-    ``explored`` counts distinct contents; the other counts are legal states with these contents. A candidate counts
-    once it is handed out, so a caller without its outcome has explored less.
-    """
+    """The part of the legal states that a search has covered: ``explored`` counts distinct contents, the others states
+    with these contents. A candidate counts once it is handed out, whether or not the caller gets its outcome."""
 
     explored: int
     write_states: int
@@ -86,11 +83,9 @@ class _StateKind:
 
 
 class StateSearch(Iterator[Candidate]):
-    """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same.
-
-    ``points`` are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the
-    indexes of the writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False).
-    """
+    """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same. ``points``
+    are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the indexes of the
+    writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False)."""
 
     def __init__(
         self,
