@@ -51,11 +51,9 @@ class OpenBio:
 
 @dataclass(frozen=True, slots=True)
 class Bios:
-    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``.
-
-    A write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent``
-    has each flush's submission in the log's order. ``discards`` are counted only: no disk has to carry out a discard.
-    """
+    """The bios of one device: ``writes`` and ``flushes`` in order of completion, and writes that are still ``open``. A
+    write is open only if no other looks like it, on a kernel that does not trace all completions. ``flushes_sent`` has
+    each flush's submission in the log's order. ``discards`` are counted only: no disk has to carry out a discard."""
 
     writes: tuple[WriteBio, ...]
     flushes: tuple[Flush, ...]

@@ -33,11 +33,9 @@ class DiskLog:
 
 
 def join(disks: Sequence[DiskLog], timeline: Timeline) -> Trace:
-    """Return the recording of ``disks``, on one clock, with all data in memory.
-
-    Raises RecordingError where a log and the timeline disagree, a bio is incomplete or failed, or a mark (``start``,
-    ``end``) is missing; MalformedError for a damaged log.
-    """
+    """Return the recording of ``disks``, on one clock, with all data in memory. Raises RecordingError where a log and
+    the timeline disagree, a bio is incomplete or failed, or a mark (``start``, ``end``) is missing; MalformedError for
+    a damaged log."""
     untraced = _kernel(timeline) < CHAINS_TRACED
     every = [pair_bios(timeline, disk.device, untraced=untraced) for disk in disks]
     joined = [

@@ -34,11 +34,9 @@ class LogSuper:
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes.
-
-    Its header begins at byte ``offset``. ``data_len`` is the length of a mark's text, ``data_bytes`` the length of
-    :meth:`data`: 0 for flushes, marks and discards.
-    """
+    """One entry. ``sector`` and ``nr_sectors`` count the log's own sectors of ``sectorsize`` bytes. Its header begins
+    at byte ``offset``. ``data_len`` is the length of a mark's text, ``data_bytes`` the length of :meth:`data`: 0 for
+    flushes, marks and discards."""
 
     index: int
     offset: int

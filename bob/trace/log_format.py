@@ -46,8 +46,7 @@ ENTRY = Struct(
 
 
 def check_sectorsize(sectorsize: int) -> str:
-    """Return an error for a bad ``sectorsize`` (bytes), else "". write_metadata needs one page for it: 64 KiB at
-    most."""
+    """Return an error for a bad ``sectorsize`` (bytes), else "". write_metadata needs one page for it: up to 64 KiB."""
     if 512 <= sectorsize <= 65536 and sectorsize & (sectorsize - 1) == 0:
         return ""
     return f"sectorsize {sectorsize} is not a power of two from 512 to 65536"

@@ -22,10 +22,8 @@ class Moment:
 @dataclass(frozen=True, slots=True)
 class DeviceWrite:
     """One write that reached the recorded device; ``index`` is its position in submission order, the order of landing.
-
     If the bio was PREFLUSH with data, ``submitted`` is the completion of its flush (docs/design.md, section 3).
-    ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...).
-    """
+    ``task`` is the guest's task that submitted it (jbd2/dm-0-8, kworker/u2:1, bob ...)."""
 
     index: int
     sector: int
@@ -64,10 +62,8 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A recording after the join: ``writes`` in submission order (``writes[i].index == i``), ``flushes`` by completion.
-
     Crashes are between ``start`` (just before the first operation) and ``end`` (after the finish). Earlier writes may
-    be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out ``discards``.
-    """
+    be pending at ``start``. ``device_sectors`` are lengths. The recorded disk does not carry out ``discards``."""
 
     writes: tuple[DeviceWrite, ...]
     flushes: tuple[Flush, ...]

@@ -25,11 +25,9 @@ class ReplayStep:
 
 
 def steps(trace: Trace, crash: int | None = None) -> tuple[ReplayStep, ...]:
-    """Return the log of ``trace``, which has one device, with a mark at time ``crash`` (a position in the trace).
-
-    The marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the finish) ..., ``end``; each
-    name occurs once. Writes of the mount and unmount are included, discards are not.
-    """
+    """Return the log of ``trace``, which has one device, with a mark at time ``crash`` (a position in the trace). The
+    marks are ``start``, ``op-1-begin``, ``op-1-end``, ``finish-1-begin`` (a sync of the finish) ..., ``end``; each name
+    occurs once. Writes of the mount and unmount are included, discards are not."""
     # At one and the same time: a flush comes before the data that waited for it, and a crash after everything.
     found: list[tuple[int, int, ReplayStep]] = []
     found += [(flush.completed.time, 0, ReplayStep(NewEntry(EntryFlags.FLUSH))) for flush in trace.flushes]

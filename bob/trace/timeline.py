@@ -135,11 +135,9 @@ _WRITTEN = re.compile(r"#\s*entries-in-buffer/entries-written: (\d+)/(\d+)")
 
 
 def parse_timeline(text: str) -> Timeline:
-    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``, without other events.
-
-    Raises RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError for a line that
-    is not from ftrace.
-    """
+    """Return the timeline in ``text``, from the ``trace`` file or ``trace_pipe``, without other events. Raises
+    RecordingError if the buffer lost events, has several CPUs or runs backwards; MalformedError for a line that is not
+    from ftrace."""
     return Timeline(tuple(_events(text)))
 
 
