@@ -38,8 +38,7 @@ _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticErr
 
 @dataclass(frozen=True, slots=True)
 class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "journal transaction",
-    "data"."""
+    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others."""
 
     kind: BlockKind
     text: str

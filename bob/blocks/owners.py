@@ -44,7 +44,7 @@ class Owners:
         self.remap(index, inode, {**self._maps.get(inode, {}), **blocks})
 
     def owner(self, index: int, block: int, role: str | None = None) -> BlockOwner | None:
-        """Return the last owner (with this ``role``, if given) to claim ``block`` by write ``index``, or the next."""
+        """Return the last owner (with this ``role``, if given) of ``block`` up to write ``index``, or else the next."""
         times = self._times.get(block)
         if times is None:
             return None

@@ -31,11 +31,9 @@ class DataRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WritePart:
-    """One block of a write, or several (``blocks``) of one sort.
-
-    ``place`` is a key of the family's :class:`Owners`: it leads to the file, in ``role`` only if the content shows one.
-    ``of`` is the inode that the block itself names. This write changes ``inodes``; ``notes`` say what else.
-    """
+    """One block of a write, or several (``blocks``) of one sort. ``place`` is a key of the family's :class:`Owners`: it
+    leads to the file, in ``role`` only if the content shows one. ``of`` is the inode that the block itself names. This
+    write changes ``inodes``; ``notes`` say what else."""
 
     kind: BlockKind
     what: str
