@@ -36,7 +36,6 @@ def sealed(written: str) -> bytes:
 
 
 def checksum(data: bytes) -> str:
-    """Return the checksum of ``data`` in the form of documents."""
     return _KIND + hashlib.sha256(data).hexdigest()
 
 

@@ -104,8 +104,6 @@ def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
 
 
 class ImageError(BobError):
-    """A guest image could not be built or is damaged."""
-
     exit_code = Exit.IMAGE
 
 
@@ -122,8 +120,6 @@ class RecordingError(BobError):
 
 
 class MalformedError(BobError):
-    """A file does not have its format."""
-
     exit_code = Exit.MALFORMED
 
 

@@ -30,15 +30,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of a few words."""
-
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingPath:
-    """A path that exists: a file, a folder, or either."""
-
     file: bool = True
     folder: bool = True
 

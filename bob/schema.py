@@ -194,13 +194,11 @@ class _GapError(Exception):
 
 
 def _wanted(kind: Any) -> list[str]:
-    """Return the fields that a document must have: none but for a dataclass."""
     known = fields(kind) if is_dataclass(kind) else ()
     return [one.name for one in known if not isinstance(one.default_factory, _Older)]
 
 
 def _whole(kind: Any) -> Visit | None:
-    """Return the visit that raises _GapError for a missing field."""
     wanted = _wanted(kind)
 
     def visit(_value: Any, plain: Any) -> Any:

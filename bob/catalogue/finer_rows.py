@@ -125,7 +125,6 @@ def durability_rows() -> Iterator[Property]:
 
 
 def _relations(call: Call, what: What) -> tuple[Relation, ...]:
-    """Return the relation of a change to the file or directory of the call."""
     if call in _WHOLE_FILE_SYSTEM or what is What.EVERYTHING:
         return ()
     is_of_itself = what is What.ENTRY if call is Call.FSYNC_DIRECTORY else what is not What.PARENT

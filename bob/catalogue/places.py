@@ -48,7 +48,6 @@ _UNITS = _layout("units", "is the kind of change on the left whole, up to the un
 
 
 def place_of(name: str) -> GridPlace | None:
-    """Return the place of a row in a grid; None if it is in no grid, as those of Table 1."""
     one, _dot, other = name.partition(".")
     first, _then, later = one.partition("-then-")
     if other in _PAIRS:

@@ -114,7 +114,6 @@ def _level(point: Point, *, is_wrong: bool) -> Level | None:
 
 
 def _print(comparison: Comparison, json_file: Path | None) -> None:
-    """Print what is not as expected, on stdout unless JSON is there."""
     from bob.report.comparison.terminal import print_unexpected
 
     if not comparison.compared:

@@ -134,7 +134,6 @@ class Bar(ProgressDisplay):
 
 
 def verdict_line(cell: Answer) -> Text:
-    """Return the line of a judged cell."""
     why = explored(cell.states)
     if cell.recordings:
         why = f"{plural(len(cell.recordings), 'workload')}: {why}"

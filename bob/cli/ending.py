@@ -30,8 +30,6 @@ _NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.2 
 
 
 class Interrupted(BobError):
-    """Ctrl-C, SIGTERM or SIGHUP; the hint may say what is kept."""
-
     exit_code = Exit.INTERRUPTED
 
     def __init__(self, hint: str | None = None) -> None:
@@ -158,7 +156,6 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
 
 
 def _reader_left() -> Exit:
-    """Return DONE after the reader of click's output left (``| head``); tables have :class:`bob.cli.output.Screen`."""
     drop(sys.stdout)
     return Exit.DONE
 

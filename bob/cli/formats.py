@@ -56,7 +56,7 @@ def kind_of(saved: Sequence[Saved]) -> ResultKind:
 
 
 def format_of(output: Destination | None) -> str:
-    """Return the format that the ending of ``output`` asks for, else table. Raise UsageError for one that bob lacks."""
+    """Return the format that ``output`` ends with, else table. Raise UsageError for a known ending that bob lacks."""
     if output and output.is_folder:
         return SITE
     ending = output.path.suffix.lower() if output else ""

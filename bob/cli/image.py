@@ -29,7 +29,7 @@ _STYLES = {"built": "bob.holds", "own kernel": "bob.holds", "not built": "bob.di
 
 
 class ImageRow(Document, frozen=True, kw_only=True):
-    """A guest image, by the name of its recipe or of its kernel's recipe. Its removal frees ``bytes``."""
+    """A guest image by its recipe (and a release, for a user's own kernel). Its removal frees ``bytes``."""
 
     name: str
     state: str

@@ -103,7 +103,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: list[str]) -> object:
-    """Do as click's ``main``, but raise errors."""
     forget()
     asked = os.environ.get(_COMPLETE)
     if asked:

@@ -77,7 +77,6 @@ def page(context: click.Context) -> str:
 
 
 def _body(words: str) -> Iterator[str]:
-    """Yield the text of paragraphs; a verbatim one may begin with a heading of the page."""
     for paragraph in filter(None, (part.strip("\n") for part in re.split(r"\n[ \t]*\n", words))):
         lines = paragraph.split("\n")
         if lines[0].strip() != _VERBATIM:
@@ -121,7 +120,6 @@ def _see_also(context: click.Context) -> Iterator[str]:
 
 
 def _text(words: str) -> str:
-    """Escape a line for roff."""
     escaped = words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
     escaped = escaped.replace("^", "\\(ha").replace("~", "\\(ti")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

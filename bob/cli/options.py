@@ -135,8 +135,6 @@ def is_given(context: click.Context, parameter: click.Parameter) -> bool:
 
 
 class _WordType(ParamType):
-    """Values of words; Tab offers known words, else files."""
-
     def __init__(self, words: Words) -> None:
         self.name = words.name
         self._words = words

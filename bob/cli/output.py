@@ -97,7 +97,6 @@ def present(json_file: Path | None, document: Any, show: Callable[[Screen], None
 
 
 def print_one(screen: Console, result: Result, run: Path) -> None:
-    """Print ``result``, whose files are in ``run``, as its kind demands."""
     if result.workload is not None:
         print_answers(screen, result, run)
     elif result.program is not None:
@@ -160,7 +159,6 @@ def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Return whether a file was given as ``-``."""
     return path == Path("-")
 
 

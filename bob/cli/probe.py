@@ -84,7 +84,6 @@ def probe(
 
 
 def _check_nothing_asked(context: click.Context) -> None:
-    """Raise UsageError for options that a subcommand would ignore."""
     for parameter in context.command.params:
         if is_given(context, parameter):
             name = context.invoked_subcommand

@@ -33,7 +33,6 @@ def sample(root: Path) -> str:
 
 
 def written(readme: str, root: Path) -> str:
-    """Return ``readme`` with a new sample."""
     return _SAMPLE.sub(lambda _: sample(root), readme, count=1)
 
 

@@ -31,7 +31,7 @@ def check_resumed(context: click.Context) -> None:
 
 
 def check_out(out: Path | None) -> None:
-    """Raise UsageError if bob-runs cannot hold a new run, and ``out`` names no other place."""
+    """Raise UsageError if ``out`` is unset and no new folder can be made in bob-runs."""
     if out is None:
         check_new_folder(RUNS / "new", "--out")
 

@@ -130,7 +130,6 @@ def remove_runs(
 
 
 def _as_listed(path: Path) -> Path:
-    """Return ``path``, or the run in bob-runs with that name."""
     listed = RUNS / path
     return listed if len(path.parts) == 1 and not path.exists() and listed.is_dir() else path
 
@@ -144,7 +143,6 @@ def _is_run(path: Path) -> bool:
 
 
 def _ask(paths: Sequence[Path]) -> None:
-    """Raise UsageError unless the user says yes."""
     hint = "--yes removes them without a question"
     if not sys.stdin.isatty():
         raise UsageError("it takes a terminal to ask whether they may go", hint=hint)

@@ -87,7 +87,8 @@ def show(
 
 
 def _load(runs: tuple[Path, ...]) -> list[Saved]:
-    """Return the results of ``runs``. If there are several, name and skip those without a result or a table."""
+    """Return the results of ``runs``. If there are several, name and skip those without a result. Unless all are of
+    bob app, skip those without a table, too."""
     if len(runs) == 1:
         return load_every(runs[0])
     saved: dict[Path, list[Saved]] = {}

@@ -11,10 +11,7 @@ from bob.progress import Earlier
 from bob.text import duration
 
 _WINDOW = 60.0  # seconds over which the speed is measured: it changes with guests and workloads
-_FEW, _ENOUGH = (
-    0.05,
-    0.1,
-)  # shares of the work: this run's pace counts after the first, alone after the second (bench/eta.py)
+_FEW, _ENOUGH = 0.05, 0.1  # shares of the work: own pace counts after the first, alone after the second (bench/eta.py)
 _SOME = 10  # tries whose pace gives an estimate
 
 
@@ -106,7 +103,6 @@ class Tally:
 
     @property
     def _observed(self) -> float:
-        """Observed workloads, with parts of those under way."""
         usual = self._used / self.done if self.done else self.states / max(1, self.workloads)
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 

@@ -113,7 +113,6 @@ def try_(
 
 
 def _text(operations: tuple[str, ...]) -> str:
-    """Return the operations: the one argument, or standard input."""
     if len(operations) > 1:
         hint = "quote them: 'create /a; fsync /a'"
         raise UsageError(f"the operations are one argument, here are {len(operations)}", hint=hint)

@@ -83,7 +83,6 @@ def _value(one: Parameter, values: Mapping[str, Any]) -> Any:
 
 
 def _read(one: Parameter, value: Any) -> Any:
-    """One value, in the declared type. Raise UsageError for a wrong word."""
     is_word = isinstance(value, str | os.PathLike)
     if is_word and isinstance(one.option.values, Words):
         return one.option.values.read(os.fspath(value), one.name)

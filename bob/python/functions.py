@@ -145,6 +145,6 @@ def load(path: Path = option("", "A run directory, or a file that ``--json`` wro
 
 
 def _check_runs(out: Path | None) -> None:
-    """Raise UsageError if bob-runs cannot hold a new run, and ``out`` names no other place."""
+    """Raise UsageError if ``out`` is unset and no new folder can be made in bob-runs."""
     if out is None:
         check_new_folder(RUNS / "new", "out")

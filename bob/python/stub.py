@@ -28,7 +28,6 @@ _MIDDLE = "\nStrPath: TypeAlias = str | os.PathLike[str]\n\n"
 
 
 def stub() -> str:
-    """Return the content of bob/__init__.pyi."""
     found = {name: one for name, one in sorted(vars(functions).items()) if getattr(one, "__module__", "") == "bob"}
     names = ", ".join(f'"{name}"' for name in found)
     made = "\n".join(map(_function, found.values()))

@@ -54,7 +54,6 @@ class SetDeclaration(Declaration, frozen=True, kw_only=True):
 
 
 def set_names() -> tuple[str, ...]:
-    """Return the names of the shipped sets."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
