@@ -1,6 +1,6 @@
 """Recordings and observations side by side, as jobs of one pool. Up to half of the workers record, each another
 configuration, in guests in virtual time, where waiting is free. The others observe. A worker's observing guest waits
-while it records: an emulator translates all of the kernel again in a restored one.
+while it records: in a restored one, an emulator translates all of the kernel again.
 
 If the second guest is lost at a workload, too, or bob breaks at it, it stays unknown, and ``--resume`` tries it again.
 If the kernel fell in both guests that recorded it, that is a finding.

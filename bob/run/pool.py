@@ -300,7 +300,7 @@ class ProgramGuests:
     def ask(
         self, program: Program, clock: Clock, do: Callable[[Agent], R], *, title: str = "", is_spoilt: bool = False
     ) -> R:
-        """Return the result of ``do`` in a guest, which is then not used again if it ``is_spoilt``."""
+        """Return the result of ``do`` in a guest, dropped if it ``is_spoilt``. Raise as :func:`each_in_a_guest`."""
         source = unshared(self.source) if is_spoilt else self.source
         items, world = [(title or program.name, None)], self.world(program)
         [result] = each_in_a_guest(

@@ -62,7 +62,7 @@ def each_witness(
     progress: Progress,
     connect: str | None,
 ) -> Iterator[R]:
-    """Yield the result of ``do`` for each witness, in one guest for each image and packages of programs."""
+    """Yield ``do``'s result for each witness, in a guest per image and packages. Raise as :func:`each_in_a_guest`."""
     for image, witnesses in images:
         with guests_of(image, connect, progress.step) as guests:
             for packages, alike in groupby(sorted(witnesses, key=_packages), _packages):

@@ -29,8 +29,8 @@ class StoredTable(dict[str, Any]):
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
-    """Return a file's JSON table. Raise StoreError if unreadable, or its checksum wrong (or, if ``required``,
-    missing)."""
+    """Return a file's JSON table. Raise StoreError if unreadable, or the checksum is wrong or missing (if
+    ``required``)."""
     with reading(path):
         return StoredTable(path, documents.opened(path.read_bytes(), required=required))
 
