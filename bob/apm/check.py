@@ -35,8 +35,6 @@ class CheckedDocument(Document, frozen=True):
 
 
 class Outcomes(Document, frozen=True):
-    """The number of observed outcomes, and of those that the model forbids."""
-
     observed: int
     unsound: int
 
@@ -63,7 +61,7 @@ def check(
     *,
     progress: Callable[[], None] = lambda: None,
 ) -> CheckDocument:
-    """Check ``model`` against the workloads of ``run``, with ``progress`` after each; no ``limit``: no tightness."""
+    """Check ``model`` against the workloads of ``run``; without a ``limit``, leave out tightness."""
     held_out = frozenset(model.source.get("held_out", ()))
     found = []
     for workload in workloads:

@@ -40,9 +40,9 @@ _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELS
 
 
 def needed(clause: Clause) -> frozenset[Circumstance]:
-    """Return the circumstances that a clause needs. A sync of a file asks for all of it; one of another file may commit
-    its names without data; one of everything writes data first. A file that replaces another is written at once, and
-    nothing waits for that (ext4_alloc_da_blocks). New writes wait longer than an open transaction."""
+    """Return the circumstances that the tests of a clause must meet. A sync of a file asks for all of it; one of
+    another file may commit its names without data; one of everything writes data first. A file that replaces another is
+    written at once, and nothing waits (ext4_alloc_da_blocks). New writes wait longer than an open transaction."""
     match clause:
         case clauses.Ordered(ChangeKind.OVERWRITE | ChangeKind.APPEND, relation=Relation.SAME_FILE):
             return frozenset({Circumstance.NATURAL, Circumstance.ELSEWHERE, Circumstance.OPEN})

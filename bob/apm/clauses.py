@@ -206,7 +206,7 @@ _DURABLE = {
     What.OTHER_NAMES: "every other name that was made, moved or removed",
     What.OTHER_ATTRIBUTES: "every attribute of another file",
 }
-WHATS = tuple(_DURABLE)  # objects of durability in clauses; all others in What are for tables
+WHATS = tuple(_DURABLE)  # objects of durability in clauses; others are for tables only
 SYNCS = tuple(call for call in Call if call is not Call.RETURNED)
 UNITS = (Unit.WHOLE, Unit.BLOCK)  # units of whole changes; without such a clause, sectors are whole
 

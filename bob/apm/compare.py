@@ -53,7 +53,7 @@ LIMIT = 3000
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """A clause of ``stronger`` alone, and a workload whose ``tree`` only ``weaker`` allows; ``before`` is initial."""
+    """A clause of ``stronger``, with a workload: only ``weaker`` allows ``tree``; ``before`` is the initial tree."""
 
     clause: Clause
     stronger: Model
@@ -68,7 +68,6 @@ class Apart:
 
     @property
     def operations(self) -> str:
-        """The workload's operations on one line; empty if no small workload shows the difference."""
         return "" if self.workload is None else "; ".join(map(write_one, self.workload.operations))
 
 

@@ -45,7 +45,6 @@ class Graph:
         return node <= self.returns[-1]
 
     def operation(self, node: int) -> int:
-        """Return the number of the operation of a node that is not a helper."""
         operations = self.workings.operations
         return operations[node].number if node < len(operations) else self.returns.index(node)
 
@@ -137,7 +136,6 @@ class GraphBuilder:
         return True
 
     def _journaled(self) -> None:
-        """Put names and sizes of each change after those of all changes before it."""
         last: int | None = None
         for index in range(len(self._taken.changes) if self._may_be_promised(clauses.JOURNALED) else 0):
             parts = self._cells_of(index, NameCell, SizeCell)
@@ -146,7 +144,6 @@ class GraphBuilder:
             last = self._all_of(parts, last) if parts else last
 
     def _sizes_synced(self) -> None:
-        """Put sizes before the return of each call that syncs, its own sizes included."""
         lasts: list[int | None] = [None]
         waiting = deque(enumerate(self._taken.changes))
         for number in range(1, len(self._returns) if self._may_be_promised(clauses.SYNCED) else 0):

@@ -63,8 +63,8 @@ def derive(
     refuting: Sequence[ObservedCase] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
-    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds. The
-    ``refuting`` ones refute, and test only ``RARE_CLAUSES`` and ``RARE`` (:mod:`bob.apm.circumstances`)."""
+    """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds.
+    ``refuting`` ones refute, but test only ``RARE_CLAUSES`` and ``RARE`` (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()
@@ -195,8 +195,7 @@ class _WeakeningClauses:
             )
 
 
-MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]
-"""A circumstance, and the operations of a workload that met it."""
+MetCircumstance = tuple[Circumstance, tuple[Operation, ...]]  # with the operations of a workload that met it
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +275,8 @@ def _finding(
 
 
 def _alike(clause: Clause) -> tuple[Clause, ...]:
-    """Return the clauses by the same means: if one is refuted, another that held was lucky. Orders of one file (a
-    rename after an append to it) stand alone, since they often have a rule of their own."""
+    """Return the clauses that hold by the same means: if one is refuted, another that held was lucky. Orders of one
+    file (a rename after an append to it) stand alone, since they often have a rule of their own."""
     if isinstance(clause, clauses.Whole) and clause.kind in _RENAMES:
         return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in _RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:

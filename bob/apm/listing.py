@@ -181,7 +181,6 @@ def print_apart(screen: Console, one: Model, other: Model, found: Sequence[Apart
 
 
 def _begins(apart: Apart) -> str:
-    """Return the beginning that similar clauses share: "a link is persisted before a later ..."."""
     words = apart.clause.words
     for ends in (" before a later ", " has returned, "):
         if ends in words:
@@ -190,7 +189,6 @@ def _begins(apart: Apart) -> str:
 
 
 def print_what_if(screen: Console, found: WhatIf, path: Path) -> None:
-    """Print a changed model's file and its changed promises."""
     screen.print(Text.assemble((f"{path}", "bold"), f": {found.after.about}"), soft_wrap=True)
     for heading, clauses in (
         ("no longer promised", found.gone - frozenset(map(without_exception, found.weaker))),

@@ -175,7 +175,6 @@ def _freed(history: History, made: Sequence[OperationChange]) -> Iterator[int]:
 
 
 def _size_before(history: History, change: OperationChange) -> int:
-    """Return the size of the written file before ``change``, and after O_TRUNC."""
     operation, (thing,) = history.operations[change.number - 1], change.things
     was = history.steps[change.number - 1].inodes.get(thing)
     is_cut = isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC

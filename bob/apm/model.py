@@ -50,7 +50,8 @@ class Refutation:
 
 @dataclass(frozen=True, slots=True)
 class ClauseFinding:
-    """How a clause stands: by how many ``workloads`` (``exhaustive`` ones know all outcomes) and legal ``states``."""
+    """The standing of a clause, with the number of ``workloads`` and legal ``states`` that tested it. ``exhaustive``
+    counts the workloads with all outcomes known; ``reason`` says why it is not promised."""
 
     clause: Clause
     status: ClauseStatus
@@ -73,7 +74,6 @@ class Model:
 
     @cached_property
     def promised(self) -> frozenset[Clause]:
-        """The promised clauses, and weaker ones that follow."""
         return closed({finding.clause for finding in self.findings if finding.promised})
 
     @property

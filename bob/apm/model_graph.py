@@ -119,7 +119,6 @@ class _ChangeChains:
         }
 
     def add(self, change: OperationChange, link: Callable[[int | None], int]) -> None:
-        """Take in a change; ``link`` makes the next node of a chain."""
         for by in sorted(self._needed[change.kind], key=lambda one: one.name):
             for key in _keys(change, by):
                 place = change.kind, by, key
@@ -127,7 +126,7 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield nodes before a change; ``promised`` are its orders, ``means`` its writing (None: it is asked for)."""
+        """Yield the nodes before a change under ``promised`` orders; ``means`` is None if a call asks for it alone."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)
@@ -139,7 +138,6 @@ class _ChangeChains:
     def _by(
         self, before: ChangeKind, after: ChangeKind, promised: Set[Clause], means: clauses.Means | None
     ) -> _By | None:
-        """Return which chains of earlier changes come before a later one, if any."""
         if (
             means is not None
             and (turn := clauses.InTurn(clauses.means_of(before), means)) in clauses.IN_TURN

@@ -47,7 +47,6 @@ class ObservationReader:
         self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
     def read(self, observation: Observation) -> tuple[Constraint, ...]:
-        """Return the constraints of an ``observation`` that has a tree."""
         seen = Sightings(self._taken.places, self._taken.history, self._stories, self._inodes, observation)
         return tuple(self._constraints(seen))
 
@@ -147,7 +146,7 @@ class ObservationReader:
             yield self._garbage(cell.thing)
 
     def _behind_a_cut(self, cell: DataCell, found: bytes) -> Iterator[CellReading]:
-        """Yield readings that a cut took this piece off, and a new block shows old disk or file contents."""
+        """Yield the readings of a piece that a cut took off: a new block shows old contents of the disk or the file."""
         writers = self._taken.writers.get(cell, ())
         for at, writer in enumerate(writers):
             if not self._taken.is_cut(writer):
@@ -157,7 +156,7 @@ class ObservationReader:
                 yield from _filled(missing, fills, frozenset(writers[at + 1 :]), frozenset({writer}))
 
     def _is_beside_an_overwrite(self, cell: DataCell, found: bytes, before: bytes) -> bool:
-        """Return whether zeros became stale in blocks of an overwrite: it allots whole blocks in a hole."""
+        """Return whether zeros became stale in overwritten blocks: in a hole, file systems allocate whole blocks."""
         if any(before) or not _fills(found, cell.start, self._of_freed):
             return False
         changed = {block_of(cell.start + at) for at, byte in enumerate(found) if byte}
@@ -205,7 +204,7 @@ def _filled(
 
 
 def _fills(found: bytes, start: int, of_freed: Set[bytes]) -> frozenset[Fill]:
-    """Return the fills that explain ``found`` at ``start`` of a file, if any; stale is of the disk or ``of_freed``."""
+    """Return the fills that explain all of ``found`` at ``start`` (bytes), or none; ``of_freed`` sectors are stale."""
     fills: set[Fill] = set()
     at = 0
     while at < len(found):

@@ -15,7 +15,7 @@ _AT_ONCE = (ops.How.SYNC, ops.How.DSYNC, ops.How.DIRECT)
 
 
 def in_part(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that own or later calls ask for in part (sync_file_range, O_SYNC, O_DSYNC, O_DIRECT)."""
+    """Return changes whose own or a later call asks for a range (sync_file_range, O_SYNC, O_DSYNC, O_DIRECT)."""
     last: dict[int | None, int] = {None: 0}  # by file, the last operation that asks for a part of it
     for number, operation, thing in _calls(history, finish, 1):
         if not isinstance(operation, ops.Fsync | ops.Msync):
@@ -36,7 +36,7 @@ def for_a_later_part(history: History, finish: Sequence[ops.Operation], change: 
 
 
 def alone(history: History, finish: Sequence[ops.Operation], made: Sequence[OperationChange]) -> frozenset[int]:
-    """Return the changes that own or later calls ask for, with all names in directories of a file's new names."""
+    """Return the changes that their own or a later call asks for; it also asks for names beside its file's new ones."""
     last: dict[int, int] = {}  # by file or directory: the last operation that asks for it or its contents
     last_of_all = 0  # the last that asks for an unknown file
     named: dict[int, set[int]] = {}
@@ -85,7 +85,7 @@ def elsewhere(history: History, finish: Sequence[ops.Operation], change: Operati
 def _calls(
     history: History, finish: Sequence[ops.Operation], first: int
 ) -> Iterator[tuple[int, ops.Operation, int | None]]:
-    """Yield the calls from operation ``first`` on that ask for a file or directory, with that (None: unknown)."""
+    """Yield the calls from operation ``first`` on that ask for a file or directory, with its identity or None."""
     for number, operation in enumerate((*history.operations, *finish), start=1):
         match operation:
             case ops.Fsync(path) | ops.Msync(path) | ops.SyncFileRange(path):

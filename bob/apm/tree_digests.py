@@ -60,8 +60,6 @@ def _remembered(kept: OrderedDict[int, T], key: int, make: Callable[[], T]) -> T
 
 
 class Shapes:
-    """The trees of a workload under a model that promises ``promised``."""
-
     def __init__(self, taken: Workings, promised: Set[Clause]) -> None:
         self._taken, self._promised = taken, promised
         self._of_names = self._of_status = 0
@@ -101,7 +99,6 @@ class Shapes:
         return list(found.items())
 
     def tree(self, there: int, variant: int) -> ModelTree:
-        """Return one of the trees of :meth:`of`, by its place."""
         listing = self._listing(there)
         made = {
             one: replace(entry, content=self._content(one, there, variant)) if entry.kind == FileKind.FILE else entry

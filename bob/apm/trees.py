@@ -27,8 +27,7 @@ class ModelEntry:
     owner: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
-ModelTree = tuple[tuple[str, ModelEntry], ...]
-"""A directory tree as (path, entry), by path, without the root."""
+ModelTree = tuple[tuple[str, ModelEntry], ...]  # (path, entry), by path, without the root
 
 
 def first_names(listing: Mapping[str, int]) -> dict[int, str]:
@@ -59,7 +58,6 @@ def nodes(tree: ModelTree) -> Mapping[str, Node]:
 
 
 def observed_tree(observation: Observation) -> ModelTree:
-    """Return the tree of an observation as a model's."""
     tree = observation.tree or {}
     first: dict[int, str] = {}
     for path, node in sorted(tree.items()):
@@ -91,7 +89,6 @@ class Remnant:
             self._inside.setdefault(place[0], []).append(place)
 
     def listing(self) -> dict[str, int]:
-        """Return the thing behind each path, by path, without the root."""
         found: dict[str, int] = {}
         self._list(ROOT, "", found, frozenset({ROOT}))
         return dict(sorted(found.items()))

@@ -40,8 +40,6 @@ class NamedChange:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """A model ``before`` and ``after`` changes, with the promises that are new, and those that are gone."""
-
     before: Model
     after: Model
     new: Clauses

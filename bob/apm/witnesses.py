@@ -83,7 +83,6 @@ def _questions(clause: Clause, taken: Workings) -> Iterator[Question]:
 
 
 def _is_ordered(clause: Clause, taken: Workings, before: int, after: int) -> bool:
-    """Return whether a clause puts one change (its index) before another."""
     earlier, later = taken.changes[before], taken.changes[after]
     order = Ordered(earlier.kind, later.kind, relation(earlier, later))
     if clause == OWN_FIRST:

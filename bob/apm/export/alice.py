@@ -122,7 +122,6 @@ def _is_lesser(clause: Clause) -> bool:
 
 
 def _said(promised: frozenset[Clause]) -> frozenset[Clause]:
-    """Return what follows from clauses that the file does state."""
     return clauses.closed(frozenset(clause for clause in promised if not _is_lesser(clause)))
 
 

@@ -27,7 +27,6 @@ class Idiom:
 
 
 def claims(model: Model) -> tuple[Guarantee, ...]:
-    """Return the guarantees that a model answers, as they stand there."""
     return tuple(
         Guarantee(idiom.sentence, tuple(map(model.finding, idiom.clauses)))
         for _title, _about, group in GROUPS

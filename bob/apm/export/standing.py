@@ -75,7 +75,6 @@ class Guarantee:
 
     @property
     def standing(self) -> Standing:
-        """The standing of its weakest clause."""
         return max((standing(finding) for finding in self.findings), key=_WEAKER.index)
 
     @property
@@ -105,7 +104,6 @@ def orders(model: Model) -> Iterator[Matrix]:
 
 
 def durability(model: Model) -> Matrix:
-    """Return what each call makes durable: calls down, what across."""
     rows = ((label(call), cells(model, durable_clauses((call,), WHATS))) for call in Call)
     return Matrix("", "", tuple(map(label, WHATS)), tuple(rows))
 
