@@ -19,7 +19,7 @@ OWNERS = {"chown": 0, "lchown": 0, "fchownat": 1}
 SYNCS = ("fsync", "fdatasync", "sync_file_range", "syncfs", "sync", "msync")
 TRUNCATES = {"truncate": 0}
 COPIES = ("sendfile", "copy_file_range")
-INTO = {"splice": 2, "ioctl": 0, "mmap": 4}  # descriptor of a file that may change in an unknown way
+INTO = {"splice": 2, "ioctl": 0, "mmap": 4}  # place of the descriptor; its file may change in an unknown way
 MAPPED, STORE = "mapped", "store"  # bob's own: a watched mapping, a store through it (bob.agent.inside.stores)
 TIMES = {"utime": 0, "utimes": 0, "futimesat": 1, "utimensat": 1}
 EXTENDED = ("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr")
@@ -39,7 +39,6 @@ def follows_links(call: SystemCall) -> bool:
 
 
 def process_of(open_file: re.Match[str], call: SystemCall) -> int:
-    """Return the process whose descriptor a match of :data:`OPEN_FILE` means."""
     named = open_file["process"]
     return int(named) if named and named.isdigit() else call.pid
 
@@ -81,12 +80,10 @@ def flags_of(call: SystemCall) -> str:
 
 
 def how_opened(call: SystemCall) -> How:
-    """Return how later writes are written to a file that a call opens."""
     return next((how for flag, how in _HOW.items() if flag in flags_of(call)), How.PLAIN)
 
 
 def how_of(call: SystemCall) -> How | None:
-    """Return what the flags of one pwritev2 say (RWF_SYNC, RWF_DSYNC)."""
     if call.name != "pwritev2":
         return None
     return How.DSYNC if "RWF_DSYNC" in call.arguments[-1] else How.SYNC if "RWF_SYNC" in call.arguments[-1] else None

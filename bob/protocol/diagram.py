@@ -61,7 +61,7 @@ class Protocol:
 @dataclass(frozen=True, slots=True)
 class Need:
     """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``, which an atomic
-    group does not have. If ``is_durable``, ``then`` is the output."""
+    group does not have. If ``is_durable``, ``then`` is the step of the output."""
 
     sentence: str
     first: tuple[int, ...]

@@ -154,7 +154,6 @@ class Effects:
         of.sizes.append(Version(call, size))
 
     def lead(self, call: int, path: str, file: int | None) -> None:
-        """Let call number ``call`` make a path lead to a file, or to none."""
         folder, _slash, name = path.rpartition("/")
         inside = self.leads(folder)
         if inside is None:
@@ -165,7 +164,6 @@ class Effects:
         history.append(Version(call, file))
 
     def leads(self, path: str) -> int | None:
-        """Return the file that a path leads to after the last call."""
         file: int | None = ROOT_FILE
         for name in filter(None, path.split("/")):
             if file is None:

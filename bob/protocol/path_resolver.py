@@ -39,8 +39,7 @@ class PathResolver:
         return path, open_file.file if open_file else None
 
     def linked(self, call: SystemCall) -> tuple[str, int | None]:
-        """Return the path and file that a call of :data:`bob.protocol.arguments.LINKS` gives a name. Without a path,
-        the file is open (open(2), O_TMPFILE), or unknown."""
+        """Return the path and file that a call of ``LINKS`` names; no path: an open file (O_TMPFILE), or unknown."""
         place = args.LINKS[call.name][0]
         if args.has_no_name(call, place):
             open_file = self.descriptors.at(call, place - 1)

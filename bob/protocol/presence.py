@@ -54,7 +54,6 @@ def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int,
 
 
 def known_presence(parts: Mapping[int, int], there: int) -> dict[int, Presence]:
-    """Return the presences if it is known which ``parts`` of calls are ``there`` (bit masks)."""
     return {
         call: Presence.NONE if not there & of else Presence.FULL if there & of == of else Presence.PARTIAL
         for call, of in parts.items()
@@ -87,7 +86,6 @@ def unexplained(effects: Effects, after: Mapping[str, Node]) -> tuple[int, ...]:
 
 
 def locate(effects: Effects, tree: Mapping[str, Node]) -> dict[int, str]:
-    """Return the path of each file in ``tree``, of those that are there."""
     found = {ROOT_FILE: "/"}
     waiting = [ROOT_FILE]
     inside: dict[int, list[DirectoryEntry]] = {}

@@ -92,7 +92,7 @@ def _beside(inode: Inode) -> Inode:
 
 def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: Mapping[int, bytes]) -> ReplayedProgram:
     """Return the calls with ``effects`` on the tree ``before`` as a workload; ``tellings`` has the output of each call.
-    Raises ValueError if a call does not fit the tree: then another one is not known."""
+    Raises ValueError if a call does not fit the tree, so some other call is unknown."""
     tree = _CallTree(effects, before)
     steps, operations, calls = [tree.step()], list[Operation](), list[int]()
     data: dict[int, tuple[int, int, int]] = {}
@@ -123,8 +123,7 @@ def replayed(name: str, effects: Effects, before: Mapping[str, Node], tellings: 
 
 
 def unlike(history: History, after: Mapping[str, Node]) -> tuple[str, ...]:
-    """Return the paths that differ between the last step of ``history`` and a clean end, but for times, attributes and
-    the order of names: something unknown changes them."""
+    """Return the paths that something unknown changes: ``history`` and a clean end differ in name, kind or contents."""
     last = history.steps[-1]
     wrong = {path for path in {*last.names, *after} - {"/"} if (path in last.names) != (path in after)}
     for path in (last.names.keys() & after.keys()) - {"/"}:

@@ -44,7 +44,6 @@ class Signs:
         return {says for several in self._of.values() for says in several}
 
     def presences(self) -> dict[int, Presence]:
-        """Return what all units of each call say together."""
         found = {call: _together(set(said)) for call, said in self._of.items()}
         return {
             call: Presence.NONE if effect is Presence.UNDECIDED and call in self._unmade else effect
@@ -183,7 +182,6 @@ def pieces(stored: Iterable[Version[StoredBytes]], grain: int) -> Iterator[tuple
 
 
 def padded(content: bytes, start: int, end: int) -> bytes:
-    """Return what is read there, with zeros behind the file's end."""
     return content[start:end].ljust(end - start, b"\0")
 
 

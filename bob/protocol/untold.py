@@ -63,7 +63,6 @@ class Untold:
 def untold(
     effects: Effects, tree: Mapping[str, Node], located: Mapping[int, str], parts: Mapping[int, object]
 ) -> Untold:
-    """Return the values in ``tree`` that no call explains; ``located`` has the paths of files."""
     at = {path: number for number, path in located.items()}
     values: dict[PathAspect, object] = {}
     for path, node in tree.items():
