@@ -83,8 +83,8 @@ def option(
     python: str = "",
     renewable: bool = False,
 ) -> Any:
-    """Return the declaration of an :class:`Option`, for the place of a default. Without a ``default``, that of an
-    optional value is None, of several (), and of a flag False; others are required."""
+    """Return the declaration of an :class:`Option`, for the place of a default. ``default`` is by itself None for an
+    optional value, () for several, and False for a flag; others are required."""
     name, _space, metavar = flag.partition(" ")
     name, metavar = (name, metavar) if name.startswith("-") else ("", flag)
     return Option(name, metavar, help, values, words, setting, alone, python, renewable, default)

@@ -140,7 +140,7 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield the rows on units, up to which a change is whole, smallest first: ``KIND.UNIT`` (probes/rows/units.toml).
+    """Yield rows on the unit within which a change is whole, smallest first: ``KIND.UNIT`` (probes/rows/units.toml).
     Only a write has a size; any other change is whole or not."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):

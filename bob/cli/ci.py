@@ -19,7 +19,7 @@ from bob.report.points import Outcome, Point, Suite, suites_of, suites_of_compar
 from bob.report.published import OSDI14, osdi14_reasons
 
 _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
-_LINES = 6  # of details in an annotation: GitHub shows only the first ones
+_LINES = 6  # details in an annotation, in lines: GitHub shows only the first ones
 EXPECTED: Side | None = option(
     "--expect TABLE",
     "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",

@@ -30,7 +30,7 @@ def by_configuration(runs: Sequence[Path]) -> dict[str, list[Path]]:
 
 
 def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
-    """Return the observed workloads of run directories. Raise UsageError for a matrix, StoreError if there are none."""
+    """Return the observed workloads of run directories. Raise UsageError for a matrix, StoreError without any."""
     found = []
     for folder in folders:
         if MatrixDirectory.is_one(folder):

@@ -21,7 +21,7 @@ from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags
 
-DUMP_BYTES = 16  # of an entry, for ``--data``
+DUMP_BYTES = 16  # each entry, with ``--data``
 
 _STYLES = {EntryFlags.MARK: "cyan", EntryFlags.FLUSH: "yellow", EntryFlags.FUA: "red", EntryFlags.DISCARD: "dim"}
 _COLUMNS = f"{'entry':>8} {'byte':>13} {'sector':>11} {'sectors':>8}  what"
