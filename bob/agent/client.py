@@ -1,4 +1,4 @@
-"""The host's end of the agent: packs it, and asks it things."""
+"""The host's end of the agent: pack it, and ask it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ class DuplexStream(Protocol):
 
 
 class AgentBroken(BobError):
-    """The agent itself failed, by a mistake of bob's. The message says so."""
+    """The agent itself failed, by a mistake of bob's."""
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """Say in words why a guest did not answer: it was lost, its agent failed, or it refused the request. ``when``
-    completes a loss: " while recording"."""
+    """Return why a guest did not answer, in words; ``when`` completes those of a loss, such as " while recording"."""
     match failure:
         case AgentBroken():
             return str(failure)
@@ -50,8 +49,8 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """Return the agent as one file that ``python3`` runs (a zipapp). It holds the sources and their bytecode of this
-    Python, which saves half the agent's start in a guest with the same one. Any other Python ignores the bytecode."""
+    """Return the agent as one file that ``python3`` runs (a zipapp), with bytecode of this Python. The same Python in a
+    guest then starts it in half the time; any other one ignores the bytecode."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")
@@ -66,9 +65,8 @@ def agent_file() -> bytes:
 
 
 class Agent:
-    """An agent that runs in a guest, over one stream. It answers requests in order, one at a time. ``awake`` surrounds
-    each request. In ``real_time`` waiting is not free: the guest's clock is the world's. ``is_sound`` turns False when
-    the agent fails or does not answer; a refusal leaves it True."""
+    """An agent in a guest, over one stream. It answers one request at a time, each inside ``awake``. In ``real_time``
+    waiting is not free. ``is_sound`` turns False when it fails or does not answer, but not by a refusal."""
 
     def __init__(
         self,
@@ -84,9 +82,8 @@ class Agent:
         self.about = self.ask("hello", timeout=60)[0]
 
     def ask(self, do: str, *, timeout: float, blob: bytes = b"", **arguments: Any) -> tuple[dict[str, Any], bytes]:
-        """Return the header and the blob of the agent's answer. Raises UsageError with the machine's own words where it
-        refused, OperationRefusedError where the file system refused an operation, AgentBroken where the agent failed.
-        The stream raises GuestLost without an answer in ``timeout`` seconds."""
+        """Return the header and the blob of the answer. Raises UsageError if the machine refuses, OperationRefusedError
+        if its file system does, AgentBroken if the agent fails, GuestLost without an answer in ``timeout`` seconds."""
         was_sound, self.is_sound = self.is_sound, False
         with self._awake():
             self._stream.write(encode({"do": do, **arguments}, blob))

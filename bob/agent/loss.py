@@ -8,24 +8,23 @@ from enum import Enum
 
 from bob.errors import Exit, GuestError
 
-# The kernel prints these before it gives up: panic(), die(), BUG().
-# A fault in a program has its address behind it ("traps: python3[7] general protection fault ip:").
+# The kernel prints these before it gives up: panic(), die(), BUG(). A program's fault has its address behind it
+# ("traps: python3[7] general protection fault ip:").
 PANIC = re.compile(r"Kernel panic|Oops:|\bBUG: |kernel BUG at|general protection fault(?! ip:)")
-# It prints these about a task that hangs in it: kernel/hung_task.c, kernel/rcu/tree_stall.h.
-# The first line on a task comes after 120 s: an fsync may wait so long for a disk that takes its time. Later lines say
-# how long it is by then.
+# It prints these about a task that hangs in it: kernel/hung_task.c, kernel/rcu/tree_stall.h. The first line comes after
+# 120 s, which an fsync on a slow disk may take. Later lines say how long it is by then.
 HANG = re.compile(
     r"INFO: task .* blocked for more than (?:[3-9]\d\d|\d{4,}) seconds|rcu: INFO: .* detected (?:expedited )?stalls?"
 )
 # It prints these where a program made it panic, by sysrq or by taking all of its memory.
 _MADE_TO = re.compile(r"sysrq triggered|deadlocked on memory|[Oo]ut of memory|Attempted to kill init")
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] ?")
-STEP = re.compile(r"bob: at (.+)")  # A narrating recording prints this on the console before each step
+STEP = re.compile(r"bob: at (.+)")  # a narrating recording prints this on the console before each step
 
 
 class LossCause(Enum):
     """How a guest was lost. PANICKED: its console says so. HUNG: a deadline passed. VANISHED: its QEMU is gone.
-    DISCONNECTED: its QEMU runs, but the connection or the program at its other end has ended."""
+    DISCONNECTED: its QEMU runs, but the connection or the program at its end has ended."""
 
     PANICKED = "panicked"
     HUNG = "hung"
@@ -36,7 +35,7 @@ class LossCause(Enum):
 @dataclass(frozen=True, slots=True)
 class Loss:
     """Why a guest was lost, with the last lines of its console, or the first lines of a panic. ``step`` is the last
-    step that the recording narrated, such as "op 1 begin"; empty if it did not narrate."""
+    narrated step, such as "op 1 begin", or empty."""
 
     cause: LossCause
     console: str
@@ -51,7 +50,7 @@ class Loss:
 
     @property
     def is_by_kernel(self) -> bool:
-        """Whether the kernel says that it panicked by itself, or that a task hangs in it."""
+        """Whether the kernel panicked by itself, or a task hangs in it."""
         is_told = bool(self.said) and not _MADE_TO.search(self.said)
         return self.cause in (LossCause.PANICKED, LossCause.HUNG) and is_told
 

@@ -1,4 +1,4 @@
-"""Disks made into the one device that is mounted, by the programs that a machine would run at boot."""
+"""Disks assembled into the device that is mounted, by the programs that a machine would run at boot."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from bob.agent.inside.devices import SECTOR, Loop, forget_file_systems, run, wri
 from bob.agent.inside.documents import LayerDocument
 from bob.agent.inside.frames import Denial
 
-DISK = "DISK"  # ``DISK0`` stands in a command for the path of the first device below, and so on
+DISK = "DISK"  # ``DISK0`` in a command stands for the path of the first device below, and so on
 
 
 class Assembly:
-    """The device that is mounted: the only one of ``disks`` (paths), or what ``layers`` make of them, from the bottom
-    up. ``with`` assembles, and releases."""
+    """The device that is mounted: of ``disks`` (paths), and ``layers`` from the bottom up. ``with`` assembles it."""
 
     def __init__(self, layers: Sequence[LayerDocument], disks: Sequence[str]) -> None:
         self._steps: list[tuple[LayerDocument, Sequence[str]]] = []
@@ -28,7 +27,7 @@ class Assembly:
         [self.path] = disks
 
     def assemble(self) -> None:
-        """Make the device at ``path``; refuse in the words of the command that failed."""
+        """Make the device at ``path``. Raises Denial in the words of the command that failed."""
         for layer, below in self._steps:
             _run(layer.assemble, below)
             forget_file_systems()
@@ -36,7 +35,6 @@ class Assembly:
                 raise Denial(f"the commands that assemble the disks made no {layer.device}")
 
     def release(self) -> None:
-        """Leave the disks alone again: what the layers above them held in memory is gone."""
         for layer, below in reversed(self._steps):
             _run(layer.release, below)
 
@@ -67,7 +65,7 @@ def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
 
 @contextmanager
 def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Make the disks in one ``file`` loop devices, for the length of a ``with`` block; yield their paths."""
+    """Yield the paths of loop devices over the disks in ``file``, laid end to end."""
     loops: list[Loop] = []
     try:
         for start, length in spans(lengths):
@@ -81,8 +79,8 @@ def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
 
 @contextmanager
 def slices(device: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the paths of the disks on one block ``device``, laid end to end. They are linear targets of device-mapper,
-    for the length of a ``with`` block; a single disk is the device itself."""
+    """Yield the paths of the disks on ``device``, laid end to end: linear targets of device-mapper, or a single disk
+    itself."""
     if len(lengths) == 1:
         yield [device]
         return

@@ -1,6 +1,5 @@
-"""Builds states that a model allows, in memory, for the checker of a program to see. A tree is a list of entries,
-parents first; contents of files are numbered chunks, which the guest keeps: the states of one program share nearly all
-of them."""
+"""Build states that a model allows, in memory, for a program's checker. A tree is a list of entries, parents first.
+Contents are numbered chunks, which the guest keeps: the states of a program share nearly all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from bob.agent.inside.mounts import ROOT, mount_or_refuse
 from bob.agent.inside.programs import run_check, run_or_refuse
 from bob.agent.inside.removal import remove_all
 
-EMPTIED = "emptied"  # stands for a script that spoils a tree: all that is in it is removed
+EMPTIED = "emptied"  # stands for a script that spoils a tree: bob removes all that is in it
 TMPFS = "mode=755,size=100%"
 
 chunks: list[bytes] = []  # the chunks that were sent, by number
@@ -34,15 +33,11 @@ def check_built(
     lengths: list[int],
     blob: bytes,
 ) -> Reply:
-    """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character).
-
-    An entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, extended attributes as pairs of name
-    and chunk number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers``
-    are as in :func:`bob.agent.inside.observer.check_program`.
-
-    The reply has ``answers``, pairs of exit code and output, and ``without``, the extended attributes that the guest's
-    file system in memory refuses.
-    """
+    """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character). An
+    entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk
+    number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers`` are as in
+    :func:`bob.agent.inside.observer.check_program`. ``answers`` has pairs of exit code and output, ``without`` the
+    extended attributes that tmpfs refuses."""
     position = 0
     for length in lengths:
         chunks.append(blob[position : position + length])
@@ -61,8 +56,7 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the checker on what is mounted; ``told`` is the program's output before the crash. First a script of the
-    program, or bob (:data:`EMPTIED`), spoils the tree, if there is a ``spoiler``."""
+    """Run the checker on what is mounted, after the ``spoiler``: a script, :data:`EMPTIED`, or none (empty)."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"the tree cannot be emptied: {fault}")

@@ -1,6 +1,5 @@
 """Faults of a crash state that mounts: warnings of the kernel or of a checker, a tree that cannot be removed. They are
-not part of an outcome: how much the kernel says depends on how fast it is asked. Each has a number, and travels once.
-"""
+not part of an outcome: the kernel's words depend on timing. Each has a number, and travels once."""
 
 from __future__ import annotations
 
@@ -12,24 +11,20 @@ from bob.agent.inside.devices import run_anyhow, write_text
 
 CUT = "[ cut here ]"  # the line before a warning of the kernel's own code (CUT_HERE in include/asm-generic/bug.h)
 WARNED = "WARNING: "  # the next line begins so (__warn in kernel/panic.c)
-SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")
-"""The kernel counts lines that it left out (lib/ratelimit.c); it has printed one of them."""
+SUPPRESSED = re.compile(r"\d+ callbacks suppressed$")  # it counts lines like a printed one (lib/ratelimit.c)
 OF_THE_MACHINE = re.compile(
     r"hrtimer: interrupt took |clocksource: |perf: interrupt took too long|sched: (RT throttling|DL replenish)|rcu: "
     r"|watchdog: |workqueue: .* hogged CPU|INFO: task .* blocked for more than"
-)
-"""The kernel says so of a slow guest, as emulated ones are. No file system says it."""
-CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"
-"""After 1 is written here the kernel repeats the warnings that it gives only once (kernel/panic.c)."""
+)  # the kernel says so of a slow guest, as emulated ones are; file systems do not
+CLEAR_WARN_ONCE = "/sys/kernel/debug/clear_warn_once"  # 1 makes the kernel repeat its warnings (kernel/panic.c)
 KERNEL_MESSAGE, READ_ONLY, CHECKER, REMOVAL = "kernel-message", "read-only", "checker", "removal"
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 MOST_LINES = 4
 
 
 class Complaints:
-    """Numbers the kernel's complaints about states, from 1 on. ``new`` has (kind, words) that the host does not know
-    yet. Lines that match an ``expected`` regular expression do not count. Complaints that differ only in numbers are
-    one."""
+    """Number the kernel's complaints about states, from 1 on; those that differ only in numbers are one. ``new`` has
+    (kind, words) that the host lacks. Lines that match an ``expected`` regular expression do not count."""
 
     def __init__(self, expected: list[str], device_name: re.Pattern[str]) -> None:
         self.new: list[tuple[str, str]] = []
@@ -44,8 +39,8 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state that was mounted or refused; 0 if the kernel is content.
-        About a refused state only warnings of the kernel's own code count: a refusal is a finding of its own."""
+        """Return the number of the complaint about a state, 0 if the kernel is content. If the mount was refused, only
+        warnings of the kernel's own code count: the refusal is an outcome of its own."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):
@@ -64,7 +59,7 @@ class Complaints:
 
 
 def run_checker(command: list[str], device: str) -> tuple[int, str]:
-    """Run a checker on ``device``; return its exit code, and the first lines of its output."""
+    """Run a checker on ``device``; return its exit code and the first lines of its output."""
     printed = os.memfd_create("checker")
     try:
         code = run_anyhow(command, device, printed)

@@ -19,15 +19,13 @@ TARGET = "bob-recorded"  # the device-mapper devices of a recording: this name, 
 SCRATCH = "bob-scratch"  # the device of crash states, where it is a device-mapper one (ram_disk.py)
 PART = "bob-part"  # several disks on it: this name, and the number of the disk (assembly.py)
 STACK = "bob-stack"  # layers made by device-mapper must have names that begin so, or a failure leaves them behind
-LOG_WRITER = "log-write"
-"""The kernel's thread that writes the log of that device (log_writes_ctr in drivers/md/dm-log-writes.c)."""
+LOG_WRITER = "log-write"  # the kernel's thread that writes the log (log_writes_ctr in drivers/md/dm-log-writes.c)
 IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
-LOGGED_SECONDS = 120  # the target has so long to log all writes
-EPOCH = 1_700_000_000
-"""The guest's wall clock when a recording starts (seconds), so that time stamps are the same in each."""
+LOGGED_SECONDS = 120  # for the target to log all writes
+EPOCH = 1_700_000_000  # the guest's wall clock (s) when a recording starts: time stamps are the same in each
 BASE_EPOCH = EPOCH - 12 * 3600
-"""The wall clock when a base image is made. It is long before, so that a time stamp tells which of the two set it. A
-day or more would make reads set new time stamps (relatime_need_update in fs/inode.c)."""
+"""The wall clock (s) when a base image is made: a time stamp shows which of the two set it. If it were a day before,
+reads would set new time stamps (relatime_need_update in fs/inode.c)."""
 
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
@@ -42,8 +40,7 @@ CONTROL = "/dev/mapper/control"
 HEADER = struct.Struct("=3I2IIiIIIQ128s129s7s")
 """struct dm_ioctl: version, data_size, data_start, target_count, open_count, flags, event_nr, padding, dev, name, uuid
 and seven unused bytes."""
-TARGET_SPEC = struct.Struct("=QQiI16s")
-"""struct dm_target_spec, before the target's parameters: sector_start, length, status, next, target_type"""
+TARGET_SPEC = struct.Struct("=QQiI16s")  # struct dm_target_spec: sector_start, length, status, next, target_type
 VERSION = (4, 0, 0)
 COMMAND = 0xC138FD00  # _IOWR(DM_IOCTL, 0, struct dm_ioctl); add the number of a command
 DEV_CREATE, DEV_REMOVE, DEV_SUSPEND, TABLE_LOAD = 3, 4, 6, 9
@@ -51,7 +48,6 @@ DEV_CREATE, DEV_REMOVE, DEV_SUSPEND, TABLE_LOAD = 3, 4, 6, 9
 
 @contextmanager
 def opened(path: str, flags: int = os.O_RDWR, mode: int = 0o600) -> Iterator[int]:
-    """Yield a file descriptor of ``path``, and close it."""
     fd = os.open(path, flags, mode)
     try:
         yield fd
@@ -60,7 +56,7 @@ def opened(path: str, flags: int = os.O_RDWR, mode: int = 0o600) -> Iterator[int
 
 
 def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001) -> bool:
-    """Wait until ``is_so``, for so many ``seconds`` at most, asking after each ``pause``; return whether it is."""
+    """Wait until ``is_so``, asking after each ``pause``; return whether it is within ``seconds``."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:
@@ -70,7 +66,7 @@ def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001
 
 
 class Loop:
-    """A loop device over ``path``, or over ``length`` bytes of it from byte ``start`` on; ``with`` detaches it. A
+    """A loop device over ``length`` bytes (0: all) of ``path`` from byte ``start`` on; ``with`` detaches it. A
     ``volatile`` one has a write cache: file systems send it flushes."""
 
     attached: ClassVar[list[Loop]] = []  # all there are, to be cleared after a failure
@@ -119,7 +115,7 @@ def forget_file_systems() -> None:
 
 
 def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
-    """Make the device ``name``, one target over all of its sectors; return its minor number. It is /dev/dm-MINOR."""
+    """Make the device ``name``, one target over all its sectors; return its minor number (/dev/dm-MINOR)."""
     try:
         minor = _command(DEV_CREATE, name)
         try:
@@ -136,7 +132,6 @@ def make_mapped(name: str, sectors: int, target: str, parameters: str) -> int:
 
 
 def remove_mapped(name: str) -> None:
-    """Remove the device ``name``; its target writes what it has to write."""
     try:
         _command(DEV_REMOVE, name)
     except OSError as error:
@@ -144,7 +139,6 @@ def remove_mapped(name: str) -> None:
 
 
 def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:
-    """Send a command about the device ``name``; return the device's minor number."""
     size = HEADER.size + len(data)
     header = HEADER.pack(*VERSION, size, HEADER.size, targets, 0, 0, 0, 0, 0, name.encode(), b"", b"")
     buffer = bytearray(header + data)
@@ -155,17 +149,16 @@ def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> 
 
 
 def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
-    """Make a dm-log-writes device for disk ``number`` over the devices ``data`` and ``log``; return its kernel name."""
+    """Make a dm-log-writes device for disk ``number`` over ``data`` and ``log``; return its kernel name."""
     minor = make_mapped(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
     return f"dm-{minor}"
 
 
 def remove_log_writes(disks: int) -> None:
-    """Remove the devices of a recording: then their logs are complete, and in order. A target that is removed puts
-    writes that were never flushed before what it still has to log (list_splice_init in log_writes_dtr). So wait until
-    all is logged: only then the target's thread sleeps interruptibly (log_writes_kthread in
-    drivers/md/dm-log-writes.c)."""
+    """Remove the devices of a recording: then their logs are complete, and in order. A removed target puts writes that
+    were never flushed before what it still has to log (list_splice_init in log_writes_dtr). So wait until its thread
+    sleeps interruptibly: all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")
@@ -186,7 +179,7 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _mapped() -> dict[str, bool]:
-    """Map the names of the agent's device-mapper devices to whether another one is on them."""
+    """Return the agent's device-mapper devices by name, and whether another device is on each."""
     found = {}
     for device in os.listdir("/sys/block"):
         if device.startswith("dm-"):
@@ -197,12 +190,12 @@ def _mapped() -> dict[str, bool]:
 
 
 def clear_devices() -> None:
-    """Remove what layers made, and all devices of recordings and crash states; raise what stays."""
+    """Remove what layers made, and all devices of recordings and crash states. Raises Denial if one stays."""
     while mapped := _mapped():  # those on top first
         for name in [name for name, is_held in mapped.items() if not is_held] or list(mapped):
             run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
     for loop in tuple(Loop.attached):
-        with suppress(OSError):  # perhaps it never came to have a file
+        with suppress(OSError):  # it may never have had a file
             loop.close()
     for name in os.listdir("/sys/block"):  # those of an agent before this one
         with suppress(FileNotFoundError):  # not a loop device, or none that is attached
@@ -227,7 +220,7 @@ def stat_of(pid: int) -> list[str]:
 
 
 def run(*command: str) -> str:
-    """Run a program to its end and return its output. A failure is a refusal that quotes it."""
+    """Run a program and return its output. Raises Denial, with the output, if it fails."""
     environment = {**plain_environment(), "E2FSPROGS_FAKE_TIME": str(BASE_EPOCH)}
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, check=False)
@@ -240,19 +233,18 @@ def run(*command: str) -> str:
 
 
 def without_usage(printed: str) -> str:
-    """Return a program's error message without the list of options that many programs print below it."""
+    """Return an error message without the list of options that many programs print below it."""
     before = re.split(r"^\s*usage:", printed, maxsplit=1, flags=re.IGNORECASE | re.MULTILINE)[0].strip()
     return before or printed
 
 
 def with_device(command: list[str], device: str) -> list[str]:
-    """Return the words of a file system's command, with ``device`` in place of the word DEVICE."""
     return [device if word == "DEVICE" else word for word in command]
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a file system's own program on ``device``, and return its exit code (negative: the signal). Its output goes
-    to the file ``output``, if given. The subprocess module would take longer than many a repair."""
+    """Run a file system's program on ``device``; return its exit code (negative: the signal). The file ``output``, if
+    given, gets its output. The subprocess module would take longer than many a repair."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:
@@ -262,5 +254,5 @@ def run_anyhow(command: list[str], device: str, output: int | None = None) -> in
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the agent's environment in the C locale: to load another takes e2fsck a tenth of its time."""
+    """Return the environment in the C locale: loading another one is a tenth of e2fsck's time."""
     return {**os.environ, "LC_ALL": "C"}

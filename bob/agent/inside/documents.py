@@ -1,7 +1,4 @@
-"""The host's description of a recording: the subject, the work, and how to record it.
-
-Both ends have these types, so neither names a field that the other lacks. They travel as arrays.
-"""
+"""The host's description of a recording: subject, work and manner. Both ends share the types; they travel as arrays."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ TIMELINE_KIB = 8 * 1024
 
 
 class LayerDocument(NamedTuple):
-    """A layer over the devices below: commands that ``assemble`` and ``release`` it (lists of words), and the path of
-    the ``device`` that exists in between. ``DISK0`` stands for the path of the first device, and so on."""
+    """A layer over the devices below: commands (lists of words) that ``assemble`` and ``release`` it, and the path of
+    its ``device``. ``DISK0`` in them stands for the path of the first device below, and so on."""
 
     assemble: list[list[str]]
     release: list[list[str]]
@@ -21,10 +18,9 @@ class LayerDocument(NamedTuple):
 
 
 class SubjectDocument(NamedTuple):
-    """The subject of crashes, except for its disks, which the base image has: the layers, and the file system on them.
-    Commands are lists of words, with ``DEVICE`` among them. The fields are those of
-    :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and ``options`` (of the mount) include the user's. ``layers``
-    are from the bottom up; without any there is one disk."""
+    """The subject of crashes, except for its disks. Commands are lists of words, with ``DEVICE`` among them. The fields
+    are those of :class:`bob.subject.file_system.FileSystem`; ``mkfs`` and mount ``options`` include the user's.
+    ``layers`` are from the bottom up; without any there is one disk."""
 
     driver: str
     options: str
@@ -43,7 +39,7 @@ class SubjectDocument(NamedTuple):
 
 class OperationsDocument(NamedTuple):
     """Operations and the ``finish``, as bob/record/encode.py makes them; the blob has their data. A ``natural`` finish
-    waits until the disks are quiet; ``phase`` is in seconds. stat is asked about ``paths`` before and after."""
+    waits for quiet disks; ``phase`` is in seconds. stat is asked about ``paths`` before and after."""
 
     operations: list[list[Any]]
     finish: list[list[Any]]
@@ -53,8 +49,7 @@ class OperationsDocument(NamedTuple):
 
 
 class ScriptsDocument(NamedTuple):
-    """The workload of a program, for ``seconds`` at most. ``stores``, ``stacks`` and ``delay`` are those of
-    :func:`bob.agent.inside.programs.run_workload`; with a delay there may be a ``neighbour``."""
+    """A program's workload, ``seconds`` at most; the rest is as in :func:`bob.agent.inside.programs.run_workload`."""
 
     seconds: float
     stores: bool = False
@@ -64,9 +59,8 @@ class ScriptsDocument(NamedTuple):
 
 
 class Manner(NamedTuple):
-    """How to record: when disks complete writes (``completion``, a value of Completion), and for how many seconds to
-    wait for quiet disks (``deadline``). ``virtual`` is the clock; with ``narrates`` the console shows each step before
-    it is taken."""
+    """How to record: when disks complete writes (a value of Completion), and how many seconds to wait for quiet disks.
+    ``virtual`` is the clock; if it ``narrates``, the console shows each step before it begins."""
 
     completion: str
     deadline: float
@@ -77,6 +71,5 @@ class Manner(NamedTuple):
 
 
 def subject_from(fields: list[Any]) -> SubjectDocument:
-    """Return the subject from its array."""
     subject = SubjectDocument(*fields)
     return subject._replace(layers=[LayerDocument(*layer) for layer in subject.layers])

@@ -1,6 +1,5 @@
-"""The agent on a machine that bob did not boot: it removes what it brought and restores what it changed, however it
-ends. Only a dying kernel or a SIGKILL leaves something, and the next agent clears that. It writes nothing to the disks.
-"""
+"""The agent on a machine that bob did not boot: however it ends, it removes what it brought and restores what it
+changed. After a SIGKILL the next agent does. It writes nothing to the disks."""
 
 from __future__ import annotations
 
@@ -34,12 +33,10 @@ BOOT = (
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
     "from bob.agent.inside.foreign_machine import visit;visit()\n"
 )
-"""The program for python3 -c on the machine: its last argument is the length of the agent (bytes), which comes first.
-"""
-STAND_INS = {"e2fsck.static": "e2fsck"}
-"""Quicker programs that bob's own guests have, and the usual ones in their place."""
+"""The program for ``python3 -c`` there: its last argument is the length of the agent (bytes), which comes first."""
+STAND_INS = {"e2fsck.static": "e2fsck"}  # quicker programs of bob's own guests, and the usual ones in their place
 _BIN = f"{WORK}/bin"
-LOCK_SECONDS = 20.0  # an earlier agent has so long to leave
+LOCK_SECONDS = 20.0  # for an earlier agent to leave
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SETS_CLOCK = ("make_base", "record", "record_program", "record_recovery")
 
@@ -54,7 +51,7 @@ def visit() -> None:
         signal.signal(number, _leave_now)
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # That of a login need not have what makes and checks file systems.
+    # A login's PATH may lack the programs that make and check file systems.
     os.environ["PATH"] = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin:{_BIN}"
     lock = _locked()
     try:
@@ -91,7 +88,7 @@ def leave() -> None:
 
 
 def have_stand_ins() -> None:
-    """Link the programs that file systems are declared with to the stand-ins that the machine has."""
+    """Link programs that file systems are declared with, if missing, to the machine's stand-ins."""
     os.mkdir(_BIN, 0o755)
     for name, other in STAND_INS.items():
         program = shutil.which(other)
@@ -100,7 +97,7 @@ def have_stand_ins() -> None:
 
 
 def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Handler:
-    """Return ``handler``, which sets the wall clock, with the clock restored afterwards by the monotonic clock."""
+    """Return ``handler``, which sets the wall clock, with the clock restored afterwards."""
 
     def kept(**arguments: object) -> Reply:
         offset = wall() - time.monotonic()
@@ -113,8 +110,7 @@ def keeping_time(handler: Handler, wall: Callable[[], float] = time.time) -> Han
 
 
 def machine(modules: list[str], programs: list[str], packages: list[str], blob: bytes) -> Reply:
-    """Describe this machine: those of ``modules`` that its kernel can have, those of ``programs`` that are installed,
-    and the versions of ``packages`` that a package manager knows."""
+    """Describe this machine: among others, which ``modules``, ``programs`` and ``packages`` it has."""
     of_memory = {line.partition(":")[0]: line.split()[1] for line in read_text("/proc/meminfo").splitlines()}
     identity = "/etc/machine-id"
     return {
@@ -137,7 +133,7 @@ def _has_module(name: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """Return the version of an installed package by Debian's or Fedora's manager; empty if neither knows it."""
+    """Return the version of a package by Debian's or Fedora's manager; empty if neither knows it."""
     for command in (("dpkg-query", "-W", "-f", "${Version}"), ("rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}")):
         if said := _said(*command, package):
             return said
@@ -145,7 +141,6 @@ def _version(package: str) -> str:
 
 
 def _said(*command: str) -> str | None:
-    """Return a command's output; None if it is not installed, or fails."""
     program = shutil.which(command[0])
     if program is None:
         return None
@@ -154,7 +149,7 @@ def _said(*command: str) -> str | None:
 
 
 def _locked() -> int:
-    """Return the lock of the one agent that works here. End this process where another agent keeps it."""
+    """Return the lock of the one agent that works here. Exits if another agent keeps it."""
     with suppress(FileNotFoundError):
         found = os.lstat(WORK)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid:
@@ -165,7 +160,7 @@ def _locked() -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.exists(main.LOCK) and os.stat(main.LOCK).st_ino == os.fstat(lock).st_ino:
-                return lock  # and not that of an agent that has just left
+                return lock  # not that of an agent that has just left
         except BlockingIOError:
             if time.monotonic() > end:
                 sys.exit("another bob is at work on this machine")
@@ -174,15 +169,15 @@ def _locked() -> int:
 
 
 def _watch() -> None:
-    """Have the agent end, whatever it is doing, when the other end closes standard input."""
+    """End the agent, whatever it is doing, when the other end closes standard input."""
     poll = select.poll()
-    poll.register(0, select.POLLRDHUP)  # and of a hang-up every poll tells
+    poll.register(0, select.POLLRDHUP)  # every poll reports a hang-up, too
     poll.poll()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _leave_now(_number: int, _frame: FrameType | None) -> None:
-    _be_deaf()  # once is enough, and what takes everything away is not to be interrupted
+    _be_deaf()  # once is enough, and nothing may interrupt the removal
     raise Gone
 
 

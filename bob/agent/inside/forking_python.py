@@ -1,6 +1,6 @@
-"""A program that imports the modules of a checker, and forks for each tree. A fork takes an emulated guest
-milliseconds, a start a quarter of a second. The checker sees no difference: it runs from its first line, as
-``__main__``, in a process whose parent is the agent (:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a checker once, and fork for each tree. A fork takes an emulated guest milliseconds, a start
+0.25 s. The checker runs from its first line, as ``__main__``, in a child of the agent
+(:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from contextlib import suppress
 from io import IOBase
 
 READY = b"ready"
-LONGEST = 64 * 1024  # a message has at most so many bytes
+LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. Return when the agent is gone, where a fork would not be exact, and in a forked process
-    when the checker has ended. Only imports at the head of ``script`` are made early, up to the first module of the
-    program's own: earlier lines may change what an import finds."""
+    """Fork for each message. Return when the agent is gone, if a fork would not be exact, and in the fork when the
+    checker ends. Only imports at the head of ``script``, before the program's own modules, are early: other lines may
+    change them."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -63,7 +63,7 @@ def serve(script: str, end: socket.socket) -> None:
             libraries.spare_at_the_end()
             _run(code, [script, *json.loads(message)])
             return
-        os.close(write_end)  # so nothing is read where the second fork failed
+        os.close(write_end)  # so nothing is read if the second fork failed
         os.waitpid(between, 0)
         end.send(os.read(read_end, LONGEST))
         for fd in (read_end, files[0]):
@@ -71,28 +71,27 @@ def serve(script: str, end: socket.socket) -> None:
 
 
 class Libraries:
-    """The modules that were imported early. At its end Python takes all modules apart: for these an emulated guest
-    needs longer than for the checker's work."""
+    """The modules that were imported early. To take them apart at the end takes longer than the checker's work."""
 
     def __init__(self) -> None:
         self._known = [(name, module, len(vars(module))) for name, module in sys.modules.items()]
         circle: list[object] = [self._known]
-        circle.append(circle)  # only the garbage collector would free it, and what is frozen it does not look at
+        circle.append(circle)  # only the garbage collector would free it, and it skips what is frozen
 
     def spare_at_the_end(self) -> None:
-        """Have Python forget the modules at its end, though they stay in memory. That must happen after the last
-        garbage collection, whose finalizers may still import, and before Python takes modules apart. Then it lets go of
-        the hook of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
+        """Make Python forget the modules at its end, while they stay in memory. The right time is after the last
+        garbage collection, whose finalizers may import, and before Python takes modules apart. Then it drops the hook
+        of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:
         if "__main__" in sys.modules:
             sys.modules["__main__"] = None  # type: ignore[assignment]  # as it would be the first to go
         for name, module, size in self._known:
-            # One that was given something since stays known, for that to be taken apart.
+            # A module that got something since stays known, so that this is taken apart.
             if sys.modules.get(name) is module and len(vars(module)) == size:
                 del sys.modules[name]
-        for one in gc.get_objects():  # since the fork: a library may have what the checker has made, with all its names
+        for one in gc.get_objects():  # since the fork: a library may keep what the checker made, with all its names
             if issubclass(type(one), IOBase):
                 with suppress(Exception):
                     one.flush()
@@ -107,7 +106,6 @@ class _AtTheEnd:
 
 
 def _imports(tree: ast.Module) -> list[str]:
-    """Return the modules that a script imports at its head."""
     found: list[str] = []
     for number, node in enumerate(tree.body):
         if isinstance(node, ast.Import):
@@ -120,7 +118,7 @@ def _imports(tree: ast.Module) -> list[str]:
 
 
 def _is_in(folder: str, name: str) -> bool:
-    """Return whether a module is the program's own: it may look at its surroundings when it is imported."""
+    """Return whether a module is the program's own: it may look at its surroundings on import."""
     spec = importlib.util.find_spec(name)
     return spec is None or str(spec.origin).startswith(f"{folder}/") or spec.origin is None
 

@@ -1,12 +1,10 @@
-"""The frames that agent and host exchange, over one byte stream each way.
+"""The frames that agent and host exchange, over one byte stream each way (big-endian)::
 
-::
-
-    u32 header length | u32 blob length | header (JSON) | blob          big-endian
+    u32 header length | u32 blob length | header (JSON) | blob
 
 A request's header is ``{"do": NAME, ...}``; the reply's is ``{"ok": true, ...}`` or ``{"ok": false, "error": ...}``.
-The latter has ``"broken": true`` where the agent itself failed, ``"operation": true`` where the file system refused an
-operation, and perhaps a ``"hint"``.
+The latter may have a ``"hint"``, ``"broken": true`` (the agent failed) or ``"operation": true`` (the file system
+refused one).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Device images in the guest's memory, their differences, and their form on the way: ``u64 sector, u32 sectors``
-(big-endian) and the data of each run of sectors (512 bytes) that differs, all compressed by zlib. The highest bit of
-``sectors`` marks zeros without data."""
+"""Device images in memory, their differences, and their packed form, by zlib: for each run of sectors (512 bytes) that
+differs ``u64 sector, u32 sectors`` (big-endian) and the data. The highest bit of ``sectors`` marks zeros without data.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ STEPS = (1024 * 1024, 64 * 1024, 4096)  # pieces of a comparison, each a multipl
 
 APART = 256 * 4096  # the reach of the smallest TLB (bytes)
 
-Runs = list[tuple[int, int]]  # sectors as runs: first sector, number of sectors; ascending and apart
+Runs = list[tuple[int, int]]  # first sector and number of sectors of each run; ascending and apart
 
-AddressMap = Callable[[int], int]
-"""Maps an offset of an image to its address in memory, good for one of the largest steps from there."""
+AddressMap = Callable[[int], int]  # from an offset of an image to its address, good for one of the largest steps
 
-GAP = 32  # a gap of up to so many sectors is copied too: one long copy costs less than two
+GAP = 32  # sectors; a smaller gap is copied too: one long copy costs less than two
 
 _ZEROS = bytes(STEPS[-1])
 _memcmp = ctypes.CDLL(None).memcmp
@@ -32,10 +31,9 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 class DeviceImage:
-    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own. Under
-    emulation page faults and copies are dear, and so are comparisons if QEMU's TLB (256 places or more) keeps both
-    pages in one place. So images lie in huge pages, and memcmp compares an image with the one ``beside`` it in place,
-    half a TLB apart (475 ms for 32 MiB become 50)."""
+    """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own. Page
+    faults and copies are dear under emulation, and comparisons of pages that share a place in QEMU's TLB (256 or more).
+    So images lie in huge pages, half a TLB apart from the one ``beside`` (475 ms for 32 MiB become 50)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None
@@ -60,7 +58,7 @@ class DeviceImage:
         return self._address + offset
 
     def put(self, sector: int, data: bytes | memoryview) -> None:
-        """Write ``data`` from ``sector`` on; ValueError where the image is too short."""
+        """Write ``data`` from ``sector`` on. Raises ValueError if the image is too short."""
         self.data[sector * SECTOR : sector * SECTOR + len(data)] = data
 
     def get(self, sector: int, sectors: int) -> bytes:
@@ -72,12 +70,10 @@ class DeviceImage:
             self.data[span] = other.data[span]
 
     def is_same(self, other: DeviceImage, sector: int, sectors: int) -> bool:
-        """Return whether both have the same ``sectors`` sectors from ``sector`` on."""
         start = sector * SECTOR
         return not _memcmp(self.address(start), other.address(start), sectors * SECTOR)
 
     def close(self) -> None:
-        """Forget it, and remove its file."""
         del self._first_byte
         self.data.release()
         self._memory.close()
@@ -86,7 +82,7 @@ class DeviceImage:
 
 
 class PatternImage:
-    """A medium full of ``cell``, again and again."""
+    """A medium filled with ``cell``, repeated."""
 
     def __init__(self, cell: bytes) -> None:
         self._piece = cell * (STEPS[0] // len(cell))
@@ -97,7 +93,7 @@ class PatternImage:
         return self._address
 
     def fill(self, image: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
-        """Make the sectors ``runs`` of ``image`` as they were before any write."""
+        """Fill the sectors ``runs`` of ``image`` with the pattern."""
         most = len(self._piece) // SECTOR
         for first, sectors in runs:
             for sector in range(first, first + sectors, most):
@@ -105,8 +101,7 @@ class PatternImage:
 
 
 def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None) -> Runs:
-    """Return the sectors of ``image`` that differ from ``other``, rounded out to blocks of the smallest step. Only the
-    sectors ``within`` are compared, in any order, if given."""
+    """Return where ``image`` differs from ``other``, in blocks of the smallest step; only ``within``, if given."""
     runs: Runs = []
     for start, end in [(0, image.length)] if within is None else _blocks(within, image.length):
         while start < end:
@@ -123,14 +118,14 @@ def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None)
 
 
 def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end (bytes) of the blocks of the smallest step that ``runs`` touch, ascending and apart."""
+    """Yield begin and end (bytes) of the smallest blocks that ``runs`` touch, ascending and apart."""
     step = STEPS[-1]
     for sector, sectors in merged(runs):
         yield sector * SECTOR // step * step, min(-(-(sector + sectors) * SECTOR // step) * step, length)
 
 
 def merged(runs: Runs) -> Runs:
-    """Return runs that cover ``runs``, in order, none of them near another."""
+    """Return ascending runs that cover ``runs``, apart by more than :data:`GAP` sectors."""
     covering: Runs = []
     first, end = 0, -1
     for sector, count in sorted(runs):
@@ -146,8 +141,7 @@ def merged(runs: Runs) -> Runs:
 
 
 def outside(run: tuple[int, int], places: Runs) -> Runs:
-    """Return the parts of ``run`` that lie in none of ``places``, which may overlap and are in order of their first
-    sectors."""
+    """Return the parts of ``run`` that lie outside of ``places``, which may overlap and are sorted."""
     parts: Runs = []
     start, end = run[0], sum(run)
     for first, count in places:
@@ -175,7 +169,7 @@ def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Itera
 
 
 def pack(image: DeviceImage, runs: Runs) -> bytes:
-    """Return the sectors ``runs`` of ``image`` in the form of the way."""
+    """Return the sectors ``runs`` of ``image``, packed."""
     packer = zlib.compressobj(1)
     pieces = []
     for sector, sectors, blank in _blank_apart(image, runs):
@@ -186,7 +180,7 @@ def pack(image: DeviceImage, runs: Runs) -> bytes:
 
 
 def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, bool]]:
-    """Yield ``runs`` in parts that are all zeros (True) or not, seen in blocks of the smallest step."""
+    """Yield ``runs`` in parts that are all zeros (True) or not, in blocks of the smallest step."""
     for sector, sectors in runs:
         start, stop = sector * SECTOR, (sector + sectors) * SECTOR
         first, blank = start, False

@@ -1,6 +1,6 @@
-"""A block device that completes writes late: a process serves the kernel's driver of network block devices
-(include/uapi/linux/nbd.h). dm-delay would delay each write by the same time. So a write that nothing waits for would be
-done before a later one that the file system waits for."""
+"""A block device that completes writes late, by a process behind the kernel's driver (include/uapi/linux/nbd.h).
+dm-delay delays all writes alike: one that nothing waits for would be done before a later one that the file system waits
+for."""
 
 from __future__ import annotations
 
@@ -24,26 +24,22 @@ MOST_DISKS = 8
 NBD_SET_SOCK, NBD_SET_BLKSIZE, NBD_DO_IT, NBD_CLEAR_SOCK = 0xAB00, 0xAB01, 0xAB03, 0xAB04
 NBD_SET_SIZE_BLOCKS, NBD_DISCONNECT, NBD_SET_FLAGS = 0xAB07, 0xAB08, 0xAB0A
 HAS_FLAGS, SEND_FLUSH, SEND_FUA = 1, 4, 8
-READY_SECONDS = 20.0  # the driver has so long to make the device (seconds of the guest's clock)
+READY_SECONDS = 20.0  # for the driver to make the device, by the guest's clock
 STANDARD_FDS = 3
 
 REQUEST = struct.Struct(">IIQQI")  # struct nbd_request: magic, type, handle, from, len
 REPLY = struct.Struct(">IIQ")  # struct nbd_reply: magic, error, handle
 REQUEST_MAGIC, REPLY_MAGIC = 0x25609513, 0x67446698
 READ, WRITE, DISCONNECT, FLUSH = 0, 1, 2, 3
-TYPE_MASK = 0xFFFF
-"""The command; the bits above it are flags (FUA), which a disk that carries everything out at once need not heed."""
-SETTLED_SECONDS = 0.01
-"""For so long no request may come before one more write is done. The kernel's threads act at once on what they waited
-for; the time is for those that sleep a jiffy or two in between. It is small against the timers of writeback."""
+TYPE_MASK = 0xFFFF  # the bits above are flags (FUA), which a disk that carries out everything at once can ignore
+SETTLED_SECONDS = 0.01  # without requests until one more write is done: over two jiffies, far below writeback's
 
 
 class LateDisk:
     """Disk ``number`` of a recording, over ``length`` bytes of the file ``work`` from byte ``start`` on. It completes
-    writes as late as can be: of several the ``youngest`` first, or else the oldest."""
+    writes as late as possible: the ``youngest`` first, or else the oldest."""
 
-    attached: ClassVar[list[LateDisk]] = []
-    """All there are: the next recording may use them again, or a failure clears them away."""
+    attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 
     def __init__(self, number: int, work: str, start: int, length: int, youngest: bool) -> None:
         self.name, self.path = f"nbd{number}", f"/dev/nbd{number}"
@@ -71,11 +67,10 @@ class LateDisk:
         devices.forget_file_systems()
 
     def serves(self, *made_of: object) -> bool:
-        """Return whether it is this disk, and still served."""
         return self._made_of == made_of and os.waitpid(self._server, os.WNOHANG) == (0, 0)
 
     def close(self) -> None:
-        """Take the device away. Writes that it holds are lost, so nothing may be under way."""
+        """Remove the device. Writes that it holds are lost, so nothing may be under way."""
         self.attached.remove(self)
         os.close(self._control)
         with suppress(ChildProcessError):  # it ended by itself
@@ -84,8 +79,8 @@ class LateDisk:
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
     """Return the disks over ``spans`` (start and length, bytes) of ``work``: the last recording's, if they are the
-    same. To make one takes as long as a third of a recording. Nothing is kept on the way to ``work``: the device's
-    mapper passes bios on, and the kernel's caches belong to the recorded device."""
+    same, since making one takes a third of a recording. Nothing is cached above ``work``: device-mapper passes bios on.
+    """
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -95,15 +90,15 @@ def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -
 
 
 def clear_late_disks() -> None:
-    """Take away the disks of earlier recordings; the devices over them are gone by then."""
+    """Remove the disks of earlier recordings; the devices over them are gone by then."""
     for disk in tuple(LateDisk.attached):
         disk.close()
 
 
 class LateServer:
-    """Answers the requests on ``peer`` with ``length`` bytes of the file ``disk`` from byte ``start`` on, until
-    ``control`` is closed at its other end. It carries a write out at once. It reports one write done when the machine
-    has nothing else left to do: the ``youngest``, or else the oldest. A flush says nothing of held writes."""
+    """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from byte ``start`` on, until ``control`` closes.
+    It carries out a write at once, but reports one done when the machine has nothing else to do: the ``youngest``, or
+    else the oldest. A flush does not wait for held writes."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool
@@ -117,7 +112,6 @@ class LateServer:
         self._header = memoryview(bytearray(REQUEST.size))
 
     def serve(self) -> None:
-        """Serve until the other end of ``control`` is closed, or the kernel hangs up."""
         poll = select.poll()
         poll.register(self._peer, select.POLLIN)
         poll.register(self._control, select.POLLIN)
@@ -130,7 +124,7 @@ class LateServer:
                 return
 
     def _answer(self) -> bool:
-        """Take one request; False if there are no more."""
+        """Take one request; return False if it was the last."""
         if not self._receive(self._header):
             return False
         magic, flags, handle, start, length = REQUEST.unpack(self._header)
@@ -149,15 +143,14 @@ class LateServer:
         self._peer.sendall(REPLY.pack(REPLY_MAGIC, 0, handle))
 
     def _receive(self, into: memoryview) -> bool:
-        """Fill ``into`` from the kernel; False if it hung up."""
         return self._peer.recv_into(into, len(into), socket.MSG_WAITALL) == len(into)
 
 
 def _serve(path: str, work: str, start: int, length: int, control: int, *, youngest: bool) -> NoReturn:
-    """Be the process that serves, until ``control`` is closed at its other end, even by the agent's death."""
+    """Serve in this process until ``control`` is closed at its other end, even by the agent's death."""
     try:
         _keep_open_only(control)
-        # It runs when nothing else does: what is awake may still send requests.
+        # Run when nothing else does: a process that is awake may still send requests.
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         device = os.open(path, os.O_RDWR)
         ours, kernels = socket.socketpair()
@@ -177,14 +170,13 @@ def _serve(path: str, work: str, start: int, length: int, control: int, *, young
 
 
 def _drive(device: int) -> None:
-    """Have the driver send requests, until it is disconnected."""
     for request in (NBD_DO_IT, NBD_CLEAR_SOCK):
         with suppress(OSError):
             fcntl.ioctl(device, request)
 
 
 def _keep_open_only(control: int) -> None:
-    """Close every descriptor that came from the agent: its port, its lock, the other end of ``control``."""
+    """Close every descriptor of the agent's: its port, its lock, the other end of ``control``."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in range(STANDARD_FDS):
         os.dup2(nothing, fd)

@@ -1,5 +1,5 @@
-"""Removes whatever keeps a program's file system from being unmounted when its processes are gone. That may be mounts
-in it, mounts of it elsewhere, loop devices and swap on its files, or a freeze."""
+"""Remove what keeps a program's file system mounted: mounts in it or of it, loop devices and swap on its files, a
+freeze."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from bob.agent.inside.world import WORLD
 
 FITHAW = 0xC0045878
 ROOTS = ROOT, WORLD + ROOT  # a mount at the first is at the second, too; an unmount of one unmounts both
-DELETED = " (deleted)"  # the kernel ends the path of a file without a name so
+DELETED = " (deleted)"  # at the end of the path of a file without a name
 
-MountLine = tuple[str, ...]
-"""A mount as the kernel lists it (proc_pid_mountinfo(5)): number, parent, device, directory in it, place."""
+MountLine = tuple[str, ...]  # number, parent, device, directory in it, place (proc_pid_mountinfo(5))
 
 
 def mounts() -> list[MountLine]:
@@ -26,8 +25,7 @@ def mounts() -> list[MountLine]:
 
 
 def unmount_after_scripts(before: list[MountLine]) -> None:
-    """Unmount ``ROOT`` after scripts of a program ran on it, and all that was not mounted ``before``. Refuse if that
-    fails."""
+    """Unmount ``ROOT`` after scripts of a program, and all that was not mounted ``before``. Raises Denial."""
     with suppress(OSError), opened(ROOT, os.O_RDONLY) as root:
         fcntl.ioctl(root, FITHAW, 0)
     # A mount over another one hides it: the lower one shows when the upper one is gone.
@@ -74,5 +72,5 @@ def _clear_files() -> list[str]:
 
 
 def _unescaped(path: str) -> bytes:
-    """Return a path from a list of the kernel's, which writes blanks and backslashes in octal."""
+    """Return a path from the kernel's lists, which write blanks and backslashes in octal."""
     return path.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")

@@ -1,6 +1,6 @@
-"""Reads what is in a mounted file system: the whole tree, each file's content by chunks. This runs for every crash
-state, and emulation makes each line of it dear. So entries are tuples, which hash fast, and unchanged files are not
-hashed again. The agent goes into the tree, as the kernel walks all of a path for each call."""
+"""Read a mounted file system: the whole tree, each file's content by chunks. It runs for every crash state, under
+emulation: so entries are tuples, which hash fast, and unchanged files are not hashed again. The agent goes into the
+tree, as the kernel walks all of a path for each call."""
 
 from __future__ import annotations
 
@@ -18,33 +18,28 @@ CHUNK = 4096
 PIECE = 1024 * 1024
 ZEROS = bytes(PIECE)
 LONGEST = 256 * 1024 * 1024  # a file is read up to here (bytes): a damaged size may be anything
-LONGEST_PATH = 900
-"""Below a directory with a longer path (characters) the agent goes into it: with a name added, the path must stay below
-4,096 bytes."""
-MOST_TEXT = 64 * 1024 * 1024
-"""All paths together have so many characters at most: a damaged directory may lead to itself."""
+LONGEST_PATH = 900  # characters; below a longer path the agent enters the directory: 4,096 bytes are the limit
+MOST_TEXT = 64 * 1024 * 1024  # characters of all paths together: a damaged directory may lead to itself
 HIDDEN_PREFIX = ".bob-"
 HIDDEN_NAMES = {"lost+found", ".nilfs"}
-HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")
-"""fsck.fat names clusters that belong to no file so; e2fsck puts such files into lost+found."""
-RECORDED_NS = EPOCH * 1_000_000_000  # times that a recording, recovery or the look has set are not before this (ns)
-GRAIN_NS = 2_000_000_000  # vfat, which knows no smaller unit, may set a time too early by so much (ns)
+HIDDEN_SAVED = re.compile(r"FSCK\d{4}\.REC")  # fsck.fat's names for lost clusters; e2fsck has lost+found
+RECORDED_NS = EPOCH * 1_000_000_000  # recording, recovery and look set no earlier times (ns)
+GRAIN_NS = 2_000_000_000  # vfat, without a smaller unit, may set a time too early by this (ns)
 OUT_OF_REACH = {
     errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR, errno.ENAMETOOLONG, errno.ENOKEY,
 }  # fmt: skip
-"""The kernel says so that bob could not look; it says nothing of the file."""
+"""Errors by which the kernel says that bob could not look; they say nothing of the file."""
 
 Xattrs = tuple[tuple[str, int], ...]
-StatusFields = tuple[int, int, int, int]
-"""Permission bits, owner, group, time of modification (ns; 0 if the base image does not have it already)."""
+StatusFields = tuple[int, int, int, int]  # permission bits, owner, group, mtime (ns; 0 if the base lacks it)
 Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by their names on the way
 TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
-"""Kind, inode number, links, size, content as chunk numbers, target, extended attributes as chunk numbers, more of stat
-(None where it says nothing), more facts, fault."""
-LookFault = Optional[tuple[str, Also]]  # a fault in words, and whether bob did not see everything
-UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)  # an unknown directory
+"""Kind, inode number, links, size, chunk numbers of the content, target, extended attributes (by chunk numbers), more
+of stat (None where it says nothing), more facts, fault."""
+LookFault = Optional[tuple[str, Also]]  # words, and UNSEEN if bob did not see everything
+UNKNOWN: TreeEntry = ("directory", 0, 1, 0, (), "", (), None, (), None)
 UNSEEN: Also = (("unseen", True),)
-TOUCHED = "touched"  # the times that recovery or the look has set, by name
+TOUCHED = "touched"  # the times that recovery or the look set, by name
 Stat = Union[os.stat_result, Statx]
 FlagAnswers = list[bytes]  # the kernel's answers about flags
 EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
@@ -58,14 +53,10 @@ class Pieces(NamedTuple):
 
 
 class Look:
-    """Looks at trees, and numbers the contents of files. ``new_chunks`` are those that the host does not have yet.
-
-    Without ``lasting_inodes`` a file has another number at each mount: all are 0.
-
-    A look ``closely`` leaves out nothing that a program can learn from names. It adds the root itself, all times,
-    flags, blocks, files of any length, and the order of names in a directory (as its target). Of names that are hidden
-    otherwise, it leaves out only those of the file system.
-    """
+    """Look at trees, and number the contents of files; ``new_chunks`` are those that the host lacks. Without
+    ``lasting_inodes`` a file has another number at each mount: all are 0. A look ``closely`` has all that a program can
+    learn from names. It adds the root, all times, flags, blocks, files of any length, and the order of names in a
+    directory (as its target), and hides only the file system's own names."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root
@@ -76,12 +67,11 @@ class Look:
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
         self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
-        """Each path's last status with its time of modification (ns), content, flags and entry. Paths with an
-        attribute, a fault, or a time that the look has set are left out."""
+        """Each path's last status with mtime (ns), content, flags and entry, unless it has an attribute, a fault, or a
+        time that the look set."""
 
     def tree(self, since: int | None = None) -> EntryTree:
-        """Return every name below the root. Recovery and the look set times from ``since`` (ns; None: now) until it is
-        read."""
+        """Return every name below the root. Recovery and the look set times from ``since`` on (ns; None: now)."""
         self._since, self._text = (time.time_ns() if since is None else since) - GRAIN_NS, 0
         outside = os.open(".", os.O_PATH | os.O_DIRECTORY)
         try:
@@ -111,7 +101,7 @@ class Look:
         return found
 
     def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, TreeEntry]) -> list[str]:
-        """Do as :meth:`_below`, for a directory so many ``steps`` below ``top``."""
+        """Do as :meth:`_below`, for a directory ``steps`` below ``top``."""
         here = "/" + "/".join(steps)
         os.fchdir(top)
         try:
@@ -123,8 +113,7 @@ class Look:
         return self._below(here, found)
 
     def _below(self, here: str, found: dict[str, TreeEntry]) -> list[str]:
-        """Find every name below the working directory, whose own path is ``here``. Return the directories whose paths
-        are too long from here."""
+        """Find the names below the working directory, called ``here``; return directories with too long paths."""
         folders, far = [""], []
         while folders:
             folder = folders.pop()
@@ -150,7 +139,7 @@ class Look:
         return far
 
     def _listed(self, folder: str) -> tuple[list[str], FlagAnswers]:
-        """Return the names in a directory, and in a close look the kernel's answers about its flags."""
+        """Return the names in a directory and, in a close look, the kernel's answers about its flags."""
         if self._text > MOST_TEXT:
             raise OSError(errno.ENOMEM, f"more than the {MOST_TEXT} characters of paths that are looked at")
         if not self.closely:
@@ -162,7 +151,7 @@ class Look:
             os.close(fd)
 
     def _entry(self, path: str, name: str) -> TreeEntry:
-        """Return the entry at ``path``, seen from here, which is called ``name``."""
+        """Return the entry at ``path`` from here, called ``name``."""
         state: Any
         try:
             if self.closely:
@@ -230,7 +219,7 @@ class Look:
         return _with_fault((kind, inode, links, 0, (), target, xattrs, more, also, None), fault)
 
     def _what_else(self, status: Stat) -> tuple[StatusFields, Also]:
-        """Return more of a status than kind, inode number, links and size of files."""
+        """Return more of a status than kind, inode number, links and size."""
         if not isinstance(status, Statx):
             return what_else(status), ()
         times = (
@@ -238,8 +227,8 @@ class Look:
             ("btime", status.birth_ns),
         )  # fmt: skip
         also: list[tuple[str, Any]] = []
-        # The others are those of the image that was made, or of the recording, or the program has set them: a program
-        # can see them. What the mount and the look set is another time in each state, and nothing of the state's.
+        # Other times are the image's, the recording's or the program's: a program can see them. Those that the mount
+        # and the look set differ in each state, and say nothing of it.
         touched = [name for name, ns in times if ns is not None and self._since <= ns <= time.time_ns()]
         if touched:
             also.append((TOUCHED, tuple(touched)))
@@ -253,7 +242,7 @@ class Look:
         return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified), tuple(also)
 
     def _read(self, path: str, size: int) -> tuple[bytes | Pieces, FlagAnswers, LookFault]:
-        """Return a file's readable content, in a close look its flags, and the fault with the rest."""
+        """Return a file's readable content, in a close look its flags, and the fault of the rest."""
         try:
             fd = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -297,7 +286,7 @@ class Look:
 
 
 def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
-    """Append the rest of a file to ``pieces``; return the fault with it."""
+    """Append the rest of a file to ``pieces``; return its fault."""
     read = len(pieces[0])
     try:
         while read < size:
@@ -315,8 +304,7 @@ def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
 
 
 def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool]:
-    """Read ``most`` bytes of an open file of ``size`` bytes; return a fault with the rest, and whether bob stopped by
-    itself. A hole and zeros read the same, whichever of the two the file system has made."""
+    """Return up to ``most`` bytes of a file, without zeros and holes, a fault, and whether bob stopped by itself."""
     places: list[int] = []
     chunks: list[bytes] = []
     at, left, fault, unseen = 0, most, None, False
@@ -343,8 +331,8 @@ def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool
 
 
 def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
-    """Return the next stretch that may have data, in whole chunks or up to the end of the file; None if there is none.
-    To a file system without holes (ext2, vfat) all of the file is data."""
+    """Return the next stretch that may have data, in whole chunks or up to the file's end. A file system without holes
+    (ext2, vfat) has data everywhere."""
     if at >= size:
         return None
     try:
@@ -369,7 +357,7 @@ def is_of_the_file_system(name: str) -> bool:
 
 
 def what_else(status: os.stat_result) -> StatusFields:
-    """Return more of a status. The time of modification is 0 where a recording, or a later step, has set it."""
+    """Return more of a status. The time of modification is 0 if a recording, or a later step, has set it."""
     modified = status.st_mtime_ns if status.st_mtime_ns < RECORDED_NS else 0
     return stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified
 
@@ -394,7 +382,6 @@ def _with_names(entry: TreeEntry, names: str, flags: Also) -> TreeEntry:
 
 
 def describe(tree: EntryTree) -> dict[str, dict[str, Any]]:
-    """Return a tree as it travels."""
     return {path: _describe_entry(entry) for path, entry in tree}
 
 

@@ -24,8 +24,8 @@ from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
 CONSOLE_LEVEL = "3"
-"""Critical messages and worse go to the console. A file system that refuses a crash state reports an error, and each
-letter costs an emulated serial port as much as a system call. The kernel's log has it all the same."""
+"""The console gets critical messages and worse: a letter on an emulated serial port costs as much as a system call, and
+a refused crash state reports an error. The kernel's log has them all."""
 
 
 def hello(blob: bytes) -> Reply:
@@ -38,7 +38,7 @@ def start_afresh(*, modestly: bool = False) -> None:
         with suppress(OSError):
             write_text("/proc/sys/kernel/printk", CONSOLE_LEVEL)
         bound_scratch()
-        with suppress(OSError):  # or else kcompactd looks twice a second whether there is something to do
+        with suppress(OSError):  # or kcompactd looks for work twice a second
             write_text("/proc/sys/vm/compaction_proactiveness", "0")
     spare_agent(modestly=modestly)
     clear_mounts()
@@ -48,8 +48,8 @@ def start_afresh(*, modestly: bool = False) -> None:
     while libc.umount2(WORK.encode(), MNT_DETACH) == 0:
         pass
     os.makedirs(WORK, exist_ok=True)
-    # Huge pages, where the kernel has them: a device image is some dozens of page faults then, not thousands. A program
-    # under test may run as another user, and must come through to its files.
+    # Huge pages, if the kernel has them: a device image takes dozens of page faults then, not thousands. A program
+    # under test may run as another user, and must reach its files.
     for options in (b"mode=711,size=100%,huge=always", b"mode=711,size=100%"):
         if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
             os.mkdir(ROOT)
@@ -57,11 +57,11 @@ def start_afresh(*, modestly: bool = False) -> None:
     raise OSError(errno.EIO, f"no tmpfs at {WORK}")
 
 
-has_remains = False  # whether some of a failed request's leftovers may be there still
+has_remains = False  # whether leftovers of a failed request may be there
 
 
 def clear_remains() -> None:
-    """Remove the leftovers of a failed request, so that the next one starts from nothing. Raises if something stays."""
+    """Remove the leftovers of a failed request. Raises if something stays."""
     global has_remains
     has_remains = True
     with suppress(Exception):
@@ -74,7 +74,7 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function`` with nothing in its way, and nothing left of it if it fails. The first cause is reported. An
+    """Return ``function`` with nothing in its way, and nothing left of it if it fails; the first cause is reported. An
     observation is in the way of all that does not itself observe."""
 
     @functools.wraps(function)
@@ -116,7 +116,7 @@ HANDLERS: dict[str, Handler] = {
 
 
 def main() -> None:
-    """Serve until the host closes the stream: by the port, where there is a word to begin with and a port."""
+    """Serve until the host closes the stream: by the port, if there is a word to begin with and a port."""
     requests: BinaryIO = sys.stdin.buffer
     replies: BinaryIO = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # no output may get between the frames

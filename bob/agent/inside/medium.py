@@ -1,6 +1,6 @@
-"""The contents of the probed device: packed base images, and one *medium*, two images of the same device. Loading a
-base writes into ``pristine`` and ``work``; work changes ``work``, and puts it back from ``pristine``: nothing copies an
-image. After a failure the content of ``work`` is unknown, and the medium is thrown away (:func:`drop`)."""
+"""The contents of the probed device: packed base images, and one *medium*, two images of the device. A base is loaded
+into ``pristine`` and ``work``; work changes ``work``, and puts it back from ``pristine``: nothing copies an image.
+After a failure the content of ``work`` is unknown, and :func:`drop` ends the medium."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import DeviceImage, PatternImage, Runs, differing, unpack
 from bob.agent.inside.ram_disk import address_of, map_memory
 
-WHOLE_EVERY = 10
-"""One of so many comparisons covers both images whole, at 1.4 ms for each MiB; the others cover known writes."""
+WHOLE_EVERY = 10  # one of these comparisons covers both images whole (1.4 ms per MiB), the others known writes
 
 
 @dataclass(frozen=True)
 class PackedBase:
-    """A base image of ``disks`` of these lengths (bytes), laid end to end, as its difference from a device full of
-    ``cell``."""
+    """A base image of ``disks`` (lengths in bytes), laid end to end, as differences from a device full of ``cell``."""
 
     disks: tuple[int, ...]
     cell: bytes
@@ -27,13 +25,12 @@ class PackedBase:
 
     @property
     def length(self) -> int:
-        """The length of all disks together (bytes)."""
         return sum(self.disks)
 
 
 class ScratchMedium:
-    """``pristine`` and ``work``, equal while no state is at work; full of ``cell`` where no base is loaded. ``work`` is
-    a file, for a loop device, or with an ``address`` the guest's memory there, for a :class:`RamDisk`."""
+    """``pristine`` and ``work``, equal while no state is at work; full of ``cell`` without a base. ``work`` is a file,
+    for a loop device, or the guest's memory at ``address``, for a :class:`RamDisk`."""
 
     def __init__(self, length: int, cell: bytes, serial: int, address: int | None) -> None:
         self.length = length
@@ -46,23 +43,21 @@ class ScratchMedium:
         else:
             self.work = DeviceImage(length, memory=map_memory(address, length))
         self.pristine = DeviceImage(length, beside=self.work)
-        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first all: it is not stale yet
+        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first all, as it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()
 
     def is_a(self, length: int, cell: bytes, address: int | None) -> bool:
-        """Return whether it is a medium of this kind, whatever is on it."""
         return (self.length, self.cell, self.address) == (length, cell, address)
 
     def unload(self) -> None:
-        """Be a device that was never written."""
+        """Make it a device that was never written."""
         for image in (self.pristine, self.work):
             self.stale.fill(image, self._written)
         self._loaded, self._written = None, []
 
     def load(self, name: str, base: PackedBase) -> None:
-        """Be ``base``, which is called ``name``."""
         if self._loaded == name:
             return
         self.unload()
@@ -73,20 +68,19 @@ class ScratchMedium:
         self._loaded = name
 
     def adopt(self, name: str) -> Runs:
-        """Make the content of ``work``, on an unloaded medium, the base ``name``; return where it was written."""
+        """Make ``work``, on an unloaded medium, the base ``name``; return where it was written."""
         runs = differing(self.work, self.stale.address)
         self.pristine.copy(self.work, runs)
         self._loaded, self._written = name, runs
         return runs
 
     def forget(self, name: str) -> None:
-        """Take note that the base ``name`` may change."""
+        """Note that the base ``name`` may change."""
         if self._loaded == name:
             self._loaded = None
 
     def changed(self, written: Runs | None = None) -> Runs:
-        """Return where ``work`` differs from ``pristine``. Where all writes are known (``written``, in any order), only
-        these are compared; but once in a while all is, in case of an unknown write."""
+        """Return where ``work`` differs from ``pristine``: within ``written``, if given, or now and then everywhere."""
         self._comparisons += 1
         if self._comparisons % WHOLE_EVERY == 1:
             written = None
@@ -106,13 +100,12 @@ _serial = 0
 
 
 def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMedium:
-    """Return the medium as a device of ``length`` bytes that was never written; in memory from ``address`` on, or a
-    file."""
+    """Return the medium as a never written device of ``length`` bytes: in memory from ``address`` on, or a file."""
     global _medium, _serial
     if _medium is not None and not _medium.is_a(length, cell, address):
         drop()
     if _medium is None:
-        _serial += 1  # a failure may have left the files of the one before in use
+        _serial += 1  # a failure may have left files of the last one in use
         _medium = ScratchMedium(length, cell, _serial, address)
     else:
         _medium.unload()
@@ -120,7 +113,8 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """Return the medium with the base ``name`` loaded; ``in_memory`` if there is enough, or else a file."""
+    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else a file. Raises Denial without a
+    base."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest has no base image {name}")
@@ -139,7 +133,7 @@ def forget(name: str) -> None:
 
 
 def drop() -> None:
-    """Throw the medium away: its content is unknown or useless."""
+    """Drop the medium: its content is unknown or useless."""
     global _medium
     if _medium is not None:
         _medium.close()

@@ -12,9 +12,9 @@ from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
-"""The mount point of the probed file system. When the first file is opened, ext4 notes the mount point in a transaction
-of its own, if it is shorter than 64 bytes (ext4_sample_last_mounted). That would be a commit in each crash state, a
-tenth of its time, and in a recording a write that no operation asked for."""
+"""The mount point of the probed file system. ext4 notes one shorter than 64 bytes at the first open
+(ext4_sample_last_mounted). That would be a commit in each crash state, a tenth of its time, and an unasked write in a
+recording."""
 
 MOUNT_FLAGS = {
     "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
@@ -43,7 +43,7 @@ class KernelLog:
         while True:
             try:
                 record = os.read(self.fd, 8192)
-            except BrokenPipeError:  # the ring buffer overtook us: go on with the oldest line that is left
+            except BrokenPipeError:  # the ring buffer overtook us: go on with the oldest line
                 continue
             except BlockingIOError:
                 return lines
@@ -57,7 +57,7 @@ class KernelLog:
 
 
 class Mount:
-    """A mount(2) to be made at ``ROOT``, perhaps many times. ``more`` are flags on top of those in ``options``."""
+    """A mount(2) at ``ROOT``, to be repeated; ``more`` are flags on top of those in ``options``."""
 
     def __init__(self, source: str, fs: str, options: str, more: tuple[str, ...] = ()) -> None:
         words = [word for word in options.split(",") if word]
@@ -67,7 +67,7 @@ class Mount:
             flags |= MOUNT_FLAGS.get(word, 0)
         self._flags = ctypes.c_ulong(flags)
         self._data = ",".join(word for word in words if word not in MOUNT_FLAGS).encode() or None
-        # Has the kernel load the file system: what that says to the log must not pass for a reason not to mount.
+        # The kernel loads the file system here: its words on that must not pass for a reason not to mount.
         if libc.mount(b"none", ROOT.encode(), self._fs, 0, None) == 0:
             libc.umount2(ROOT.encode(), 0)
 
@@ -79,7 +79,7 @@ class Mount:
 
 
 def mount_or_refuse(source: str, fs: str, options: str) -> None:
-    """Mount ``source``, or refuse in the kernel's words."""
+    """Mount ``source``. Raises Denial in the kernel's words."""
     mount = Mount(source, fs, options)
     with closing(KernelLog()) as log:
         number = mount()
@@ -102,7 +102,6 @@ def unmount() -> None:
 
 
 def clear_mounts() -> None:
-    """Unmount whatever is at ``ROOT``, in use or not."""
     with suppress(OSError):
         unmount()
     while libc.umount2(ROOT.encode(), MNT_DETACH) == 0:
@@ -110,7 +109,6 @@ def clear_mounts() -> None:
 
 
 def effective_options() -> str:
-    """Return the mount options of the probed file system as the kernel lists them."""
     for line in reversed(read_text("/proc/mounts").splitlines()):
         _source, target, _fs, options, *_ = line.split()
         if target == ROOT:

@@ -1,4 +1,4 @@
-"""Answers the host's requests about crash states: outcomes, checkers' verdicts, images."""
+"""Answer the host's requests about crash states: outcomes, checkers' verdicts, images."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def end_session() -> None:
 
 
 def end_scratch() -> None:
-    """Leave the medium to others."""
     global scratch
     end_session()
     ended, scratch = scratch, None
@@ -45,13 +44,10 @@ def observe_prepare(
     closely: bool,
     blob: bytes,
 ) -> Reply:
-    """Make the scratch device for a workload: its base, the sectors of its states, the writes that all of them share.
-
-    ``blob`` is the payload. With ``reads`` the host wants to know what is read. Unless ``exempt`` is None, it wants to
-    know how each of the ``stretches`` was left, and what was written outside of these and of ``exempt`` (flat lists).
-    ``closely`` is as in :class:`bob.agent.inside.look.Look`. The layers of the ``subject`` are made anew for each
-    state.
-    """
+    """Make the scratch device for a workload: its base, and the ``floor``, writes that all states share; ``blob`` is
+    the payload. With ``reads`` the host wants to know what is read. Unless ``exempt`` is None, it wants to know how
+    each of the ``stretches`` was left, and what was written outside of these and of ``exempt`` (flat lists).
+    ``closely`` is as in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
@@ -65,15 +61,12 @@ def observe_prepare(
 
 def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: bytes) -> Reply:
     """Return outcomes of ``states``, each a flat list of (sector, payload sector, sectors); ``blob`` extends the
-    payload.
-
-    The reply has the outcome number of each state, the JSON of each new outcome, and the lengths of the new chunks and
-    of the traces, which are the blob. Traces, and the device's own counts of sectors read, are there if the host wants
-    to know what is read. ``complaints`` has a number for each state (0: none), and ``new_complaints`` kind and words.
-    On request ``left`` has the numbers of the stretches that each state changed, with numbers of their contents, and
-    ``elsewhere`` the other writes, with digests. Without ``audit`` all of this counts only after the next good audit.
-    Lookups are traced of the blocks ``lookups`` (first and last; none if the order is wrong), of all if it is empty.
-    """
+    payload. The reply has each state's outcome number, the JSON of each new outcome, and the lengths of new chunks and
+    of traces, which are the blob. ``complaints`` has a number for each state (0: none), ``new_complaints`` kind and
+    words. If the host wants them, there are traces and the device's counts of sectors read; ``left``, the numbers of
+    the stretches that each state changed, with numbers of their contents; ``elsewhere``, the other writes, with
+    digests. Without ``audit`` all counts only after the next good audit. Lookups are traced of the blocks ``lookups``
+    (first and last): of none if the order is wrong, of all if it is empty."""
     under_way = _extended(blob)
     under_way.scratch.look_out(lookups)
     under_way.looker.new_chunks, under_way.new_outcomes = [], []
@@ -99,7 +92,7 @@ def observe(states: list[list[int]], audit: bool, lookups: list[int], blob: byte
 
 
 def examine(states: list[list[int]], blob: bytes) -> Reply:
-    """Have the file system's checker look at each of ``states``, as in :func:`observe`, and remove all that is there.
+    """Run the file system's checker on each of ``states``, as in :func:`observe`, and remove all that is there.
     ``wrong`` has pairs of kind and words for each. Its own reads do not count."""
     started = time.monotonic()
     with _untraced(blob) as under_way:
@@ -108,9 +101,9 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
 
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
-    """Have the program's checker look at each of ``states``, as in :func:`observe`. ``told`` is the program's output
-    before the crash (a byte a character), ``spoilers`` a script for each state that spoils it first (empty: none).
-    ``answers`` has pairs of exit code and output."""
+    """Run the program's checker on each of ``states``, as in :func:`observe`. ``told`` is the output before the crash
+    (a byte a character), ``spoilers`` a script for each that spoils it first, or "". ``answers`` has pairs of exit code
+    and output."""
     with _untraced(blob) as under_way:
         answers = [
             under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))
@@ -120,7 +113,7 @@ def check_program(states: list[list[int]], told: list[str], spoilers: list[str],
 
 
 def state_image(runs: list[int], blob: bytes) -> Reply:
-    """Return the image of one state as it is mounted, as its differences from a device that was never written."""
+    """Return the image of one state before its mount, as differences from a device that was never written."""
     under_way = _extended(blob)
     under_way.write(runs)
     work = under_way.medium.work
@@ -132,7 +125,7 @@ def state_image(runs: list[int], blob: bytes) -> Reply:
 
 
 def tamper(sector: int, blob: bytes) -> Reply:
-    """For the tests: change a sector of the scratch image behind the observer's back, as a forgotten undo would."""
+    """For tests: change a sector of the scratch image, as a forgotten undo would."""
     image = _extended(blob).medium.work
     image.put(sector, bytes(byte ^ 0xFF for byte in image.get(sector, 1)))
     return {}, b""
@@ -140,7 +133,7 @@ def tamper(sector: int, blob: bytes) -> Reply:
 
 @contextmanager
 def _untraced(blob: bytes) -> Iterator[StateSession]:
-    """Yield the session, extended by ``blob``, while neither reads nor lookups are traced; audit it at the end."""
+    """Yield the session, extended by ``blob``, without traces of reads and lookups; audit it at the end."""
     under_way = _extended(blob)
     under_way.scratch.look_out([1, 0])
     under_way.scratch.trace_reads(False)
@@ -150,7 +143,6 @@ def _untraced(blob: bytes) -> Iterator[StateSession]:
 
 
 def _extended(blob: bytes) -> StateSession:
-    """Return the session, its payload extended by ``blob``."""
     if session is None:
         raise Denial("nothing was prepared to be observed")
     if blob:

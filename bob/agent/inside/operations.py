@@ -1,7 +1,5 @@
-"""Performs logical operations by plain system calls, as a program would: open, act, close.
-
-A path without a slash is a handle: a file that an earlier operation opened, and that stays open.
-"""
+"""Perform logical operations by plain system calls, as a program would: open, act, close. A path without a slash is a
+handle: a file that an earlier operation opened, and that stays open."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ from bob.agent.inside.devices import opened
 from bob.agent.inside.frames import OperationRefused
 from bob.agent.inside.mounts import libc
 
-FIRST_OF_SETUP = 10_000
-"""From this number on, operations make the initial tree (bob/workload/shades.py, which guests do not have)."""
+FIRST_OF_SETUP = 10_000  # from here on operations make the initial tree (bob/workload/shades.py, which guests lack)
 
 OPEN_FLAGS = {"plain": 0, "direct": os.O_DIRECT, "sync": os.O_SYNC, "dsync": os.O_DSYNC, "trunc": os.O_TRUNC}
 
@@ -53,7 +50,7 @@ ON_PATHS: dict[str, Callable[..., None]] = {
 
 
 class Operations:
-    """Performs logical operations by plain system calls below ``root``. ``with`` closes the handles."""
+    """Logical operations below ``root``; ``with`` closes the handles."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -70,7 +67,7 @@ class Operations:
         return self.root + path
 
     def what(self, path: str) -> str | int:
-        """Return the argument of a system call for a path, or for a handle: its file descriptor."""
+        """Return a system call's argument for a path, or a handle's file descriptor."""
         return self.at(path) if path.startswith("/") else self.handles[path]
 
     def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
@@ -114,7 +111,7 @@ class Operations:
         return None
 
     def _write_on(self, fd: int, offset: int, flags: int, append: bool, data: bytes) -> None:
-        """Write to an open file: the flags of a write are as those of open(2)."""
+        """Write to an open file: the flags of a write replace those of open(2)."""
         flags |= RWF_APPEND if append else 0
         written = 0
         while written < len(data):
@@ -210,13 +207,13 @@ class Operations:
 
 
 def _refusal() -> OSError:
-    """Return the kernel's answer to the last call of the C library."""
+    """Return the error of the C library's last call."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 
 
 def perform_all(performer: Operations, operations: list[list[Any]], blob: bytes, mark: Callable[[str], None]) -> None:
-    """Perform ``[number, verb, arguments, data offset, data length]`` one after the other, marking each."""
+    """Perform and mark each ``[number, verb, arguments, data offset, data length]``. Raises OperationRefused."""
     for number, verb, arguments, start, length in operations:
         mark(f"op {number} begin")
         try:

@@ -1,6 +1,6 @@
-"""Makes a program under test wait after each call that changes something, as on a slow or a busy machine. bob stops
-strace, which holds the program, for the length of the pace. A *neighbour* may sync a file of its own then. That commits
-the program's changes, too, as far as the file system commits all in one, while their data is still on its way."""
+"""Make a program wait after each change, as on a slow or busy machine: bob stops strace, which holds the program. A
+*neighbour* may sync a file of its own then. That commits the program's changes, too, as far as the file system commits
+all in one, while their data is still pending."""
 
 from __future__ import annotations
 
@@ -17,23 +17,19 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 from bob.agent.inside.traced_calls import TracedChanges
 
-COMMITS_BY_REQUEST = "btrfs"  # A sync of a file commits nothing else here
+COMMITS_BY_REQUEST = "btrfs"  # a sync of a file commits nothing else here
 START_COMMIT, AWAIT_COMMIT = 0x80089418, 0x40089416
-"""BTRFS_IOC_START_SYNC and BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h): commit the running transaction, and leave
-data that was not written back in memory."""
-NO_CALL = 255  # the process ends so where no call changed anything; no error of the kernel has this number
+"""BTRFS_IOC_START_SYNC, BTRFS_IOC_WAIT_SYNC (include/uapi/linux/btrfs.h): they commit without writing data back."""
+NO_CALL = 255  # the exit code if no call changed anything; no error of the kernel has this number
 _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
 class Neighbour:
-    """A file in the file system of the type ``fs`` at ``root``, for the length of a ``with`` block. It has no name, so
-    no checker sees it. It grows: where its size stays, reiserfs commits nothing (``reiserfs_commit_for_inode``,
-    fs/reiserfs/journal.c).
-
-    On btrfs the sync of a file without a name writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c),
-    and that of a named file logs this file alone. So there it asks for a commit, too, as the kernel does for a snapshot
-    of another subvolume, or every 30 s.
-    """
+    """A file in the file system of type ``fs`` at ``root`` while the block lasts, without a name, so that no checker
+    sees it. It grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On
+    btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and that of a named file
+    logs the file alone. So it asks for a commit, too, as the kernel does for a snapshot of another subvolume, or every
+    30 s."""
 
     def __init__(self, root: str, fs: str) -> None:
         self._root, self._fs = root, fs
@@ -59,17 +55,16 @@ class Neighbour:
 
 
 class PacedPipe(Ahead):
-    """Copies strace's output from ``pipe`` (a path that is made here) into the file ``out`` for the length of a
-    ``with`` block. At each call that changes something below ``root``, strace waits ``delay`` seconds and the
-    ``neighbour`` syncs."""
+    """Copy strace's output from ``pipe`` (a path that is made here) into the file ``out`` while the block lasts. At
+    each change below ``root`` strace waits ``delay`` seconds, and the ``neighbour`` syncs."""
 
     def __init__(self, pipe: str, out: str, root: str, delay: float, neighbour: Neighbour | None) -> None:
         super().__init__(pipe, self._copy)
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait until strace has ended. Refuse where the pace was not kept: a call was not waited for, or the neighbour
-        failed, or had no call to wait for."""
+        """Wait until strace has ended. Raises Denial if a call was not waited for, or the neighbour failed or did
+        nothing."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload had no call to wait for")
@@ -105,7 +100,7 @@ class PacedPipe(Ahead):
 
 
 def _tracer_of(pid: int) -> int:
-    """Return the process that traces ``pid``: the one strace. Raise OSError if ``pid`` is gone or untraced."""
+    """Return the process that traces ``pid``: strace. Raises OSError if ``pid`` is gone or untraced."""
     found = _TRACER.search(read_text(f"/proc/{pid}/status"))
     if found is None or found[1] == "0":
         raise OSError(errno.ESRCH, "nobody traces it")

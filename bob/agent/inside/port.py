@@ -12,14 +12,13 @@ from bob.agent.inside.devices import comes_true, read_text
 
 PORT_NAME = "bob.agent"
 USES_PORT, NO_PORT = b"+", b"-"  # the agent's first word on standard output, with a port and without
-HOST_SECONDS = 10.0
-"""The host may take so long to be at the other end: it was there before the agent, but the guest may not know yet."""
+HOST_SECONDS = 10.0  # for the host to be at the other end: the guest may learn of it late
 PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The device, for as long as standard input is open. The device does not tell that another host's end has taken the
-    place of the one that started this agent, and a writer without a host would wait for one."""
+    """The device while standard input is open. It does not report that another host's end has taken the place of the
+    first, and a writer without a host would wait for one."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -46,7 +45,6 @@ class Port(io.RawIOBase):
         return not any(events & select.POLLHUP for _fd, events in poll.poll(0))
 
     def _is_ready(self, event: int) -> bool:
-        """Wait for ``event``; return False if it will not come."""
         self._poll.register(self._fd, event)
         events = dict(self._poll.poll())
         return 0 not in events and bool(events[self._fd] & event)

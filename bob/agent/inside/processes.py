@@ -13,25 +13,24 @@ from contextlib import contextmanager, suppress
 from bob.agent.inside.devices import read_text, stat_of, write_text
 from bob.agent.inside.mounts import libc
 
-WAKING = 50  # a wait for a script wakes up after so many milliseconds
+WAKING = 50  # milliseconds between wakings of a wait for a script
 MOST_TASKS = 500  # processes and threads of one script
 MOST_WRITTEN = 4 * 1024 * 1024  # a workload's standard output, and its standard error (bytes each)
 MOST_CALLS = 256 * 1024 * 1024
-"""strace's output on a workload (bytes): four for each byte that a call writes, and some 100 for the call. The guest
-has it in memory three times, and the host once for each pace."""
+"""strace's output on a workload (bytes): 4 for each byte that a call writes, some 100 for the call. The guest has it in
+memory three times, the host once for each pace."""
 
 IN_MEMORY = "/tmp", "/dev/shm"  # folders for temporary files that are file systems in memory
 MOST_OF_MEMORY = "25%"
-"""The share of the guest's memory for each of them, and for a program's writes in its world. A program that fills one
-learns that it is full. Else the guest would run out of memory, with no process to kill that holds it."""
+"""The share of the guest's memory for each of them, and for a program's writes in its world. A program learns that one
+is full; otherwise the guest would run out of memory, without a process to kill that holds it."""
 _MS_REMOUNT = 1 << 5
 
-SPARED, NOT_SPARED = "-900", "0"
-"""/proc/PID/oom_score_adj of the agent, and of a script: the kernel kills the script first."""
+SPARED, NOT_SPARED = "-900", "0"  # oom_score_adj of the agent and of a script: the kernel kills the script first
 
 
 class Drain(threading.Thread):
-    """Reads a pipe to its end, so that the writer never waits; keeps the last ``most`` bytes (0: all). After more than
+    """Read a pipe to its end, so that the writer never waits; keep the last ``most`` bytes (0: all). After more than
     ``limit`` bytes (0: no limit) it ``is_full`` and reads no more: the writer waits for ever."""
 
     def __init__(self, fd: int, most: int = 0, limit: int = 0) -> None:
@@ -60,23 +59,21 @@ class Drain(threading.Thread):
 
 
 def name_of(pid: int) -> str:
-    """Return the name of a process; empty if it is gone."""
     with suppress(OSError):
         return read_text(f"/proc/{pid}/comm").strip()
     return ""
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process, a letter as in proc(5) (D: it waits for a disk); empty if it is gone."""
+    """Return the state of a process as in proc(5) (D: it waits for a disk); empty if it is gone."""
     with suppress(OSError):
         return stat_of(pid)[0]
     return ""
 
 
 def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lambda: False) -> bool:
-    """Wait for the end of a child, for so many seconds at most, or until it ``is_enough``; return whether it has ended.
-    The child is not reaped. The wait wakes up now and then: where all of a guest sleeps, its virtual time jumps to the
-    next timer, however long its disk takes."""
+    """Return whether a child has ended, after ``seconds`` at most or when it ``is_enough``; it is not reaped. The wait
+    wakes up now and then: while all of a guest sleeps, virtual time jumps to the next timer, however slow the disk."""
     fd, deadline = os.pidfd_open(pid), time.monotonic() + seconds
     try:
         waiting = select.poll()
@@ -90,9 +87,8 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process has any child, dead or alive, ``but`` these. It is its descendants' subreaper, so
-    they are gone when it lacks children. To look through all of /proc takes an emulated guest longer than a shell takes
-    to start."""
+    """Return whether this process, a subreaper, has any child, dead or alive, ``but`` these. To look through all of
+    /proc takes an emulated guest longer than to start a shell."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -105,7 +101,6 @@ def has_children(but: Set[int] = frozenset()) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the children of ``pid``, theirs, and so on."""
     of = parents()
     found, new = [], [pid]
     while new:
@@ -125,8 +120,7 @@ def parents() -> dict[int, int]:
 
 
 def spare_agent(*, modestly: bool) -> None:
-    """Have the kernel kill other processes before the agent where memory is short, and unless ``modestly`` before the
-    agent's ancestors, such as sshd."""
+    """Make the kernel, short of memory, spare the agent and, unless ``modestly``, its ancestors such as sshd."""
     of = {} if modestly else parents()
     pid = os.getpid()
     while pid > 1:
@@ -141,21 +135,20 @@ def bound_scratch() -> None:
 
 
 def do_not_spare(pid: int) -> None:
-    """Have the kernel kill the process ``pid``, and what it starts, before the agent."""
+    """Make the kernel, short of memory, kill ``pid`` and what it starts before the agent."""
     with suppress(OSError):
         write_text(f"/proc/{pid}/oom_score_adj", NOT_SPARED)
 
 
 class ScriptBounds:
-    """The bounds of a script that is about to start. Processes ``but`` are there already; strace writes to ``calls``,
-    if it traces the script."""
+    """The bounds of a script that is about to start beside processes ``but``. strace's output goes to ``calls``."""
 
     def __init__(self, but: set[int], calls: str = "") -> None:
         self._others, self._calls = but, calls
         self._tasks, self._killed = _all_tasks(), _killed_for_memory()
 
     def broken(self, drains: Sequence[Drain]) -> str:
-        """Say which bound the script broke, in words that follow its name; empty if none."""
+        """Return which bound the script broke, in words that follow its name; empty if none."""
         if any(drain.is_full for drain in drains):
             return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output; what it writes there is what it tells"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
@@ -166,7 +159,7 @@ class ScriptBounds:
         return ""
 
     def memory(self) -> str:
-        """Say that the guest ran out of memory meanwhile; empty if it did not."""
+        """Return words if the guest ran out of memory meanwhile, else an empty string."""
         if _killed_for_memory() == self._killed:
             return ""
         return f"the guest ran out of memory, of which it has {_memory()}"
@@ -191,7 +184,7 @@ def _size(path: str) -> int:
 
 
 def _all_tasks() -> int:
-    """Return the number of processes and threads; 0 if unknown. A walk through /proc takes too long to be repeated."""
+    """Return the number of processes and threads; 0 if unknown. To walk through /proc each time takes too long."""
     with suppress(OSError, ValueError, IndexError):
         return int(read_text("/proc/loadavg").split()[3].partition("/")[2])
     return 0
@@ -207,7 +200,6 @@ def _tasks_of_ours(others: set[int]) -> int:
 
 
 def _killed_for_memory() -> int:
-    """Return how many processes the kernel has killed for lack of memory."""
     with suppress(OSError):
         if said := re.search(r"^oom_kill (\d+)$", read_text("/proc/vmstat"), re.M):
             return int(said[1])

@@ -1,6 +1,5 @@
-"""Runs the scripts of a program under test: its setup, its workload, its checker. Their first argument, and the working
-directory of all but the checker, is the file system under test. When a script has ended, all that it started is killed.
-"""
+"""Run the scripts of a program under test: its setup, its workload, its checker. Their first argument, and the working
+directory of all but the checker, is the file system under test. At a script's end, all that it started is killed."""
 
 from __future__ import annotations
 
@@ -40,24 +39,22 @@ from bob.agent.inside.world import WORLD, enter_world, within
 HOME = f"{WORK}/program"  # the files of the program
 TOLD = f"{WORK}/told"  # the program's output before the crash, for the checker
 CALLS = f"{WORK}/calls"  # strace's output
-PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"
-"""The pipes in front of it: where stores are watched, and where the program waits after calls, with the stores seen."""
+PIPE, BESIDE = f"{WORK}/calls.pipe", f"{WORK}/calls.beside"  # pipes in front of it: for stores, and for a pace
 SCRATCH: tuple[str, ...] = "/tmp", "/var/tmp", "/dev/shm"
 PR_SET_CHILD_SUBREAPER = 36
-MOST_OUTPUT = 64 * 1024
-"""The last bytes of a script's output are kept; of a workload's standard output, all (processes.py)."""
-LONGEST = 16 * 1024 * 1024  # strace writes down so many bytes of one call's data
+MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; a workload's standard output is kept whole (processes.py)
+LONGEST = 16 * 1024 * 1024  # bytes of one call's data that strace writes down
 GONE_SECONDS = 30.0
-MOST_PATIENCE = 100  # a script may wait for a disk for so many times the limit
-LOOKS = 20  # bob looks for that at so many moments, a waking apart
+MOST_PATIENCE = 100  # times the limit that a script may wait for a disk
+LOOKS = 20  # moments at which bob looks for that, a waking apart
 
 
-MOST_BYTES = 64 * 1024 * 1024  # a larger file is not handed out
+MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not handed out
 
 
 class ScriptExit(NamedTuple):
-    """How a script ended: its exit code (negative: the signal; None: it took too long), its standard output, and the
-    last of its standard error, or of both where they are one."""
+    """A script's exit code (negative: the signal; None: it took too long), its standard output, and the last of its
+    standard error, or of both if they are one."""
 
     code: int | None
     output: bytes
@@ -65,17 +62,16 @@ class ScriptExit(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its last words, for people: paths are those in the file system under test."""
+        """Its last words, with paths as in the file system under test."""
         return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
 
 
 uses_world = False  # whether the scripts of the program run in a world of their own
-warm: WarmPython | None = None  # the process that forks for the program's checker, once it was run
+warm: WarmPython | None = None  # the process that forks for the program's checker, after its first run
 
 
 def put_program(blob: bytes, world: bool = False) -> Reply:
-    """Take the files of a program, a tar archive, in place of an earlier one's. With ``world`` its scripts run in the
-    world on a disk of the guest's."""
+    """Take a program's files, a tar archive, in place of earlier ones; its scripts run in a ``world`` of their own."""
     global uses_world, warm
     if warm is not None:
         warm.end()
@@ -91,8 +87,7 @@ def put_program(blob: bytes, world: bool = False) -> Reply:
 
 
 def read_files(blob: bytes, paths: list[str]) -> Reply:
-    """Return the bytes of each of ``paths``, one after the other. ``lengths`` is 0 for a missing file, or one that is
-    too large."""
+    """Return the bytes of each of ``paths``, in turn; ``lengths`` is 0 for a missing or too large file."""
     found = [_read(path) for path in paths]
     return {"lengths": list(map(len, found))}, b"".join(found)
 
@@ -107,7 +102,7 @@ def _read(path: str) -> bytes:
 
 
 def run_setup(seconds: float) -> None:
-    """Run the program's setup, if it has one; refuse in its own words where it fails."""
+    """Run the program's setup, if it has one. Raises Denial in its own words if it fails."""
     if os.path.exists(f"{HOME}/setup"):
         run_or_refuse("setup", seconds)
 
@@ -115,20 +110,16 @@ def run_setup(seconds: float) -> None:
 def run_workload(
     seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None, stacks: bool = False
 ) -> tuple[bytes, bytes, int]:
-    """Run the program's workload under strace; return its standard output, strace's output, and the inode of the pipe
-    that its standard output was. Refuse in its own words where it fails.
-
-    With ``stores`` the calls include stores through shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay``
-    the program waits so many seconds after each call that changes something; then the ``neighbour`` syncs
-    (:mod:`bob.agent.inside.pacing`).
-
-    With ``stacks`` each call has its frames. They take strace most of its time, so a workload that fails, or does not
-    end in time, is not refused: its calls until then count.
+    """Run the program's workload under strace; return its standard output, strace's output, and the inode of its
+    standard output's pipe. Raises Denial in its own words if it fails. With ``stores`` the calls include stores through
+    shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each
+    change; then the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). With ``stacks`` each call has its frames.
+    They take strace most of its time, so a workload that fails or is late is not refused: its calls until then count.
     """
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
-    # A look at the frames of each read and close would take longest of all.
+    # The frames of each read and close would take longest of all.
     traced = TRACED if stacks else f"{TRACED},{PLACING},{READS},{CLOSES}"
     with ExitStack() as beside:
         pacing = watching = None
@@ -152,7 +143,7 @@ def run_workload(
 
 
 def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[ScriptExit, int]:
-    # -D: the workload is our child, so we learn when it ends, and not when all that it has started does.
+    # -D: the workload is our child, so we learn when it ends, not when all that it started does.
     tracer = ["strace", "-D", "-f", "-q", "-y", "--seccomp-bpf", "-ttt", "-xx", "-s", str(LONGEST), "-o", calls]
     tracer += ["-k"] if stacks else []
     started = Script([*tracer, "-e", f"trace={traced}", "-e", f"raw={READS}"], [f"{HOME}/workload", ROOT], ROOT)
@@ -170,15 +161,14 @@ def run_check(told: bytes, seconds: float) -> ScriptExit:
 
 
 def run_or_refuse(name: str, seconds: float) -> None:
-    """Run a script of the program in the mounted file system; refuse in its own words where it fails."""
+    """Run a script of the program in the mounted file system. Raises Denial in its own words if it fails."""
     ended = Script([], [f"{HOME}/{name}", ROOT], ROOT).wait(seconds)
     if ended.code != 0:
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
 
 
 def clear_scratch() -> None:
-    """Remove what earlier scripts left in folders for temporary files. A checker must not see traces of another crash
-    state, or of the workload, there."""
+    """Empty the folders for temporary files: a checker must not see traces of another state, or of the workload."""
     root = WORLD if uses_world else ""
     for folder in SCRATCH:
         with suppress(OSError):
@@ -202,7 +192,7 @@ def _environment() -> dict[str, str]:
 
 
 def how_it_ended(ended: ScriptExit, seconds: float) -> str:
-    """Say how a script ended, with the last line of its output; and if the file system under test is full, say that."""
+    """Return how a script ended, its output's last line, and whether the file system under test is full."""
     said = ended.words.strip().splitlines()
     words = f": {said[-1][:300]}" if said else ""
     with suppress(OSError):
@@ -215,8 +205,8 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A script that was started: ``words`` with its arguments, in ``folder``, under a ``tracer`` (empty: none), or by a
-    Python that ``forks`` for it."""
+    """A started script: ``words`` in ``folder``, under a ``tracer`` (empty: none), or by a Python that ``forks`` for
+    it."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -226,7 +216,7 @@ class Script:
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
         self._name, self._bounds = os.path.basename(words[0]), ScriptBounds(self._others, CALLS if tracer else "")
-        is_told = bool(tracer)  # others' output is for people to read, in order
+        is_told = bool(tracer)  # others' output is for people, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
             if forks is not None and forks.pid is not None:
@@ -254,9 +244,9 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for its end, and kill what it leaves behind. Refuse where it takes too much of the guest. A process that
-        waits for a disk when the time is over gets as much time again. Virtual time jumps over the host's, so the disk
-        of a busy host takes minutes."""
+        """Wait for its end, and kill what it leaves behind. Raises Denial if it takes too much of the guest. If a
+        process waits for a disk when the time is over, it gets as much again: virtual time jumps over the host's, so a
+        busy host's disk takes minutes."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if ends_within(self._process.pid, seconds, self._takes_too_much):
@@ -276,7 +266,6 @@ class Script:
         return ended
 
     def _takes_too_much(self) -> str:
-        """Say what it takes too much of; empty if nothing."""
         return self._bounds.broken((self._output, self._said))
 
     def _is_at_the_disk(self) -> bool:
@@ -288,7 +277,7 @@ class Script:
         return False
 
     def _kill_all(self) -> None:
-        """Kill the script and all its descendants, and wait until they and the tracer are gone."""
+        """Kill the script and its descendants, and wait until they and the tracer are gone."""
         deadline = time.monotonic() + GONE_SECONDS
         while has_children(self._alone) and (
             left := [pid for pid in descendants(os.getpid()) if pid not in self._others]

@@ -1,7 +1,6 @@
-"""A disk in memory: bios are done when they are submitted, where a loop device hands each to a thread of the kernel.
-The guest's command line sets memory aside (``memmap=``, bob/guest/domain_xml.py) for the driver of persistent memory,
-and the agent maps it. A linear target counts sectors, and makes each read a bio, which pmem does not always
-(``rw_page``)."""
+"""A disk in memory: bios are done on submission, while a loop device hands each to a kernel thread. The command line
+(``memmap=``, bob/guest/domain_xml.py) sets memory aside for the driver of persistent memory, and the agent maps it. A
+linear target counts sectors, and makes each read a bio, which pmem does not always (``rw_page``)."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from bob.agent.inside.devices import SCRATCH, comes_true, opened, read_text, run
 
 MEMORY = "/dev/mem"
 _REGION = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) : Persistent Memory \(legacy\)$", re.M)
-"""As /proc/iomem has it (e820_print_type in arch/x86/kernel/e820.c)."""
+"""A line of /proc/iomem (e820_print_type in arch/x86/kernel/e820.c)."""
 _DRIVERS = ("nd_e820", "nd_pmem", "dm_mod")
 _DEVICE = "/dev/pmem0"
 _DRIVER_SECONDS = 2.0
@@ -24,20 +23,20 @@ _forbidden = False
 
 
 def forbid() -> None:
-    """Never make such a disk: on a foreign machine, memory that its command line sets aside is not bob's."""
+    """Never make such a disk: memory that a foreign machine sets aside is not bob's."""
     global _forbidden
     _forbidden = True
 
 
 def address_of(length: int) -> int | None:
-    """Return the physical address of memory for a disk of ``length`` bytes; None if there is not enough."""
+    """Return the physical address of memory for ``length`` bytes; None if there is not enough."""
     there = None if _forbidden else _region()
     return there[0] if there is not None and length <= there[1] else None
 
 
 @cache
 def _region() -> tuple[int, int] | None:
-    """Return address and length (bytes) of the memory that was set aside, if the kernel makes a device of it."""
+    """Return address and length (bytes) of the memory set aside, if it has a device and can be mapped."""
     found = _REGION.search(read_text("/proc/iomem"))
     if found is None:
         return None
@@ -53,8 +52,7 @@ def _region() -> tuple[int, int] | None:
 
 
 def map_memory(address: int, length: int) -> mmap.mmap:
-    """Map ``length`` bytes of the guest's memory from the physical ``address`` on. Raises OSError where that is
-    forbidden."""
+    """Map ``length`` bytes from the physical ``address`` on. Raises OSError if that is forbidden."""
     with opened(MEMORY) as fd:
         return mmap.mmap(fd, length, offset=address)
 

@@ -19,21 +19,19 @@ from bob.agent.inside.late_disk import LateDisk, late_disks
 from bob.agent.inside.tracing import Instance, kernel_device
 
 LOG = f"{WORK}/log"
-QUIET_POLLS = 3  # the device is looked at so often while it must be quiet. Each look costs, even where waiting is free.
-LITTLE_KIB = 256
-"""So much is dirty at most where only commits go on. A disk that takes its time may still be sent data then."""
+QUIET_POLLS = 3  # looks at the device while it must be quiet; each costs, even if waiting is free
+LITTLE_KIB = 256  # dirty at most if only commits go on: a slow disk may still get data then
 PROMPT, YOUNGEST_FIRST = "prompt", "youngest-first"  # values of Completion (bob/trace/recording.py)
 SUPER = struct.Struct("<QQQI")
 ENTRY = struct.Struct("<QQQQ")
 MAGIC = 0x6A736677736872
 DISCARD = 4
 MARK = 8
-LAST_MARK = b"dm-log-writes-end"
-"""The target's very last entry, when it is removed (log_writes_dtr in drivers/md/dm-log-writes.c)."""
+LAST_MARK = b"dm-log-writes-end"  # the last entry, on removal (log_writes_dtr in drivers/md/dm-log-writes.c)
 
 
 class LoggedDisk:
-    """Disk ``number`` of the recording: dm-log-writes over the block device ``data``, with the log beside it."""
+    """Disk ``number`` of a recording: dm-log-writes over ``data``, with the log beside it."""
 
     def __init__(self, number: int, data: Loop | LateDisk, length: int, log_bytes: int) -> None:
         self._log_path = f"{LOG}-{number}"
@@ -52,13 +50,12 @@ class LoggedDisk:
             raise Denial(f"the recorded device has no volatile write cache ({cache})")
 
     def written(self) -> str:
-        """Return counts that change with every write that the device completes or has in flight."""
+        """Return counts that change with every write, completed or in flight."""
         fields = read_text(f"/sys/block/{self.name}/stat").split()
         return " ".join([*fields[4:9], *fields[15:17]])
 
     def end(self) -> tuple[bytes, Runs | None]:
-        """Return the log, once the target is gone, and where the device was written. The latter is None where the log
-        does not say it: the device below has counted other than as many sectors."""
+        """Return the log, and where the device was written: None unless the device below counted as many sectors."""
         written = self._count() - self._counted
         self._log.close()
         if isinstance(self._data, Loop):  # the next recording may use the other one again
@@ -69,19 +66,18 @@ class LoggedDisk:
         return log, logged if sum(sectors for _sector, sectors in logged) == written else None
 
     def _count(self) -> int:
-        """Return how many written sectors the device below has counted."""
         return int(read_text(f"/sys/block/{self._data.name}/stat").split()[devices.SECTORS_WRITTEN])
 
 
 def give_history(device: int) -> None:
-    """Have the kernel treat a device as one that was written before. Without write history its background threshold is
-    zero, and the flusher would write dirty data after 5 s rather than 30 s, which hides ordering violations."""
+    """Make the kernel treat a device as written before. Otherwise its background threshold is zero: the flusher would
+    write dirty data after 5 s rather than 30 s, which hides ordering violations."""
     write_text(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/min_ratio", "50")
 
 
 class RecordedDisks:
-    """The recorded disks, which ``lengths`` (bytes) of the file ``work`` are, and what ``layers`` make of them. A disk
-    completes a write at once where ``completion`` is ``prompt``, else as late as can be (late_disk.py)."""
+    """The recorded disks, ``lengths`` (bytes) of the file ``work``, and what ``layers`` make of them. A disk completes
+    a write at once if ``completion`` is ``prompt``, else as late as can be (late_disk.py)."""
 
     def __init__(
         self,
@@ -107,7 +103,6 @@ class RecordedDisks:
 
     @property
     def devices(self) -> list[tuple[int, int]]:
-        """Major and minor numbers of the disks."""
         return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
 
     def timeline(self, kib: int, more: dict[str, str] | None = None) -> Instance:
@@ -125,18 +120,18 @@ class RecordedDisks:
         return Instance("bob-record", events, kib)
 
     def assemble(self) -> None:
-        """Make the device at ``assembly.path``: where there are layers, it has the dirty pages."""
+        """Make the device at ``assembly.path``; with layers, it has the dirty pages."""
         self.assembly.assemble()
         if self._has_layers:
             give_history(os.stat(self.assembly.path).st_rdev)
 
     def written(self) -> list[str]:
-        """Return counts that change with every write that a disk completes or has in flight."""
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Wait until nothing is dirty and no write was seen for ``quiet`` seconds; refuse after ``deadline``. A file
-        system that commits all the time gets ``enough`` seconds (unless 0), and then may leave a little dirty."""
+        """Wait until nothing is dirty and no write came for ``quiet`` seconds. Raises Denial after ``deadline``
+        seconds. A file system that commits all the time gets ``enough`` seconds (unless 0), and then may leave a little
+        dirty."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -151,8 +146,8 @@ class RecordedDisks:
                 raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
-        """End the logs and remove the disks; return the log of each, and where they were written, laid end to end, or
-        None where the logs do not say that."""
+        """Remove the disks; return each log, and where they were written, laid end to end (None if a log does not say
+        it)."""
         self.assembly.release()
         devices.remove_log_writes(len(self.disks))
         ended = [disk.end() for disk in self.disks]
@@ -163,17 +158,15 @@ class RecordedDisks:
 
 
 def dirty_kib() -> int:
-    """Return how much is dirty or under writeback in the guest (KiB)."""
-    # Up to a dozen pages are in counts of the processor's own, which are added up once a second, but not for that does
-    # an idle guest wake (vmstat_shepherd in mm/vmstat.c). A read of this file has them added up.
+    # Up to a dozen pages are in counts of each processor, which an idle guest does not wake to add up (vmstat_shepherd
+    # in mm/vmstat.c). A read of this file adds them up (KiB below).
     read_text("/proc/sys/vm/stat_refresh")
     return sum(int(n) for n in re.findall(r"^(?:Dirty|Writeback): +(\d+) kB", read_text("/proc/meminfo"), re.M))
 
 
 def read_log(path: str) -> bytes:
-    """Return the log in the file ``path``, up to the end of its last entry. A target that runs out of room, or cannot
-    write its log, stops logging and tells only the kernel's log. But then it does not log its last mark either: a log
-    without that is refused."""
+    """Return the log in the file ``path``, up to its last entry. A target that runs out of room, or cannot write, stops
+    logging, and says so only in the kernel's log. It then lacks its last mark: Denial."""
     with opened(path, os.O_RDONLY) as fd:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:

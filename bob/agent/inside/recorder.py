@@ -26,37 +26,33 @@ from bob.agent.inside.recorded_disks import RecordedDisks
 
 CLOCK_FILE = "/.bob-clock"
 ALIGNMENT_SECONDS = 20
-FILLED_IN = 65536  # a device is filled in multiples of so many bytes: whole blocks of every file system
+FILLED_IN = 65536  # bytes: whole blocks of every file system
 TELLING = "id == 1 || id == 20 || id == 40 || id == 275"
-"""System calls that can write to a pipe: write, writev, sendfile and splice (arch/x86/entry/syscalls/syscall_64.tbl).
-"""
+"""System calls that can write to a pipe: write, writev, sendfile, splice (arch/x86/entry/syscalls/syscall_64.tbl)."""
 
 
 def set_clock(seconds: int = EPOCH) -> None:
-    """Set the wall clock, by default to the epoch of recordings."""
     time.clock_settime(time.CLOCK_REALTIME, seconds)
 
 
 CONSOLE = "/dev/console"
-PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"
-"""To the kernel a hanging task (kernel/hung_task.c) is an error and no more."""
+PRINTK, ERRORS_TOO = "/proc/sys/kernel/printk", "4"  # a hanging task (kernel/hung_task.c) is an error to the kernel
 
 
 def say(step: str) -> None:
-    """Print the next step on the console, where the host finds it if the kernel hangs in it (bob/agent/loss.py)."""
+    """Print the next step on the console, for the host if the kernel hangs in it (bob/agent/loss.py)."""
     with suppress(OSError), open(CONSOLE, "wb", buffering=0) as console:
         write_text(PRINTK, ERRORS_TOO)
         console.write(f"bob: at {step}\n".encode())
 
 
 def narrator(narrates: bool) -> Callable[[str], None]:
-    """Return :func:`say`, or a function that does nothing: to print a line takes time, and would move the recording."""
+    """Return :func:`say`, or a function that does nothing: printing takes time, and would move the recording."""
     return say if narrates else lambda _step: None
 
 
 class Take:
-    """Recorded disks over a copy of ``base``, with the ``subject`` on them, and their timeline with ``more`` events;
-    ``with`` ends the tracing."""
+    """Recorded disks over a copy of ``base`` with the ``subject``; ``with`` traces them, and ``more`` events."""
 
     def __init__(self, base: str, subject: list[Any], manner: list[Any], more: dict[str, str] | None = None) -> None:
         self.subject, self._manner = subject_from(subject), Manner(*manner)
@@ -70,7 +66,7 @@ class Take:
     def __enter__(self) -> Take:
         self.timeline.__enter__()
         self.timeline.mark(f"kernel {os.uname().release}")
-        if self._manner.virtual:  # when the request came in is not deterministic: start at a time of our own
+        if self._manner.virtual:  # the request's time is not deterministic: start at a time of bob's own
             time.sleep(ALIGNMENT_SECONDS - time.monotonic() % ALIGNMENT_SECONDS)
         set_clock()
         self.recorded.assemble()
@@ -80,13 +76,11 @@ class Take:
         self.timeline.__exit__(*failure)
 
     def mark(self, text: str) -> None:
-        """Mark a moment in the timeline, and narrate it where that is wanted."""
         self.narrate(text)
         self.timeline.mark(text)
 
     @property
     def path(self) -> str:
-        """The device that is mounted."""
         return self.recorded.assembly.path
 
     def mount(self) -> None:
@@ -97,7 +91,7 @@ class Take:
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
-        """Wait until the disks are quiet, with a sync where the file system keeps its commits in memory."""
+        """Wait until the disks are quiet, with a sync if the file system keeps its commits in memory."""
         self.settle()
         if self.subject.keeps_commits:
             os.sync()
@@ -123,8 +117,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map each existing path to its inode number and the fields of :class:`bob.trace.recording.InodeStatus` (lstat
-    only: listing a directory would dirty its atime)."""
+    """Map each existing path to its inode number and the fields of :class:`bob.trace.recording.InodeStatus`. It uses
+    lstat only: listing a directory would dirty its atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -135,9 +129,9 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record operations, whose data is ``blob``, and the finish on a copy of ``base``. The reply has the effective
-    mount options, major and minor of each disk, and stat's answers about the paths before and after the operations. The
-    blob begins with each disk's log and the text of the timeline, of these ``lengths``. The rest is the content of the
-    disks, laid end to end, in the sectors ``changed`` since the base."""
+    mount options, major and minor of each disk, and stat's answers before and after. Its blob begins with each disk's
+    log and the text of the timeline, of these ``lengths``. The rest is the content of the disks in the sectors
+    ``changed``."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -158,17 +152,16 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
             perform_all(performer, asked.finish, b"", mark)
             if asked.natural:
                 recording.end_naturally()
-            mark("end")  # with all open that the operations keep open: to close it may free a file
+            mark("end")  # before the handles are closed: that may free a file
         recording.narrate("unmount")
         unmount()
         return recording.reply(before, after)
 
 
 def record_program(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record the workload of the program that was put here on a copy of ``base``, as :func:`record` does with a natural
-    finish. The timeline also has the return of each call that can write to a pipe. ``told`` and ``calls`` are the
-    lengths of the last pieces of the blob: the workload's standard output, and strace's, with stores through mappings
-    if that is asked for. ``pipe`` is the inode of the pipe that the standard output was."""
+    """Record the program's workload on a copy of ``base``, as :func:`record` does with a natural finish. The timeline
+    also has the return of each call that can write to a pipe. ``told`` and ``calls`` are the lengths of the blob's last
+    pieces: the workload's standard output, and strace's. ``pipe`` is the inode of the standard output's pipe."""
     del blob
     asked = ScriptsDocument(*work)
     with Take(base, subject, manner, {"raw_syscalls/sys_exit": TELLING}) as recording, ExitStack() as beside:
@@ -191,7 +184,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record a boot on a copy of ``base``, disks after a crash: the check, then the mount, between marks ``start`` and
-    ``end``. Replies as :func:`record` does, without inode numbers."""
+    ``end``. Replies as :func:`record` does, without stat's answers."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")
@@ -216,16 +209,11 @@ def make_base(
     narrates: bool = False,
 ) -> Reply:
     """Make disks of these lengths (bytes) full of ``cell``, assemble and format them, and make the initial tree
-    durable.
-
-    Unless ``setup_seconds`` is 0, the program's setup runs too, for so long at most. The file ``fill``, where named,
-    takes all the room that is left. ``narrates`` is as in :class:`bob.agent.inside.documents.Manner`.
-
-    The reply has mkfs's output, the effective mount options and the bytes that ``fill`` took. The blob is the image, as
-    differences from disks full of ``cell``.
-    """
+    durable. Unless ``setup_seconds`` is 0, the program's setup runs too, for so long at most. The file ``fill``, if
+    named, takes all free room. The reply has mkfs's output, the effective mount options and the bytes that ``fill``
+    took. Its blob is the image, as differences from disks full of ``cell``."""
     made = subject_from(subject)
-    clear_late_disks()  # or mkfs.btrfs may find the file system there that was recorded last, with the same UUID
+    clear_late_disks()  # or mkfs.btrfs may find the last recorded file system there, with the same UUID
     device = medium.medium_of(sum(disks), cell.encode())
     with loop_disks(device.work_path, disks) as parts, Assembly(made.layers, parts) as whole:
         set_clock(BASE_EPOCH)

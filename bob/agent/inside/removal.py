@@ -1,7 +1,5 @@
-"""Removes everything in a file system, however deep it is, and says why something stays.
-
-The agent goes down into each directory and comes up again: so no path is too long, and few files are open.
-"""
+"""Remove everything in a file system, however deep it is, and say why something stays. The agent goes down into each
+directory and up again: no path is too long, and few files are open."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def remove_all(root: str) -> str | None:
 
 
 def _remove_below(names: list[str]) -> str | None:
-    """Remove these names of the working directory, the last one first, and everything below them."""
+    """Remove these names of the working directory, the last one first, with everything below them."""
     above: list[str] = []
     left = [names]
     while left[-1] or above:
@@ -58,7 +56,7 @@ def _remove_below(names: list[str]) -> str | None:
 
 
 def _enter(name: str) -> list[str] | None:
-    """Go into a directory and return its names; None if it is something else."""
+    """Go into a directory and return its names; None if ``name`` is something else."""
     if not stat.S_ISDIR(os.lstat(name).st_mode):
         return None
     os.chdir(name)

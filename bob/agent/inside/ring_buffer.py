@@ -1,5 +1,5 @@
-"""The kernel's trace buffer in its own form (``trace_pipe_raw``), for both ends. To write 120 events as text takes the
-kernel nearly as long as mount(2). All is little-endian, as the guests are."""
+"""The kernel's trace buffer in its own form (``trace_pipe_raw``), little-endian, for both ends. To write 120 events as
+text takes the kernel nearly as long as mount(2)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ PAGE_BYTES = 4096
 _HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
 _TYPE_BITS = 5
 _LENGTH_FIRST, _PADDING = 0, 29
-"""Types. The first u32 is the length of the data (bytes, itself included). Padding: for the length that follows or,
-without a time in the other bits, up to the end of the page. From 1 to 28 the type is the length, in words. Above it are
-times, of one word."""
+"""Types. Length first: the first u32 is the length of the data (bytes, itself included). Padding: for the length that
+follows or, without a time in the other bits, to the end of the page. 1 to 28: the length in words. Above: times of one
+word."""
 
 _ID = re.compile(r"^ID: (\d+)$", re.M)
 _FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
@@ -21,7 +21,6 @@ Pipe = Callable[[], bytes]  # reads a page of the buffer; raises BlockingIOError
 
 
 def drained(read: Pipe) -> bytes:
-    """Return all the pages there are, as they travel."""
     pages: list[bytes] = []
     try:
         while True:
@@ -31,15 +30,14 @@ def drained(read: Pipe) -> bytes:
 
 
 def used(page: bytes) -> bytes:
-    """Return ``page`` without its unused end: so pages travel, one behind the other."""
+    """Return ``page`` without its unused end, as pages travel."""
     return page[: 4 * (_HEADER_WORDS + _words(memoryview(page).cast("I"), 0))]
 
 
 def places(pages: bytes) -> Iterator[int]:
-    """Yield where in ``pages`` the data of each event begins (bytes), in the order of the events. A page begins with a
-    time stamp (u64) and the length of its events (in the low bits of another u64). An event is a u32, whose lowest five
-    bits say what follows, and its data (enum ring_buffer_type in include/linux/ring_buffer.h), which begins with the
-    number of its kind (u16)."""
+    """Yield where in ``pages`` the data of each event begins (bytes), in order. A page begins with a time stamp (u64)
+    and the length of its events (low bits of another u64). An event is a u32, whose lowest five bits are its type (enum
+    ring_buffer_type in include/linux/ring_buffer.h), and its data, which begins with its kind (u16)."""
     words = memoryview(pages).cast("I")
     end = 0
     while end < len(words):
@@ -63,8 +61,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return how many words each event takes, if the words from ``first`` to ``end`` are events of one length; None if
-    not, or if that is not easily seen. A buffer of one kind of event is like that nearly always."""
+    """Return how many words each event takes, if the words from ``first`` to ``end`` are events of one length. None if
+    not, or if that is not easily seen. A buffer of one kind of event nearly always is."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
@@ -81,12 +79,12 @@ def _words(words: memoryview, page: int) -> int:
 
 
 def kind_at(pages: bytes, place: int) -> int:
-    """Return the number of the kind of event whose data begins at ``place``."""
+    """Return the kind of the event whose data begins at ``place``."""
     return pages[place] | pages[place + 1] << 8
 
 
 def layout(text: str) -> dict[str, int | dict[str, list[int]]]:
-    """Read a file ``format``: the ``id`` of a kind of event, and offset and size (bytes) of its ``fields``."""
+    """Read a file ``format``: an event's ``id``, and offset and size (bytes) of its ``fields``. Raises ValueError."""
     number = _ID.search(text)
     if number is None:
         raise ValueError("a format of an event without its number")

@@ -31,29 +31,26 @@ PROBES = (
     + " ".join(f"b{number}=+24(+{8 * number}($arg2)):u64" for number in range(8)),
     f"p:{LOOKUP} __find_get_block b=$arg2:u64",
 )
-"""These tell use from readahead, see bob/observe/accesses.py. Offsets are those of b_blocknr and b_size in struct
-buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
+"""Probes that separate use from readahead (bob/observe/accesses.py). Offsets are those of b_blocknr and b_size in
+struct buffer_head (include/linux/buffer_head.h), the same since 2.6.12."""
 NO_FILTER = "0"
 ANOTHER_LOOKUP = ("p:bob/other_lookup __find_get_block_nonatomic",)
-"""A second lookup function of the kernel (fs/buffer.c from 6.15 on, and later 6.12). The compiler may have put it into
-its callers, so that some lookups go unseen. Then, and up to 6.0, which lacks __bh_read_batch, all reads count as used.
-"""
+"""A second lookup function (fs/buffer.c from 6.15 on, and later 6.12). The compiler may inline it, so that lookups go
+unseen. Then, and up to 6.0, which lacks __bh_read_batch, all reads count as used."""
 
-MOST_EMPTY_READS = 1000  # the kernel may give nothing of its trace so often in a row though there is something
-UNDER_WAY_SECONDS = 30.0  # requests that a failed mount leaves behind may take so long
+MOST_EMPTY_READS = 1000  # the kernel may give nothing of its trace so often in a row though it has events
+UNDER_WAY_SECONDS = 30.0  # for requests that a failed mount leaves behind
 POLL_SECONDS = 0.001
 
 
 class SectorCounts(NamedTuple):
-    """Sectors that a device has counted."""
-
     read: int
     written: int
 
 
 def counts(stat: Callable[[], bytes]) -> SectorCounts:
-    """Return a device's counts by its file ``stat``, when nothing of it is under way any more. An unmount waits for all
-    requests, but a mount that fails does not: btrfs, for one, has read blocks ahead by then."""
+    """Return a device's counts by its file ``stat``, once nothing of it is under way. A mount that fails does not wait
+    for its requests: btrfs, for one, reads ahead. Raises RuntimeError."""
     deadline = time.monotonic() + UNDER_WAY_SECONDS
     while True:
         fields = stat().split()
@@ -65,10 +62,9 @@ def counts(stat: Callable[[], bytes]) -> SectorCounts:
 
 
 def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
-    """Return ``read``, a read of ``trace_pipe_raw``, repeated where it gives nothing although there are ``more``
-    events. An empty read is not the end: the kernel finds no page, then looks whether the buffer is empty, and an event
-    may have come in between (tracing_buffers_read in kernel/trace/trace.c). A buffer that holds only discarded events
-    does not count as empty either (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
+    """Return ``read``, of ``trace_pipe_raw``, repeated while it gives nothing although there are ``more`` events. An
+    event may come in between two looks of the kernel (tracing_buffers_read in kernel/trace/trace.c), and a buffer of
+    discarded events alone does not count as empty (rb_per_cpu_empty in kernel/trace/ring_buffer.c)."""
 
     def read_on() -> bytes:
         for _ in range(MOST_EMPTY_READS):
@@ -83,7 +79,7 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
 
 
 class KernelEvents(NamedTuple):
-    """Events of the kernel's, in a buffer of their own; ``pipe`` reads their pages."""
+    """Kernel events in a buffer of their own; ``pipe`` reads its pages."""
 
     trace: Instance
     pipe: Pipe
@@ -91,16 +87,14 @@ class KernelEvents(NamedTuple):
 
 @contextmanager
 def kernel_events(name: str, events: dict[str, str]) -> Iterator[KernelEvents]:
-    """Have the kernel write ``events``, for the length of a ``with`` block."""
     trace = Instance(name, events, TRACE_KIB)
     with trace, opened(f"{trace.path}/per_cpu/cpu0/trace_pipe_raw", os.O_RDONLY | os.O_NONBLOCK) as pipe:
         yield KernelEvents(trace, patient(lambda: os.read(pipe, PAGE_BYTES), trace.has_more))
 
 
 class Scratch:
-    """The block device over the working copy of a medium, with ``layers`` over its ``disks`` (lengths, bytes), and its
-    observers: the kernel's trace, the device's own counts, the kernel's log. To make all of that takes as long as some
-    mounts, so it outlives sessions."""
+    """The block device over a medium's working copy, with ``layers`` over its ``disks`` (lengths, bytes), and its
+    observers: traces, counts, kernel log. Making it takes as long as some mounts, so it outlives sessions."""
 
     def __init__(self, over: ScratchMedium, reads: bool, disks: Sequence[int], layers: Sequence[LayerDocument]) -> None:
         self.medium, self.reads = over, reads
@@ -116,15 +110,16 @@ class Scratch:
                 self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
             self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
-            # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c); all other bios write:
-            # write zeroes, for one, lacks a letter of its own.
+            # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c). All others write: write
+            # zeroes, for one, lacks a letter of its own.
             self.of_writes, self.of_all = condition + ' && !(rwbs ~ "R*")', condition
-            # In a trace of their own: to find the writes among all that was read takes as long as half a mount.
+            # A trace of their own: to find the writes among all reads takes as long as half a mount.
             self.written = resources.enter_context(kernel_events(f"{NAME}-writes", {f"block/{QUEUE}": self.of_writes}))
             self.everything: KernelEvents | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
-                # Blocks that are read ahead have numbers of what is mounted; on layers these are no places on a disk.
+                # Blocks that are read ahead have numbers of what is mounted; with layers these are not places on a
+                # disk.
                 if not layers and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
@@ -144,23 +139,23 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Trace lookups only of the blocks from the first to the last of ``blocks``, of none if these are the wrong way
-        round; of all, if it is empty. Setting the same twice is skipped: for each change the kernel waits until no
-        thread uses the old filter."""
+        """Trace only lookups of the blocks from the first to the last of ``blocks``: none if the order is wrong, all if
+        it is empty. A repeated setting is skipped: for each change the kernel waits until no thread uses the old
+        filter."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)
             self.looking_out = blocks
 
     def trace_reads(self, traced: bool) -> None:
-        """Trace reads, or do not: a checker reads more than there is room for."""
+        """Trace reads, or do not: a checker reads more than the buffer holds."""
         if self.everything is not None:
             condition = self.of_all if traced else self.of_writes
             self.everything.trace.write(f"events/block/{QUEUE}/filter", condition)
 
     def accessed(self) -> tuple[bytes, int, Runs]:
         """Return what was done to the device since the last call: pages of the trace (empty without reads), sectors
-        read by the device's own count, and written sectors. The latter agree with the device's count."""
+        read by its own count, and written sectors. Raises RuntimeError if the trace lacks writes."""
         read, written = self.counted
         self.counted = self.count()  # first: it waits for requests under way
         trace = b"" if self.everything is None else drained(self.everything.pipe)
@@ -174,12 +169,10 @@ class Scratch:
         return [unpack(writes, place + first) for place in places(writes)]
 
     def came_back(self) -> bool:
-        """Return whether the image is its base again, where it was written and now and then everywhere
-        (:meth:`ScratchMedium.changed`), and no event was lost."""
+        """Return whether the image is its base again (:meth:`ScratchMedium.changed`), and no event was lost."""
         written, self.put_back = self.put_back, []
         traces = [watched.trace for watched in (self.written, self.everything) if watched is not None]
         return not any(trace.lost() for trace in traces) and not self.medium.changed(written)
 
     def count(self) -> SectorCounts:
-        """Return the device's own counts, with nothing under way."""
         return counts(lambda: os.pread(self.stat, 4096, 0))

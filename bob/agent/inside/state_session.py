@@ -1,6 +1,5 @@
-"""Builds crash states on a scratch image, recovers them as a boot would, and looks at the result. The image is the
-medium's working copy under one block device. A state is written into it, mounted, looked at and unmounted, and every
-sector that the state or its recovery wrote is put back, by the kernel's own trace."""
+"""Build crash states on a scratch image, recover them as a boot would, and look at the result. A state is written into
+the medium's working copy, mounted, looked at and unmounted. Every written sector is put back, by the kernel's trace."""
 
 from __future__ import annotations
 
@@ -25,22 +24,17 @@ from bob.agent.inside.mounts import ROOT, Mount, unmount
 from bob.agent.inside.removal import remove_all
 from bob.agent.inside.scratch import Scratch
 
-DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")
-"""The kernel's messages name the scratch device so; outcomes do not depend on it."""
+DEVICE_NAME = re.compile(r"\b(?:loop|dm-)\d+")  # in the kernel's messages; outcomes do not depend on it
 
 T = TypeVar("T")
-StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]
-"""The error of a refused mount, whether it was repaired, the tree."""
+StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a refused mount, repaired or not, tree
 
 
 class StateSession:
-    """The crash states of one workload: base with floor, payload, and the outcomes that the host knows.
-
-    If the scratch device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count.
-    Unless ``exempt`` is None, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote
-    outside of them and of the ``exempt`` sectors. (Both are flat lists of first sector and sectors.) All of this is
-    about states that the host does not know yet.
-    """
+    """The crash states of one workload: base with floor, payload, and the outcomes that the host knows. If the scratch
+    device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count. Unless ``exempt``
+    is None, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of
+    ``exempt`` (flat lists of first sector and sectors). All is about states that the host does not know yet."""
 
     def __init__(
         self,
@@ -56,13 +50,12 @@ class StateSession:
         self.scratch, self.medium, self.subject = scratch, scratch.medium, subject
         self.payload = memoryview(payload)
         self.complaints = Complaints(subject.expected_messages, DEVICE_NAME)
-        self.complained: list[int] = []
-        """Numbers of the kernel's complaints about states that the host does not know yet."""
+        self.complained: list[int] = []  # about states that the host does not know yet
         self.is_writable = "ro" not in subject.options.split(",")
         self.repaired: set[str] = set()  # refusals after which a repair was tried
         self.said: dict[str, str] = {}
-        """The kernel's words about the first state with each refusal. Words make no outcome: how much the kernel says
-        depends on how fast it is asked (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
+        """The kernel's words about the first state with each refusal. They are not part of an outcome: they depend on
+        timing (btrfs_printk in fs/btrfs/messages.c: 100 lines in 5 s)."""
         self.outcomes: dict[StateOutcome, int] = {}
         self.new_outcomes: list[str] = []
         self.looker = Look(ROOT, lasting_inodes=subject.lasting_inodes, closely=closely)
@@ -80,7 +73,7 @@ class StateSession:
         self.left_contents: list[list[bytes]] = [[] for _ in self.stretches]
         scratch.look_out([])
         forget_file_systems()
-        # Looking must not write: without noatime each state's unmount would have time stamps to write back.
+        # Looking must not write: without noatime each unmount would write time stamps back.
         path = scratch.assembly.path
         self.mount = Mount(path, subject.driver, subject.options, ("noatime", "nodiratime"))
         scratch.accessed()
@@ -121,8 +114,7 @@ class StateSession:
         return number
 
     def left_behind(self) -> list[tuple[int, int]]:
-        """Return the stretches that differ from the base, by number, each with the number of its content. There are few
-        contents, and to compare them takes less than to hash one."""
+        """Return changed stretches, by number, with numbers of their contents: comparing takes less than hashing."""
         work, pristine, left = self.medium.work, self.medium.pristine, []
         for number, run in enumerate(self.stretches):
             if not work.is_same(pristine, *run):
@@ -133,8 +125,7 @@ class StateSession:
         return left
 
     def written_elsewhere(self, written: Runs) -> list[tuple[int, int, str]]:
-        """Return writes outside of the stretches and exempt sectors: first sector, sectors, and a digest of the final
-        content."""
+        """Return writes outside of known places: first sector, sectors, digest of the final content."""
         work, known, found = self.medium.work, self.places_elsewhere, []
         for run in set(written):
             if run not in known:
@@ -145,12 +136,11 @@ class StateSession:
         return found
 
     def check(self) -> None:
-        """Run the check of a boot, if the file system has one."""
         if self.subject.check:
             run_anyhow(self.subject.check, self.scratch.assembly.path)
 
     def recover_and_look(self) -> StateOutcome:
-        """Do what a boot would do, and return the outcome; take note of the kernel's words."""
+        """Recover as a boot would, and return the outcome; note the kernel's words."""
         began = time.time_ns()
         self.check()
         kernel = self.scratch.kernel
@@ -178,7 +168,7 @@ class StateSession:
         return error, repaired, tree
 
     def apart(self, runs: list[int], look: Callable[[], T]) -> T:
-        """Return what ``look`` finds of one state that is built for it alone: nothing of it makes an outcome."""
+        """Return ``look()`` on one state, built for it alone: it does not make an outcome."""
         self.write(runs)
         with self.scratch.assembly:
             found = look()
@@ -186,14 +176,14 @@ class StateSession:
         return found
 
     def put_back(self, runs: list[int], written: Runs) -> None:
-        """Put the sectors of a state, and those that its recovery has ``written``, back."""
+        """Put back the sectors of a state, and those that its recovery has ``written``."""
         changed = merged([*targets(runs), *written])
         self.medium.put_back(changed)
         self.scratch.put_back += changed
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """Recover the state on the scratch device, run the file system's checker on it, and remove everything in it.
-        Returns faults as (kind, words)."""
+        """Recover the state, run the file system's checker on it and remove everything in it; return (kind, words) of
+        faults."""
         wrong: list[tuple[str, str]] = []
         self.check()
         if not self.mount():
@@ -212,8 +202,8 @@ class StateSession:
                     os.sync()
                     fault = None if os.access(ROOT, os.W_OK) else f"/: {os.strerror(errno.EROFS)}"
                 unmount()
-                # jfs writes what was removed by a thread of its own, and is read-only when that meets damage: early
-                # enough for the removal to fail, after a sync, or not before it is unmounted. Its words count.
+                # jfs writes removals by a thread of its own, and turns read-only when that meets damage: early enough
+                # for the removal to fail, after a sync, or only at the unmount. Its words count.
                 later = self.complaints.unexpected(self.scratch.kernel.warnings())
                 if fault or later:
                     wrong.append((REMOVAL, f"cannot be removed: {fault or f'the kernel says: {later[0]}'}"))
@@ -222,9 +212,9 @@ class StateSession:
         return wrong
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
-        """Recover the state on the scratch device, and run the checker of the program on it; return its exit code
-        (None: it did not end within ``seconds``) and output. ``told`` and ``spoiler`` are those of
-        :func:`spoil_and_check`."""
+        """Recover the state, and run the program's checker; return its exit code (None: not within ``seconds``) and
+        output. ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if the state does not mount.
+        """
         self.check()
         if number := self.mount():
             raise Denial(f"a state that is to be checked does not mount: {os.strerror(number)}")
@@ -235,24 +225,20 @@ class StateSession:
             unmount_after_scripts(before)
 
     def audit(self) -> None:
-        """See that the scratch image is the base again, and that no event was lost. Else nothing since the last good
-        audit counts."""
+        """Raise RuntimeError if the scratch image is not the base again, or an event was lost."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image did not come back to its base")
 
 
 def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
-    """Yield (sector, payload sector, sectors) of a flat list."""
     return zip(runs[::3], runs[1::3], runs[2::3])
 
 
 def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
-    """Yield (sector, sectors) of a flat list."""
     return zip(runs[::3], runs[2::3])
 
 
 def encode(outcome: StateOutcome, said: dict[str, str]) -> str:
-    """Return an outcome as it travels, its refusal with the kernel's words about it."""
     error, repaired, tree = outcome
     if error in said:
         error = f"{error}: {said[error]}"

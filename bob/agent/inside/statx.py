@@ -1,7 +1,5 @@
-"""statx(2) and the flags of inodes: all that a program can learn of a name without reading the file.
-
-Python has no statx before 3.15.
-"""
+"""statx(2) and inode flags: all that a program learns of a name without reading the file. Python lacks statx before
+3.15."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ AT_FDCWD = -100
 AT_SYMLINK_NOFOLLOW = 0x100
 STATX_BASIC_STATS, STATX_BTIME = 0x7FF, 0x800
 FIELDS = struct.Struct("<II Q IIIH2x QQQQ qI4x qI4x qI4x qI4x II")
-"""The part of struct statx (include/uapi/linux/stat.h) before the numbers of the device and of the mount."""
+"""struct statx (include/uapi/linux/stat.h) up to the numbers of the device and of the mount."""
 SECOND = 1_000_000_000
 FS_IOC_GETFLAGS = 0x80086601
 FS_IOC_FSGETXATTR = 0x801C581F
 FAT_IOCTL_GET_ATTRIBUTES = 0x80047210
-NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # a file system answers so for a thing without flags
+NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors of a thing without flags
 
 
 class Statx(NamedTuple):
-    """statx's answer: as :class:`os.stat_result` has it, with times in ns. ``attributes`` are those that the file
-    system knows of, ``birth_ns`` is None where it keeps none, ``blocks`` are of 512 bytes."""
+    """statx's answer, with times in ns. ``attributes`` are those that the file system knows of, ``birth_ns`` is None if
+    it keeps none, ``st_blocks`` are of 512 bytes."""
 
     st_mode: int
     st_ino: int
@@ -50,7 +48,7 @@ _buffer = ctypes.create_string_buffer(256)
 
 
 def lstatx(path: str) -> bytes:
-    """Return statx's answer about ``path`` in the kernel's form; a symbolic link is not followed. Raises OSError."""
+    """Return statx's answer about ``path`` in the kernel's form, of a symbolic link itself. Raises OSError."""
     if libc.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME, _buffer):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
@@ -58,7 +56,6 @@ def lstatx(path: str) -> bytes:
 
 
 def read_statx(answer: bytes) -> Statx:
-    """Return an ``answer`` of :func:`lstatx`, by names."""
     (
         mask, _blksize, attributes, links, uid, gid, mode, inode, size, blocks, known,
         accessed, accessed_ns, born, born_ns, changed, changed_ns, modified, modified_ns, major, minor,
@@ -71,8 +68,7 @@ def read_statx(answer: bytes) -> Statx:
 
 
 class FlagReader:
-    """Reads the flags that chattr(1) sets on open files and directories of one file system, their projects and sizes of
-    extents; or DOS attributes."""
+    """Read flags that chattr(1) sets, projects and extent sizes, or DOS attributes, on one file system."""
 
     def __init__(self) -> None:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
@@ -99,12 +95,10 @@ class FlagReader:
         return tuple([(name, number) for name, number in said if number and name])
 
 
-ANSWERS = {FS_IOC_GETFLAGS: 8, FS_IOC_FSGETXATTR: 28, FAT_IOCTL_GET_ATTRIBUTES: 4}
-"""The requests, and the bytes of the kernel's answer."""
+ANSWERS = {FS_IOC_GETFLAGS: 8, FS_IOC_FSGETXATTR: 28, FAT_IOCTL_GET_ATTRIBUTES: 4}  # bytes of the kernel's answer
 NAMES = {
     FS_IOC_GETFLAGS: ("flags",),
     FS_IOC_FSGETXATTR: ("xflags", "extent", "", "project", "cow_extent"),
     FAT_IOCTL_GET_ATTRIBUTES: ("dos",),
 }
-"""The numbers in an answer. The one of extents does not belong to the tree (struct fsxattr in include/uapi/linux/fs.h).
-"""
+"""Numbers in an answer. The one of extents does not belong to the tree (struct fsxattr in include/uapi/linux/fs.h)."""

@@ -1,14 +1,12 @@
-"""Sees stores of a program through shared mappings of files, which no system call shows.
+"""Detect stores through shared mappings of files, which no system call shows.
 
 The reader of strace's lines has read the line of a call, and looked at the mapped files, before the program goes on
-(:class:`bob.agent.inside.strace_lines.Ahead`). A change in them was stored since the line before. It becomes a line of
-its own, in the form of a ``pwrite64``, in front of the call's:
-
+(:class:`bob.agent.inside.strace_lines.Ahead`). A change in them, stored since the line before, becomes a line in front
+of the call's, in the form of a ``pwrite64``:
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
-
-Where the call itself may have changed that file, the line stands behind it and includes the call's writes. A watched
-mapping is a call named ``mapped``. Where the order of stores is lost (two tasks store, or one while another one syncs),
-the line of its ``mmap`` comes back, and bob looks no further.
+If the call may have changed that file, the line stands behind it and includes the call's writes. A watched mapping is a
+call named ``mapped``. If the order of stores is lost (two tasks store, or one while another one syncs), the line of its
+``mmap`` comes back, and bob looks no further.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from contextlib import suppress
 
 from bob.agent.inside.strace_lines import Ahead, StraceLines, lines_of
 
-LARGEST = 64 * 1024 * 1024  # a larger file is left out (bytes): each look would take too long
+LARGEST = 64 * 1024 * 1024  # bytes; a larger file is left out: each look would take too long
 PAGE = 4096
 _MAPS = re.compile(
     rb"mmap\([^,]+, (\d+), ([A-Z_|]+), ([A-Z_|]+), (\d+)<((?:\\x[0-9a-f]{2})*)>(?:\(deleted\))?, \w+\) += (0x[0-9a-f]+)"
@@ -38,14 +36,14 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 
 class StoreWatch(Ahead):
-    """Copies what is written to ``pipe`` (a path that is made here) into ``out`` at once, with the stores in files
-    below ``root``, for the length of a ``with`` block. All that the block starts runs on one processor."""
+    """Copy ``pipe`` (a path that is made here) into ``out`` at once, with the stores in files below ``root``, while the
+    block lasts. All that the block starts runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
 
     def finish(self) -> None:
-        """Wait until all writers to the pipe have ended."""
+        """Wait until all writers to the pipe have ended. Raises RuntimeError if the copy failed."""
         if self.wait():
             raise RuntimeError("what the program stores could not be watched")
 
@@ -65,8 +63,8 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file: its content at the last look, and each task's mappings by addresses. ``told`` is strace's text for
-    the open file, ``line`` the line that first mapped it."""
+    """A mapped file: its content at the last look, and each task's mappings. ``told`` is strace's text for the open
+    file, ``line`` the line that first mapped it."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -94,7 +92,7 @@ class MappedFile:
 
 
 class StoreFilter:
-    """Turns the lines of strace into those that are kept. ``left`` come after the frames of the last call."""
+    """Turn strace's lines into those that are kept; ``left`` come after the frames of the last call."""
 
     def __init__(self, root: str) -> None:
         self._root = _escaped(root.encode())
@@ -110,7 +108,7 @@ class StoreFilter:
             return [line]
         pid, seconds, name, call, is_begun = taken
         if name in PASSING:
-            return [line]  # to look at all that is mapped for each read would take longest of all
+            return [line]  # to look at all mappings for each read would take longest of all
         before, self.left = self.left, []
         if self._files:
             self._look(pid, seconds, name, call, is_begun, before)
@@ -121,7 +119,7 @@ class StoreFilter:
         return [*before, line]
 
     def _look(self, pid: int, seconds: bytes, name: bytes, call: bytes, is_begun: bool, before: list[bytes]) -> None:
-        """Add stores to the lines that come ``before`` the one of the call, or to those that are left."""
+        """Add stores to the lines ``before`` the call's, or to those that are left."""
         self._writing.pop(pid, None)
         changed = self._changed(pid, name, call) if name in WRITES else None
         for key, mapped in list(self._files.items()):
@@ -153,7 +151,7 @@ class StoreFilter:
         return None
 
     def _takes(self, pid: int, seconds: bytes, name: bytes, call: bytes) -> bool:
-        """Take in a call that maps, forks or ends mappings; return whether it maps a file that is to be watched."""
+        """Take in a call that maps, forks or unmaps; return whether it maps a file to watch."""
         if name == b"munmap" and self._files:
             address, length = re.findall(rb"0x[0-9a-f]+|\d+", call)[:2]
             self._unmapped(pid, int(address, 16), int(length))
@@ -182,7 +180,7 @@ class StoreFilter:
         return True
 
     def _unmapped(self, pid: int, address: int = 0, length: int = 1 << 64) -> None:
-        """Forget the mappings of a task within so many bytes from ``address`` on: by default all."""
+        """Forget the mappings of a task within ``length`` bytes from ``address`` on, by default all."""
         end = address + -(-length // PAGE) * PAGE
         for key, mapped in list(self._files.items()):
             mapped.mappings = {
@@ -202,7 +200,7 @@ def _key(status: os.stat_result) -> FileId:
 
 
 def _opened(path: str) -> int | None:
-    """Open the file behind ``path`` to read it; None if that fails, or it is too large."""
+    """Return a descriptor to read ``path``; None if that fails, or the file is too large."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
         if os.fstat(fd).st_size < LARGEST:
@@ -212,7 +210,6 @@ def _opened(path: str) -> int | None:
 
 
 def _escaped(data: bytes) -> bytes:
-    """Return ``data`` as strace writes a string."""
     return ("\\x" + data.hex("|").replace("|", "\\x")).encode() if data else b""
 
 

@@ -1,4 +1,4 @@
-"""strace's lines, read before the program under test goes on; interrupted calls are put together again."""
+"""strace's lines, read before the program under test goes on, with interrupted calls joined."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that runs ``copies``, for the length of a ``with`` block. ``copies`` reads ``pipe``, a path that is
-    made here, to its end and returns 0 for success. strace lets the program go on when it has written a line. The
-    process has the highest priority, on the program's processor, so it has acted on the line by then."""
+    """A process that runs ``copies`` while the block lasts: it reads ``pipe``, a path that is made here, to its end and
+    returns 0 for success. strace lets the program go on when it has written a line. The process has the highest
+    priority on the program's processor, so it has acted on the line by then."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies
@@ -50,8 +50,7 @@ class Ahead:
         return self
 
     def wait(self) -> int:
-        """Wait until all writers to the pipe have ended. Returns a kernel's error number, or what ``copies`` returned;
-        negative: the signal that ended the process."""
+        """Wait until all writers have ended; return an errno, what ``copies`` returned, or the negative signal."""
         pid, self._pid = self._pid, 0
         _pid, status = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(status)
@@ -65,8 +64,7 @@ class Ahead:
 
 
 class StraceLine(NamedTuple):
-    """A line of a process: its time (strace's clock), the name of the call (empty: none), and the call so far. A call
-    that ``is_begun`` has not returned."""
+    """A line of a process: its time (strace's clock), the name of the call (may be empty), and the call so far."""
 
     pid: int
     seconds: bytes
@@ -76,7 +74,7 @@ class StraceLine(NamedTuple):
 
 
 class StraceLines:
-    """Puts the calls of all processes together, line by line."""
+    """Join the calls of all processes, line by line."""
 
     def __init__(self) -> None:
         self._begun: dict[int, bytes] = {}
@@ -99,8 +97,7 @@ class StraceLines:
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the whole lines that have come at a time, without their ends. The last list has the text behind the last
-    end of a line, if there is any."""
+    """Yield the whole lines that come at a time, without their ends; the last list may have an unended line."""
     waiting: list[bytes] = []
     while piece := pipe.read(PIECE):
         first, *others = piece.split(b"\n")

@@ -1,5 +1,4 @@
-"""The system calls of a program that strace writes down, and those of them that change something: a pace applies to
-these."""
+"""The system calls that strace writes down, and those that change something, which a pace applies to."""
 
 from __future__ import annotations
 
@@ -23,23 +22,21 @@ TRACED = (
     f"{_OF_OPEN_FILES},{_OPENS},{_OF_NAMES},{_OF_ALL},mmap,mremap,io_uring_setup,"
     "execve,?execveat,fork,vfork,clone,clone3,chdir,fchdir,chroot"
 )
-"""System calls that change files, make changes durable, or may do so untraced; and those that say which process and
-which file is meant. One with a question mark is not in each kernel."""
+"""System calls that change files, make changes durable, or may do so untraced, and those that say which process or file
+is meant. One with a question mark is not in each kernel."""
 PLACING = "umask,lseek,dup,dup2,dup3,fcntl,ioctl,fadvise64"
-"""Calls that show only which descriptor is meant, and where in a file; ioctl, which is refused where it does anything
-else; and fadvise64, which may have data written. Their frames are not looked at."""
+"""Calls that show which descriptor is meant, and where in a file; ioctl, refused if it does anything else; and
+fadvise64, which may have data written. Their frames are not looked at."""
 READS = "read,readv,preadv2"
-"""They move a place in a file on, too. strace writes down only their numbers: a program reads much, and a crash leaves
-nothing of that."""
-CLOSES = "close,?close_range"  # after these a number may belong to a pipe, which no call shows
+"""They also move a place in a file. strace writes down only their numbers: a crash leaves nothing of reads."""
+CLOSES = "close,?close_range"  # then a number may belong to a pipe, which no call shows
 
-_LONGEST_HEAD = 40_000
-"""The descriptors of a call stand in so many bytes: two paths of 4,096 bytes, each of four letters."""
+_LONGEST_HEAD = 40_000  # bytes with the descriptors of a call: two paths of 4,096 bytes, four letters each
 _CREATING = b"O_CREAT", b"O_TRUNC", b"TMPFILE"
 _CLOSING = {b"close": 0, b"dup2": 1, b"dup3": 1}  # the descriptors that a call closes
 _PATH = re.compile(rb"\d+<([^>]*)>")
 _UNTOLD = re.compile(rb"\w+\(\d+[,)]|(?:copy_file_range|splice)\([^,]+, [^,]+, \d+,")
-"""A descriptor without a path from strace: the path is longer than the 4,096 bytes that /proc shows."""
+"""A descriptor without a path from strace: it is longer than the 4,096 bytes that /proc shows."""
 _PIPE = rb"\d+<\\x70\\x69\\x70\\x65\\x3a"
 
 
@@ -51,22 +48,18 @@ _ALWAYS, _BY_DESCRIPTOR, _OPENING = _names(f"{_OF_NAMES},{_OF_ALL}"), _names(_OF
 
 
 class TracedChanges:
-    """Knows the calls that change something below ``root``, from strace's lines in their order: they may change the
-    tree there, or have its disk changed, and have returned without failing. An open counts only if it may create or
-    truncate.
-
-    A call that names a file by its path counts wherever the path leads, and so does a file without a path from strace.
-    A write into a pipe counts, too: it may announce a store through a mapping, which no call shows. The same goes for
-    the close of a file that was truncated and written: file systems have its data written then
-    (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``).
-    """
+    """Detect calls that change something below ``root``, from strace's lines in order: they may change the tree, or
+    have its disk changed, and did not fail. An open counts only if it may create or truncate. A call with a path counts
+    wherever it leads, and so does a file without a path from strace. A write into a pipe may announce a store through a
+    mapping, and counts. So does the close of a file that was truncated and written: file systems have its data written
+    then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
         below = rb"\d+<[^>]*" + escaped + rb"(?:\\x2f|>)"
         self._below = re.compile(below)
         self._told = re.compile(below + b"|" + _PIPE)
-        self._cut: dict[bytes, bool] = {}  # the truncated files, by their paths, and whether they were written since
+        self._cut: dict[bytes, bool] = {}  # truncated files by path, and whether they were written since
 
     def made_by(self, line: StraceLine) -> bool:
         """Return whether a call that changes something has returned by this line. Ask about each line once."""

@@ -1,7 +1,5 @@
-"""The kernel's block tracepoints, through a tracefs instance of bob's own.
-
-The guest has one CPU, so the order of lines in the buffer is the order of events.
-"""
+"""The kernel's block tracepoints, through a tracefs instance of bob's own. The guest has one CPU, so the order of lines
+in the buffer is the order of events."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def kernel_device(device: int) -> int:
 
 
 class Instance:
-    """One trace buffer of ``kib`` KiB with the events ``{"block/NAME": filter}`` on; ``with`` turns it off again."""
+    """A trace buffer of ``kib`` KiB with ``events`` ({"block/NAME": filter}); ``with`` turns it on and off."""
 
     def __init__(self, name: str, events: dict[str, str], kib: int) -> None:
         self.path = f"{TRACING}/instances/{name}"
@@ -66,32 +64,29 @@ class Instance:
         return {os.path.basename(event): layout(text) for event, text in formats.items()}
 
     def mark(self, text: str) -> None:
-        """Put ``bob: TEXT`` into the buffer at this moment."""
         os.write(self._marker, f"bob: {text}".encode())
 
     def text(self) -> str:
-        """Return the whole buffer as text; refuse if the buffer was too small for the events."""
+        """Return the whole buffer as text. Raises Denial if it was too small for the events."""
         if self.lost():
             raise Denial("the guest's trace buffer overflowed: events are lost")
         return read_text(f"{self.path}/trace")
 
     def lost(self) -> int:
-        """Return how many events were overwritten, or found no place."""
+        """Return how many events were overwritten or dropped."""
         return self._total("overrun", "commit overrun", "dropped events")
 
     def has_more(self) -> bool:
         return self._total("entries") > 0
 
     def _total(self, *what: str) -> int:
-        """Return the sum of these statistics of the buffer."""
         processors = f"{self.path}/per_cpu"
         statistics = "".join(read_text(f"{processors}/{name}/stats") for name in os.listdir(processors))
         return sum(int(n) for n in re.findall(rf"^(?:{'|'.join(what)}): (\d+)", statistics, re.M))
 
 
 def make_probes(probes: tuple[str, ...]) -> bool:
-    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), unless they are there; return False where
-    the kernel has no such functions, or no such events."""
+    """Make events of kernel functions (Documentation/trace/kprobetrace.rst), if missing; return False if that fails."""
     try:
         for probe in probes:
             name = probe.partition(" ")[0].partition(":")[2]
@@ -103,7 +98,6 @@ def make_probes(probes: tuple[str, ...]) -> bool:
 
 
 def clear_instances() -> None:
-    """Remove the trace buffers of an earlier agent."""
     with suppress(FileNotFoundError):
         for name in os.listdir(f"{TRACING}/instances"):
             if name.startswith("bob-"):
@@ -111,7 +105,7 @@ def clear_instances() -> None:
 
 
 def clear_probes() -> None:
-    """Remove bob's events of kernel functions; none may be in use."""
+    """Remove bob's events of kernel functions, which must not be in use."""
     text = read_text(PROBES) if os.path.exists(PROBES) else ""
     _append_probes(*(f"-:{name}" for name in re.findall(r"^[pr]\d*:(bob/\S+)", text, re.M)))
 

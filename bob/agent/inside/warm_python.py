@@ -16,13 +16,13 @@ from bob.agent.inside.forking_python import LONGEST, READY
 
 _SPEC = forking_python.__spec__
 _SOURCE: bytes = _SPEC.loader.get_data(_SPEC.origin)  # type: ignore[union-attr]
-"""The program, read while it is there: the agent's archive lies in /tmp, which is cleared before a script runs."""
+"""The program, read early: the agent's archive lies in /tmp, which is cleared before a script runs."""
 NAMED = re.compile(rb"#![ \t]*(?:/usr/bin/env[ \t]+)?((?:/\S*/)?python3[0-9.]*)[ \t]*\n")
-"""The first line of a script that a plain Python runs. A script with options for Python is started as it says."""
+"""The first line of a script that a plain Python runs; one with options for Python is started each time."""
 
 
 class ForkedChecker:
-    """A checker in a process that is this one's child though another one started it."""
+    """A checker that another process started, but that is this one's child."""
 
     stderr = None
 
@@ -31,16 +31,16 @@ class ForkedChecker:
         self.returncode: int | None = None
 
     def wait(self) -> int:
-        """Return its exit code; negative: the signal."""
+        """Return its exit code (negative: the signal)."""
         _pid, status = os.waitpid(self.pid, 0)
         self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
 
 class WarmPython:
-    """The agent's view of the process that forks. ``within`` returns the words that run other words where the checker
-    runs. ``pid`` is None where the script is not Python's, or Python cannot be had so. The same goes if compiling the
-    script or its imports prints something. Such a script is started each time. Its imports may take ``seconds``."""
+    """The process that forks. ``within`` returns the words that run other words where the checker runs. Imports may
+    take ``seconds``. ``pid`` is None, and the script is started each time, if it is not Python's, Python is missing, or
+    compiling or importing prints something."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
@@ -53,7 +53,7 @@ class WarmPython:
         with open(place, "wb") as file:
             file.write(_SOURCE)
         self._end, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        # A pipe, as what the checker will write to is: Python asks once whether it can seek there.
+        # A pipe, like the checker's output: Python asks once whether it can seek there.
         read_end, written = os.pipe()
         self._said = os.fdopen(read_end, "rb")
         try:
@@ -68,7 +68,7 @@ class WarmPython:
                     env=environment,
                     start_new_session=True,
                 )
-        except OSError:  # there is no such Python: to start the checker fails in the same words
+        except OSError:  # without such a Python the start of the checker fails in the same words
             self._end.close()
             self._said.close()
             return
@@ -81,8 +81,8 @@ class WarmPython:
             self.end()
 
     def fork(self, arguments: list[str], output: int) -> ForkedChecker:
-        """Run the checker with ``arguments`` and its output in the file ``output``. Raises RuntimeError where the
-        process that forks is gone, which says nothing of the checker."""
+        """Run the checker with ``arguments``, writing to ``output``. Raises RuntimeError if the process that forks is
+        gone."""
         pid = b""
         with suppress(OSError):
             socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])

@@ -1,5 +1,5 @@
-"""The world of a program under test: the root that its scripts see, where it needs more than the guest has. It is a
-disk of its own; writes go to memory. The agent's folder is shared, so a mount in one world is in the other, too."""
+"""The world of a program: the root that its scripts see if it needs more than the guest has. It is a disk of its own;
+writes go to memory. The agent's folder is shared, so a mount in one world is in the other, too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 20
 
 
 def enter_world() -> None:
-    """Mount the world unless it is mounted. Refuses where the guest has no such disk."""
+    """Mount the world unless it is mounted. Raises Denial if the guest lacks such a disk."""
     if os.path.exists(f"{WORLD}/usr"):
         return
     device = _device()
@@ -36,8 +36,8 @@ def enter_world() -> None:
         _mount(path, WORLD + path, "", MS_BIND | MS_REC)
     os.chmod(f"{WORLD}/tmp", 0o1777)
     os.makedirs(WORLD + WORK, exist_ok=True)
-    # The kernel tells strace the paths of files that the program has mapped as they are outside, and libunwind looks
-    # for these below the program's root. The link is relative: an absolute one would lead to strace's root.
+    # The kernel gives strace the outer paths of files that the program has mapped, and libunwind looks for them below
+    # the program's root. The link is relative: an absolute one would lead to strace's root.
     os.makedirs(WORLD + PLACE, exist_ok=True)
     os.symlink(os.path.relpath("/", PLACE), WORLD + WORLD)
     _mount("", WORK, "", MS_SHARED)
