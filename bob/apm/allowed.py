@@ -1,5 +1,4 @@
-"""Whether a model allows an observation, and which clauses forbid it. It does if a set of micro-operations, closed
-under the promised dependencies, makes one reading of every constraint true."""
+"""Whether a model allows an observation: does a closed set of micro-operations make a reading of every cell true?"""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ class Undecided(Exception):
 
 
 class TreeOracle:
-    """Whether a model allows a program's tree, by at most ``most`` steps. ``outputs[k]`` is that after operation k."""
+    """Whether a model allows a tree of a program, in ``most`` steps; ``outputs[k]`` is the output after operation k."""
 
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most

@@ -68,8 +68,7 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """How the file system writes a change: in place, in new blocks, or as metadata (sizes, names and attributes).
-    ``SYNCED_NAMES``: a log that has the file may take its new name along (btrfs_log_new_name)."""
+    """A way to write a change. ``SYNCED_NAMES``: a log with the file may take them along (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"

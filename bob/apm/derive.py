@@ -64,7 +64,7 @@ def derive(
     progress: Callable[[], None] = lambda: None,
 ) -> DerivedModel:
     """Return the model of one configuration from its workloads (at least one), with ``seed`` from two thirds.
-    ``refuting`` ones refute, but test only ``RARE_CLAUSES`` and ``RARE`` (:mod:`bob.apm.circumstances`)."""
+    ``refuting`` ones refute, and test only ``RARE_CLAUSES`` and ``RARE`` ones (:mod:`bob.apm.circumstances`)."""
     out = frozenset() if seed is None else held_out([one.workload for one in workloads], seed)
     used = [one for one in workloads if one.workload.title not in out]
     weakening = _WeakeningClauses()

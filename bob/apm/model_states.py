@@ -251,8 +251,8 @@ class ModelState:
 
 
 class ModelStates:
-    """The distinct states of a workload under a model, one by one; only digests stay in memory. ``tried`` counts crash
-    states so far (at most ``most``); ``is_all``: it has them all. ``budget`` is as in :func:`crashes`."""
+    """The distinct states of a workload under a model; only digests stay in memory. ``tried`` counts crash states so
+    far (at most ``most``), ``is_all`` says whether these are all. ``budget`` is as in :func:`crashes`."""
 
     def __init__(
         self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int, budget: int | None = None

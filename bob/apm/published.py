@@ -1,5 +1,4 @@
-"""Models from a published table: they promise all that it found no violation of, so they are as strong as its search.
-Syncs are assumed to do for their file what POSIX says."""
+"""Models of all that a published table found no violation of. Syncs are assumed to do what POSIX says for a file."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ from bob.workload.kinds import ChangeKind
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One explanation of a cell: micro-operations ``there`` and ``missing``, and the clauses that it ``breaks``.
-    ``lost`` are missing, too: sets of sizes that many readings share."""
+    """An explanation of a cell: micro-operations ``there``, ``missing`` and ``lost`` (shared sets); broken clauses."""
 
     there: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()

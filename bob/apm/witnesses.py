@@ -32,8 +32,7 @@ AskedProperty = tuple[Property, Question]
 
 
 def witness_of(clause: Clause, workload: ObservedCase, sight: OutcomeConstraints) -> dict[str, Any] | None:
-    """Return the witness of a clause that ``sight`` refutes; None if no property can say it, or the presence of
-    operations does not show it (:mod:`bob.claim.property.presence`)."""
+    """Return the witness of a clause that ``sight`` refutes; None if no property and presence of operations show it."""
     about = workload.run.about()
     request, environment = request_from_json(about["request"]), Environment(**about["environment"])
     observation = workload.observation(sight)

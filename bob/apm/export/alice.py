@@ -1,5 +1,4 @@
-"""A model as a file for ALICE's replayer (github.com/madthanu/alice), and the limits of that. ALICE asks its class for
-the disk operations of a call, and for their needs; ``alice.py.j2`` has the clauses as tables."""
+"""A model as a class for ALICE's replayer (github.com/madthanu/alice), and the limits of that (``alice.py.j2``)."""
 
 from __future__ import annotations
 
