@@ -62,8 +62,7 @@ class Mapping:
 
 
 class Mappings:
-    """The shared mappings of files; ``by_path`` has the file of the last watched one of each path. Threads share an
-    address space; a fork copies it; a new program has an empty one."""
+    """The shared mappings of files (``by_path``: watched ones). Threads share them, a fork copies, execve drops."""
 
     def __init__(self, calls: Sequence[SystemCall]) -> None:
         self._of = PerProcess[list[Mapping]](calls, "CLONE_VM", list, list.copy)

@@ -147,7 +147,6 @@ class Effects:
         return len(self.files) - 1
 
     def cut(self, call: int, file: int, size: int) -> None:
-        """Let call number ``call`` give a file another size (bytes)."""
         of = self.files[file]
         if size < of.size:
             of.stored.append(Version(call, StoredBytes(size, of.size, None)))

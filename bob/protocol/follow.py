@@ -206,7 +206,7 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """Take in a mapping without stores: its msync(2) syncs a file open for writing (VM_SHARED, mm/mmap.c)."""
+        """Take in a mapping without stores; msync(2) syncs its file if open for writing (do_mmap, mm/mmap.c)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)

@@ -26,8 +26,7 @@ _NO_DISK = "/dev/", "/proc/", "/sys/"  # directories whose files are on no disk
 
 
 def files_outside(calls: Sequence[SystemCall], root: str, world: str) -> tuple[str, ...]:
-    """Return the first path of each call that changes or syncs files, none of them at or below ``root``. Paths are the
-    program's, whose ``/`` may be the guest's ``world``."""
+    """Return the first path of each call on files that are all outside ``root``; ``/`` may be the guest's ``world``."""
     paths, found = Paths(root, calls), list[str]()
     for call in calls:
         if call.result is None:

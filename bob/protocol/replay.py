@@ -1,5 +1,4 @@
-"""A program's calls as a workload of bob's own language, for models (:mod:`bob.apm`), with the program's own bytes. An
-output is an operation that changes nothing."""
+"""A program's calls as a workload of bob's language, for models; an output is an operation that changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a program has not synced at its last telling, and names that its syncs made durable."""
+"""Files that a program has not synced at its last output, and names that its syncs made durable."""
 
 from __future__ import annotations
 
