@@ -33,7 +33,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All implications of a workload. ``returns[k]`` is the node for the return of operation k (0: the start)."""
+    """All implications of a workload. ``returns[k]``: the return of operation k, with the finish (0: the start)."""
 
     workings: Workings
     nodes: int

@@ -126,8 +126,7 @@ class _ChangeChains:
         self._extents.setdefault(change.kind, {})[_extent(change)] = None
 
     def before(self, change: OperationChange, promised: Set[Clause], means: clauses.Means | None) -> Iterator[int]:
-        """Yield the nodes before a change under ``promised`` orders, by its ``means`` (None if a call asks for it
-        alone)."""
+        """Yield the nodes before a change under ``promised`` orders (``means``: None if a call asks for it)."""
         for kind, extents in self._extents.items():
             by = self._by(kind, change.kind, promised, means)
             keys: Iterable[object] = () if by is None else _keys(change, by)

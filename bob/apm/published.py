@@ -1,4 +1,4 @@
-"""Models of all that a published table found no violation of. Syncs are assumed to do what POSIX says for a file."""
+"""Models that promise all that a published table found no violation of; syncs do for their file what POSIX says."""
 
 from __future__ import annotations
 

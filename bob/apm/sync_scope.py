@@ -1,4 +1,5 @@
-"""Changes (indexes in ``made``) that calls ask for alone, by file, directory or range. Operations count from 1."""
+"""Changes (indexes in ``made``) that calls ask for alone, by file, directory or range. Operations include the
+finish."""
 
 from __future__ import annotations
 
