@@ -44,8 +44,7 @@ def cleared(told: Mapping[int, Presence], known: Mapping[int, Presence]) -> dict
 
 
 def parts_of_calls(operations: Sequence[int], calls: Sequence[int]) -> dict[int, int]:
-    """Return the parts of each call (a bit mask): bit i is of operation k = ``operations[i]``, call ``calls[k -
-    1]``."""
+    """Return the parts of each call as a mask: bit i is of operation k = ``operations[i]``, call ``calls[k - 1]``."""
     parts: dict[int, int] = {}
     for bit, operation in enumerate(operations):
         call = calls[operation - 1]
