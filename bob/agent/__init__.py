@@ -1,2 +1,1 @@
-"""bob's agent: client packs it and asks it, inside/ is the agent itself, shared has the names that both ends know, and
-loss says why a guest was lost. No module here knows how guests are made."""
+"""bob's agent: client packs and asks it, inside/ is the agent itself, loss says why a guest was lost."""

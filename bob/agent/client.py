@@ -49,8 +49,7 @@ def what_happened(failure: BobError, when: str = "") -> str:
 
 
 def agent_file() -> bytes:
-    """Return the agent as one file that ``python3`` runs (a zipapp), with bytecode of this Python. The same Python in a
-    guest then starts it in half the time; any other one ignores the bytecode."""
+    """Return the agent as one file for ``python3`` (a zipapp); its bytecode halves the start under the same Python."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("__main__.py", "from bob.agent.inside.main import main\nmain()\n")

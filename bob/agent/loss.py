@@ -34,8 +34,7 @@ class LossCause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Why a guest was lost, with the last lines of its console, or the first lines of a panic. ``step`` is the last
-    narrated step, such as "op 1 begin", or empty."""
+    """Why a guest was lost: the console's last lines, or a panic's first, and the last narrated ``step``, if any."""
 
     cause: LossCause
     console: str
@@ -63,8 +62,6 @@ class Loss:
 
 
 class GuestLost(GuestError):
-    """The guest is gone, or as good as gone."""
-
     def __init__(self, loss: Loss, message: str) -> None:
         super().__init__(f"the guest {_VERBS[loss.cause]}: {message}", hint=_hint(loss))
         self.loss = loss

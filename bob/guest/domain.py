@@ -20,8 +20,8 @@ _QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://lib
 
 
 class Domain:
-    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob resets or starts it when it
-    stops answering: crash states make kernels panic and hang."""
+    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob resets it when it is
+    silent."""
 
     def __init__(self, name: str, uri: str | None) -> None:
         self.name, self._uri = name, uri
@@ -62,7 +62,6 @@ class Domain:
 
     @property
     def by_hand(self) -> str:
-        """The command that shows its address."""
         return f"virsh {self._connect}domifaddr {self.name}"
 
     @property
@@ -110,7 +109,6 @@ def _known(domain: Any) -> Iterator[tuple[str, int | None]]:
 
 
 def _forwarded(domain: Any) -> Iterator[tuple[str, int | None]]:
-    """Yield the host's ports that lead to its SSH server, in QEMU's user network."""
     root = ElementTree.fromstring(domain.XMLDesc(0))
     for forward in root.iterfind("devices/interface/portForward[@proto='tcp']"):
         for each in forward.iterfind("range"):

@@ -1,5 +1,5 @@
-"""A machine that bob did not boot, by SSH address or as a libvirt domain: any Linux that lets bob be root. It is one
-guest with a real clock and one agent."""
+"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux that lets bob be root, with a real
+clock."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ class MachineAddress:
 
     @property
     def command(self) -> str:
-        """The command that logs in there by hand."""
         port = f"-p {self.port} " if self.port else ""
         return f"ssh {port}{self.user + '@' if self.user else ''}{self.host}"
 
@@ -107,8 +106,7 @@ def place(address: str) -> MachineAddress:
 
 
 def machine_image(address: str, progress: Callable[[str], None], connect: str | None = None) -> GivenImage:
-    """Return the image of the machine at ``address``; ``connect`` is a domain's libvirt URI. Raises UsageError for an
-    unfit machine, GuestError for an unreachable one."""
+    """Return the image of the machine at ``address``. Raises UsageError if it is unfit, GuestError if unreachable."""
     where = place(address)
     progress(f"looking at the machine {where.name}")
     known = list(file_systems().values())
@@ -137,7 +135,6 @@ def machine_image(address: str, progress: Callable[[str], None], connect: str | 
 
 
 def _tools(known: Sequence[FileSystem], programs: Sequence[str], packages: dict[str, str]) -> dict[str, str]:
-    """Return the versions of file systems' packages whose programs are all there."""
     fit = [fs for fs in known if _programs(fs) <= set(programs)]
     return {fs.package: packages.get(fs.package, "(unknown version)") for fs in fit}
 
@@ -269,7 +266,6 @@ class GivenMachine:
             self._shell = None
 
     def _lost(self, connection: object, disconnected: bool, message: str) -> GuestError:
-        """Return the error for a ``connection`` that broke or did not answer; the next agent uses another one."""
         with self._lock:
             if not self._was_lost and self._shell is None:
                 command = self.where.command if self._domain is None else self._domain.by_hand

@@ -49,8 +49,7 @@ class Hypervisor:
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
         """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` gets slow steps.
-        ``network`` is private by default if possible, but not if a daemon starts QEMU. Raises UsageError,
-        MissingProgramError or GuestError."""
+        ``network`` is private by default, if possible. Raises UsageError, MissingProgramError or GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri
@@ -95,7 +94,6 @@ class Hypervisor:
         return self._booted(spec, _someone(), stack)
 
     def _save(self, spec: GuestSpec, state: SavedState) -> bool:
-        """Boot, warm up and save if ``state`` does not exist. Return whether it exists then."""
         if state.exists():
             return True
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
@@ -173,11 +171,9 @@ class Hypervisor:
         return guest
 
     def _port(self, identity: Identity) -> Path | None:
-        """Return the host's end of a guest's port; None where another user runs QEMU."""
         return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
 
     def _state(self, spec: GuestSpec) -> SavedState:
-        """Return the saved state for this image, the guest's definition and the software that runs it."""
         anyone = Identity(uuid.UUID(int=0))
         port = None if self._uri is not None else Path("port")
         definition = domain_xml(spec, self.choice(spec).accelerator, self._network, anyone, Path("console"), port)

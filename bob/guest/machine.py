@@ -180,6 +180,5 @@ def diagnose(console: Console, is_running: Callable[[], bool], *, disconnected: 
 
 
 def _from(text: str, place: int) -> str:
-    """Return the lines of ``text`` from the one before ``place`` on, which often says the cause."""
     first = text[:place].count("\n")
     return "\n".join(text.splitlines()[max(0, first - 1) :][:_PANIC_LINES])

@@ -76,9 +76,8 @@ class PortStream:
 
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
-    """Start ``command`` and talk to it by the port's socket ``path`` if it can, else by standard input and output. With
-    a port it gets one more argument, the word to begin with, and first says whether it ``USES_PORT``. Raises what
-    ``on_loss`` returns."""
+    """Start ``command`` and talk to it by the port's socket ``path`` if possible, else by standard input and output.
+    With a port it gets the word to begin with, and says first whether it ``USES_PORT``. Raises ``on_loss``'s error."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

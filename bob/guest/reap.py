@@ -27,7 +27,6 @@ _LATECOMERS = 5.0  # seconds until libvirt's child is a QEMU, or has noticed tha
 
 
 def arguments(pid: int) -> list[bytes]:
-    """Return the command line of a process; empty if it is gone, or a zombie."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
     except OSError:
@@ -35,7 +34,6 @@ def arguments(pid: int) -> list[bytes]:
 
 
 def handle_of_parent(pid: int) -> int | None:
-    """Return a pidfd of this process's parent ``pid``; None if it has ended."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
@@ -54,7 +52,6 @@ def has_ended(handle: int, seconds: float | None = None) -> bool:
 
 
 def qemus(mark: str) -> list[int]:
-    """Return the QEMU processes with ``mark`` (a folder, a UUID) in their arguments."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]  # noqa: PTH208 (a thousand Path objects)
     return [pid for pid in pids if _is_qemu(pid, mark)]
 

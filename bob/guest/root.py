@@ -1,5 +1,4 @@
-"""The private folder of bob's own libvirt (``qemu:///embed?root=DIR``), one per process, and the reaper. The owner's
-lock tells a living bob's folder from a dead one's."""
+"""The private folder of bob's own libvirt (``qemu:///embed?root=DIR``), locked by its living owner; and the reaper."""
 
 from __future__ import annotations
 

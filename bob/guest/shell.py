@@ -252,7 +252,6 @@ class Shell:
 
 
 def _log_in(address: ShellAddress, end: float) -> paramiko.Transport:
-    """Try once, until the monotonic time ``end``. Raises OSError, EOFError or SSHException if the failure may pass."""
     left = max(0.1, end - time.monotonic())
     connection = address.dial((address.host, address.port), min(left, _DIAL_SECONDS))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

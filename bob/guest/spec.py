@@ -19,8 +19,6 @@ class Clock(Enum):
 
 
 class Accelerator(Enum):
-    """The executor of the guest's instructions: the processor (KVM) or QEMU (TCG)."""
-
     KVM = "kvm"
     TCG = "tcg"
 

@@ -39,7 +39,6 @@ def check_name(name: str) -> None:
 
 
 def image_names() -> list[str]:
-    """Return the names that :func:`ensure` accepts, recipes first."""
     return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
 
 

@@ -30,9 +30,8 @@ OWN = "+"  # separates an image's name from the release of a user's own kernel
 @dataclass(frozen=True, slots=True)
 class Image:
     """A built guest image. ``recipe`` is its recipe's key (empty for a user's own kernel); ``key`` covers the kernel
-    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is a
-    known_hosts line. ``tools`` maps packages to versions, ``sizes`` file names to bytes. ``built`` is a UTC time (ISO
-    8601)."""
+    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is as in
+    known_hosts. ``tools`` maps packages to versions, ``sizes`` names to bytes. ``built`` is a UTC time (ISO 8601)."""
 
     name: str
     key: str

@@ -43,7 +43,6 @@ class Build:
 
     @property
     def listing(self) -> str:
-        """Paths of its modules, one per line, built-in ones too."""
         builtin = self.folder / "modules.builtin"
         return "\n".join([*self.paths, builtin.read_text() if builtin.is_file() else ""])
 

@@ -27,7 +27,6 @@ _MOST_NAMES = 5
 
 
 def options(configuration: str) -> frozenset[str]:
-    """Return the options that are y or m in the text of a ``.config`` or an ``auto.conf``, such as CONFIG_SMP."""
     return frozenset(_SET.findall(configuration))
 
 

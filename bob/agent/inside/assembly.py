@@ -58,7 +58,6 @@ def _named(word: str, below: Sequence[str]) -> str:
 
 
 def spans(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (start, length) of disks of these ``lengths`` (bytes), laid end to end."""
     starts = [sum(lengths[:number]) for number in range(len(lengths))]
     return list(zip(starts, lengths))
 
@@ -79,8 +78,7 @@ def loop_disks(file: str, lengths: Sequence[int]) -> Iterator[list[str]]:
 
 @contextmanager
 def slices(device: str, lengths: Sequence[int]) -> Iterator[list[str]]:
-    """Yield the paths of the disks on ``device``, laid end to end: linear targets of device-mapper, or a single disk
-    itself."""
+    """Yield the paths of the disks laid end to end on ``device``: linear targets, or the one disk itself."""
     if len(lengths) == 1:
         yield [device]
         return

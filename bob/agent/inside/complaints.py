@@ -1,5 +1,4 @@
-"""Faults of a crash state that mounts: warnings of the kernel or of a checker, a tree that cannot be removed. They are
-not part of an outcome: the kernel's words depend on timing. Each has a number, and travels once."""
+"""Faults of a crash state that mounts: warnings, or a tree that stays. Outcomes lack them, as they depend on timing."""
 
 from __future__ import annotations
 
@@ -33,14 +32,12 @@ class Complaints:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def unexpected(self, lines: list[str]) -> list[str]:
-        """Return the lines of the kernel's log that are not normal for a disk after a crash."""
         said = [line for line in lines if not (CUT in line or SUPPRESSED.search(line) or OF_THE_MACHINE.match(line))]
         said = [self._device_name.sub("loop", line) for line in said]
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state, 0 if the kernel is content. If the mount was refused, only
-        warnings of the kernel's own code count: the refusal is an outcome of its own."""
+        """Return the number of the complaint about a state; 0 if the kernel is content, or refused it unwarned."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):

@@ -24,8 +24,7 @@ IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
 LOGGED_SECONDS = 120  # for the target to log all writes
 EPOCH = 1_700_000_000  # the guest's wall clock (s) when a recording starts: time stamps are the same in each
 BASE_EPOCH = EPOCH - 12 * 3600
-"""The wall clock (s) when a base image is made: a time stamp shows which of the two set it. If it were a day before,
-reads would set new time stamps (relatime_need_update in fs/inode.c)."""
+"""The wall clock (s) of a base image. A day earlier, reads would set time stamps (relatime_need_update, fs/inode.c)."""
 
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
@@ -66,8 +65,7 @@ def comes_true(is_so: Callable[[], object], seconds: float, pause: float = 0.001
 
 
 class Loop:
-    """A loop device over ``length`` bytes (0: all) of ``path`` from byte ``start`` on; ``with`` detaches it. A
-    ``volatile`` one has a write cache: file systems send it flushes."""
+    """A loop device over ``length`` bytes (0: all) of ``path`` from ``start`` on; a ``volatile`` one gets flushes."""
 
     attached: ClassVar[list[Loop]] = []  # all there are, to be cleared after a failure
 
@@ -149,7 +147,6 @@ def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> 
 
 
 def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
-    """Make a dm-log-writes device for disk ``number`` over ``data`` and ``log``; return its kernel name."""
     minor = make_mapped(f"{TARGET}-{number}", sectors, "log-writes", f"{data} {log}")
     forget_file_systems()
     return f"dm-{minor}"
@@ -167,7 +164,6 @@ def remove_log_writes(disks: int) -> None:
 
 
 def _kernel_threads(name: str, count: int) -> list[int]:
-    """Return the process ids of the ``count`` youngest kernel threads of this name."""
     found: list[int] = []
     for process in sorted((int(entry) for entry in os.listdir("/proc") if entry.isdigit()), reverse=True):
         with suppress(OSError):  # it has ended since
@@ -179,7 +175,6 @@ def _kernel_threads(name: str, count: int) -> list[int]:
 
 
 def _mapped() -> dict[str, bool]:
-    """Return the agent's device-mapper devices by name, and whether another device is on each."""
     found = {}
     for device in os.listdir("/sys/block"):
         if device.startswith("dm-"):
@@ -190,7 +185,6 @@ def _mapped() -> dict[str, bool]:
 
 
 def clear_devices() -> None:
-    """Remove what layers made, and all devices of recordings and crash states. Raises Denial if one stays."""
     while mapped := _mapped():  # those on top first
         for name in [name for name, is_held in mapped.items() if not is_held] or list(mapped):
             run("dmsetup", "--noudevsync", "remove", "--force", "--retry", name)
@@ -243,8 +237,7 @@ def with_device(command: list[str], device: str) -> list[str]:
 
 
 def run_anyhow(command: list[str], device: str, output: int | None = None) -> int:
-    """Run a file system's program on ``device``; return its exit code (negative: the signal). The file ``output``, if
-    given, gets its output. The subprocess module would take longer than many a repair."""
+    """Run a program on ``device``, quicker than by subprocess; return its exit code (negative: the signal)."""
     words = with_device(command, device)
     files: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)]
     if output is not None:

@@ -72,7 +72,6 @@ def visit() -> None:
 
 
 def leave() -> None:
-    """Remove all that the agent made: mounts, devices, trace buffers, probes, files."""
     with suppress(Exception):
         end_scratch()
     for clear in (medium.drop, clear_mounts, clear_devices, clear_late_disks, clear_instances, clear_probes):
@@ -133,7 +132,6 @@ def _has_module(name: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """Return the version of a package by Debian's or Fedora's manager; empty if neither knows it."""
     for command in (("dpkg-query", "-W", "-f", "${Version}"), ("rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}")):
         if said := _said(*command, package):
             return said
@@ -149,7 +147,6 @@ def _said(*command: str) -> str | None:
 
 
 def _locked() -> int:
-    """Return the lock of the one agent that works here. Exits if another agent keeps it."""
     with suppress(FileNotFoundError):
         found = os.lstat(WORK)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid:

@@ -1,6 +1,5 @@
-"""Import the modules of a checker once, and fork for each tree. A fork takes an emulated guest milliseconds, a start
-0.25 s. The checker runs from its first line, as ``__main__``, in a child of the agent
-(:mod:`bob.agent.inside.warm_python`)."""
+"""Import the modules of a checker once, and fork for each tree: milliseconds under emulation, where a start takes 0.25
+s. The checker runs from its first line, as ``__main__``, as the agent's child (:mod:`bob.agent.inside.warm_python`)."""
 
 from __future__ import annotations
 
@@ -22,9 +21,8 @@ LONGEST = 64 * 1024  # bytes of a message
 
 
 def serve(script: str, end: socket.socket) -> None:
-    """Fork for each message. Return when the agent is gone, if a fork would not be exact, and in the fork when the
-    checker ends. Only imports at the head of ``script``, before the program's own modules, are early: other lines may
-    change them."""
+    """Fork for each message. Return when the agent is gone, a fork would not be exact, or the forked checker has ended.
+    Only imports at the head of ``script``, before its own modules, are early: other lines may change later ones."""
     folder = sys.path[0] = os.path.dirname(script)
     with open(script, "rb") as file:
         text = file.read()
@@ -79,9 +77,9 @@ class Libraries:
         circle.append(circle)  # only the garbage collector would free it, and it skips what is frozen
 
     def spare_at_the_end(self) -> None:
-        """Make Python forget the modules at its end, while they stay in memory. The right time is after the last
-        garbage collection, whose finalizers may import, and before Python takes modules apart. Then it drops the hook
-        of the interactive mode (``finalize_modules`` in Python/pylifecycle.c)."""
+        """Make Python forget the modules at its end, after the last garbage collection, whose finalizers may import,
+        but before it takes modules apart. It drops the interactive hook then (``finalize_modules`` in
+        Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 
     def _spare(self) -> None:

@@ -45,7 +45,6 @@ def read_exactly(stream: BinaryIO, length: int) -> bytes:
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, handlers: Mapping[str, Handler]) -> None:
-    """Answer requests until the other end closes."""
     while True:
         try:
             header_length, blob_length = PREFIX.unpack(read_exactly(requests, PREFIX.size))

@@ -1,6 +1,5 @@
-"""Device images in memory, their differences, and their packed form, by zlib: for each run of sectors (512 bytes) that
-differs ``u64 sector, u32 sectors`` (big-endian) and the data. The highest bit of ``sectors`` marks zeros without data.
-"""
+"""Device images, their differences, and their packed form, by zlib: for each run that differs ``u64 sector, u32
+sectors`` (of 512 bytes, big-endian) and the data. The highest bit of ``sectors`` marks zeros without data."""
 
 from __future__ import annotations
 
@@ -58,7 +57,6 @@ class DeviceImage:
         return self._address + offset
 
     def put(self, sector: int, data: bytes | memoryview) -> None:
-        """Write ``data`` from ``sector`` on. Raises ValueError if the image is too short."""
         self.data[sector * SECTOR : sector * SECTOR + len(data)] = data
 
     def get(self, sector: int, sectors: int) -> bytes:
@@ -89,11 +87,9 @@ class PatternImage:
         self._address = ctypes.cast(ctypes.c_char_p(self._piece), ctypes.c_void_p).value or 0
 
     def address(self, _offset: int) -> int:
-        """Return the address of the bytes at any offset that begins a step."""
         return self._address
 
     def fill(self, image: DeviceImage, runs: Iterable[tuple[int, int]]) -> None:
-        """Fill the sectors ``runs`` of ``image`` with the pattern."""
         most = len(self._piece) // SECTOR
         for first, sectors in runs:
             for sector in range(first, first + sectors, most):
@@ -118,7 +114,6 @@ def differing(image: DeviceImage, other: AddressMap, within: Runs | None = None)
 
 
 def _blocks(runs: Runs, length: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end (bytes) of the smallest blocks that ``runs`` touch, ascending and apart."""
     step = STEPS[-1]
     for sector, sectors in merged(runs):
         yield sector * SECTOR // step * step, min(-(-(sector + sectors) * SECTOR // step) * step, length)
@@ -156,7 +151,6 @@ def outside(run: tuple[int, int], places: Runs) -> Runs:
 
 
 def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the unequal pieces, (offset, bytes), of ``size`` bytes at two addresses."""
     if not _memcmp(ours, theirs, size):
         return
     if not steps:
@@ -169,7 +163,6 @@ def _unequal(ours: int, theirs: int, size: int, steps: tuple[int, ...]) -> Itera
 
 
 def pack(image: DeviceImage, runs: Runs) -> bytes:
-    """Return the sectors ``runs`` of ``image``, packed."""
     packer = zlib.compressobj(1)
     pieces = []
     for sector, sectors, blank in _blank_apart(image, runs):
@@ -180,7 +173,6 @@ def pack(image: DeviceImage, runs: Runs) -> bytes:
 
 
 def _blank_apart(image: DeviceImage, runs: Runs) -> Iterator[tuple[int, int, bool]]:
-    """Yield ``runs`` in parts that are all zeros (True) or not, in blocks of the smallest step."""
     for sector, sectors in runs:
         start, stop = sector * SECTOR, (sector + sectors) * SECTOR
         first, blank = start, False

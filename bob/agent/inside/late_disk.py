@@ -1,6 +1,5 @@
-"""A block device that completes writes late, by a process behind the kernel's driver (include/uapi/linux/nbd.h).
-dm-delay delays all writes alike: one that nothing waits for would be done before a later one that the file system waits
-for."""
+"""A block device that completes writes late, by a process behind the kernel's driver (include/uapi/linux/nbd.h). With
+dm-delay a write that nothing waits for would be done before a later one that the file system waits for."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ SETTLED_SECONDS = 0.01  # without requests until one more write is done: over tw
 
 
 class LateDisk:
-    """Disk ``number`` of a recording, over ``length`` bytes of the file ``work`` from byte ``start`` on. It completes
-    writes as late as possible: the ``youngest`` first, or else the oldest."""
+    """Disk ``number`` over ``length`` bytes of ``work`` from ``start`` on; the ``youngest`` write ends first, or the
+    oldest."""
 
     attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 
@@ -78,9 +77,8 @@ class LateDisk:
 
 
 def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -> list[LateDisk]:
-    """Return the disks over ``spans`` (start and length, bytes) of ``work``: the last recording's, if they are the
-    same, since making one takes a third of a recording. Nothing is cached above ``work``: device-mapper passes bios on.
-    """
+    """Return disks over ``spans`` (start and length, bytes) of ``work``, if possible the last recording's: making one
+    takes a third of a recording. Nothing is cached above ``work``: device-mapper passes bios on."""
     wanted = [(number, work, start, length, youngest) for number, (start, length) in enumerate(spans)]
     there = list(LateDisk.attached)
     if len(there) == len(wanted) and all(disk.serves(*made_of) for disk, made_of in zip(there, wanted)):
@@ -90,15 +88,14 @@ def late_disks(work: str, spans: Sequence[tuple[int, int]], *, youngest: bool) -
 
 
 def clear_late_disks() -> None:
-    """Remove the disks of earlier recordings; the devices over them are gone by then."""
     for disk in tuple(LateDisk.attached):
         disk.close()
 
 
 class LateServer:
-    """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from byte ``start`` on, until ``control`` closes.
-    It carries out a write at once, but reports one done when the machine has nothing else to do: the ``youngest``, or
-    else the oldest. A flush does not wait for held writes."""
+    """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from ``start`` on, until ``control`` closes. It
+    carries out a write at once, but reports one (``youngest`` or oldest) only when the machine is idle. A flush does
+    not wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool
@@ -124,7 +121,6 @@ class LateServer:
                 return
 
     def _answer(self) -> bool:
-        """Take one request; return False if it was the last."""
         if not self._receive(self._header):
             return False
         magic, flags, handle, start, length = REQUEST.unpack(self._header)
@@ -176,7 +172,6 @@ def _drive(device: int) -> None:
 
 
 def _keep_open_only(control: int) -> None:
-    """Close every descriptor of the agent's: its port, its lock, the other end of ``control``."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in range(STANDARD_FDS):
         os.dup2(nothing, fd)

@@ -1,5 +1,4 @@
-"""Remove what keeps a program's file system mounted: mounts in it or of it, loop devices and swap on its files, a
-freeze."""
+"""Remove what keeps a program's file system mounted: mounts, loop devices and swap on its files, a freeze."""
 
 from __future__ import annotations
 
@@ -52,7 +51,6 @@ def unmount_after_scripts(before: list[MountLine]) -> None:
 
 
 def _clear_files() -> list[str]:
-    """Remove swap and loop devices on files of the file system under test; return words for each."""
     found, devices = [], set[str]()
     for name in sorted(os.listdir("/sys/block")):
         with suppress(OSError):
@@ -72,5 +70,4 @@ def _clear_files() -> list[str]:
 
 
 def _unescaped(path: str) -> bytes:
-    """Return a path from the kernel's lists, which write blanks and backslashes in octal."""
     return path.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")

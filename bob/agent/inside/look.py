@@ -1,6 +1,5 @@
-"""Read a mounted file system: the whole tree, each file's content by chunks. It runs for every crash state, under
-emulation: so entries are tuples, which hash fast, and unchanged files are not hashed again. The agent goes into the
-tree, as the kernel walks all of a path for each call."""
+"""Read a mounted file system: the tree, and files by chunks. It runs for every crash state, under emulation: entries
+are tuples, which hash fast, and files are hashed once. The agent enters the tree: each call walks a path."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ class Look:
         self._since = self._text = 0
         self._chunks: dict[bytes, int] = {}
         self._known: dict[str, tuple[Any, bytes | Pieces, FlagAnswers, TreeEntry]] = {}
-        """Each path's last status with mtime (ns), content, flags and entry, unless it has an attribute, a fault, or a
-        time that the look set."""
+        """The last status (mtime in ns), content, flags and entry of paths without attribute, fault or touched time."""
 
     def tree(self, since: int | None = None) -> EntryTree:
         """Return every name below the root. Recovery and the look set times from ``since`` on (ns; None: now)."""
@@ -101,7 +99,6 @@ class Look:
         return found
 
     def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, TreeEntry]) -> list[str]:
-        """Do as :meth:`_below`, for a directory ``steps`` below ``top``."""
         here = "/" + "/".join(steps)
         os.fchdir(top)
         try:
@@ -139,7 +136,6 @@ class Look:
         return far
 
     def _listed(self, folder: str) -> tuple[list[str], FlagAnswers]:
-        """Return the names in a directory and, in a close look, the kernel's answers about its flags."""
         if self._text > MOST_TEXT:
             raise OSError(errno.ENOMEM, f"more than the {MOST_TEXT} characters of paths that are looked at")
         if not self.closely:
@@ -151,7 +147,6 @@ class Look:
             os.close(fd)
 
     def _entry(self, path: str, name: str) -> TreeEntry:
-        """Return the entry at ``path`` from here, called ``name``."""
         state: Any
         try:
             if self.closely:
@@ -197,7 +192,6 @@ class Look:
         return _with_fault(entry, fault or other_fault)
 
     def _other(self, path: str, status: Stat) -> TreeEntry:
-        """Return the entry of a thing that is neither a file nor a directory."""
         inode, links = status.st_ino if self.lasting_inodes else 0, status.st_nlink
         more, also = self._what_else(status)
         xattrs: Xattrs = ()
@@ -219,7 +213,6 @@ class Look:
         return _with_fault((kind, inode, links, 0, (), target, xattrs, more, also, None), fault)
 
     def _what_else(self, status: Stat) -> tuple[StatusFields, Also]:
-        """Return more of a status than kind, inode number, links and size."""
         if not isinstance(status, Statx):
             return what_else(status), ()
         times = (
@@ -242,7 +235,6 @@ class Look:
         return (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, modified), tuple(also)
 
     def _read(self, path: str, size: int) -> tuple[bytes | Pieces, FlagAnswers, LookFault]:
-        """Return a file's readable content, in a close look its flags, and the fault of the rest."""
         try:
             fd = os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -286,7 +278,6 @@ class Look:
 
 
 def _rest(fd: int, pieces: list[bytes], size: int) -> LookFault:
-    """Append the rest of a file to ``pieces``; return its fault."""
     read = len(pieces[0])
     try:
         while read < size:
@@ -331,8 +322,7 @@ def read_pieces(fd: int, size: int, most: int) -> tuple[Pieces, str | None, bool
 
 
 def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
-    """Return the next stretch that may have data, in whole chunks or up to the file's end. A file system without holes
-    (ext2, vfat) has data everywhere."""
+    """Return the next stretch that may have data, in whole chunks: all of the file without holes (ext2, vfat)."""
     if at >= size:
         return None
     try:
@@ -348,7 +338,6 @@ def _next_data(fd: int, at: int, size: int) -> tuple[int, int] | None:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a name at the top is the file system's, its recovery's or bob's own."""
     return name.startswith(HIDDEN_PREFIX) or is_of_the_file_system(name)
 
 

@@ -23,9 +23,7 @@ from bob.agent.inside.programs import put_program, read_files
 from bob.agent.inside.tracing import clear_instances
 
 LOCK = "/tmp/bob-agent.lock"
-CONSOLE_LEVEL = "3"
-"""The console gets critical messages and worse: a letter on an emulated serial port costs as much as a system call, and
-a refused crash state reports an error. The kernel's log has them all."""
+CONSOLE_LEVEL = "3"  # critical messages and worse: a letter on an emulated serial port costs as much as a system call
 
 
 def hello(blob: bytes) -> Reply:
@@ -61,7 +59,6 @@ has_remains = False  # whether leftovers of a failed request may be there
 
 
 def clear_remains() -> None:
-    """Remove the leftovers of a failed request. Raises if something stays."""
     global has_remains
     has_remains = True
     with suppress(Exception):
@@ -74,8 +71,8 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function`` with nothing in its way, and nothing left of it if it fails; the first cause is reported. An
-    observation is in the way of all that does not itself observe."""
+    """Return ``function``, started without remains and (unless it ``observes``) scratch device, cleared up if it
+    fails."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

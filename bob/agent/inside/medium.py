@@ -1,6 +1,5 @@
-"""The contents of the probed device: packed base images, and one *medium*, two images of the device. A base is loaded
-into ``pristine`` and ``work``; work changes ``work``, and puts it back from ``pristine``: nothing copies an image.
-After a failure the content of ``work`` is unknown, and :func:`drop` ends the medium."""
+"""The contents of the probed device: packed base images, and one *medium*, two images of it. A state changes ``work``,
+and is put back from ``pristine``: nothing copies an image. After a failure ``work`` is unknown: :func:`drop` it."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from bob.agent.inside.frames import Denial
 from bob.agent.inside.images import DeviceImage, PatternImage, Runs, differing, unpack
 from bob.agent.inside.ram_disk import address_of, map_memory
 
-WHOLE_EVERY = 10  # one of these comparisons covers both images whole (1.4 ms per MiB), the others known writes
+WHOLE_EVERY = 10  # comparisons for one that covers both images whole (1.4 ms per MiB); others cover known writes
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class ScratchMedium:
         else:
             self.work = DeviceImage(length, memory=map_memory(address, length))
         self.pristine = DeviceImage(length, beside=self.work)
-        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first all, as it is not stale yet
+        self._written: Runs = [(0, length // SECTOR)]  # by a loaded base; at first everywhere: it is not stale yet
         self._loaded: str | None = None
         self._comparisons = 0
         self.unload()
@@ -52,7 +51,6 @@ class ScratchMedium:
         return (self.length, self.cell, self.address) == (length, cell, address)
 
     def unload(self) -> None:
-        """Make it a device that was never written."""
         for image in (self.pristine, self.work):
             self.stale.fill(image, self._written)
         self._loaded, self._written = None, []
@@ -75,7 +73,6 @@ class ScratchMedium:
         return runs
 
     def forget(self, name: str) -> None:
-        """Note that the base ``name`` may change."""
         if self._loaded == name:
             self._loaded = None
 
@@ -113,8 +110,7 @@ def medium_of(length: int, cell: bytes, address: int | None = None) -> ScratchMe
 
 
 def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
-    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else a file. Raises Denial without a
-    base."""
+    """Return the medium with the base ``name``, ``in_memory`` if there is enough, else a file. Raises Denial."""
     base = bases.get(name)
     if base is None:
         raise Denial(f"the guest has no base image {name}")
@@ -133,7 +129,6 @@ def forget(name: str) -> None:
 
 
 def drop() -> None:
-    """Drop the medium: its content is unknown or useless."""
     global _medium
     if _medium is not None:
         _medium.close()

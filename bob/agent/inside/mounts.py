@@ -12,9 +12,8 @@ from bob.agent.inside.devices import WORK, read_text
 from bob.agent.inside.frames import Denial
 
 ROOT = f"{WORK}/mnt-of-so-long-a-name-that-ext4-does-not-write-it-into-its-superblock"
-"""The mount point of the probed file system. ext4 notes one shorter than 64 bytes at the first open
-(ext4_sample_last_mounted). That would be a commit in each crash state, a tenth of its time, and an unasked write in a
-recording."""
+"""The mount point of the probed file system. ext4 notes one shorter than 64 bytes at the first open, which commits
+(ext4_sample_last_mounted). That is a tenth of a crash state's time, and an unasked write in a recording."""
 
 MOUNT_FLAGS = {
     "rw": 0, "ro": 1, "suid": 0, "nosuid": 2, "dev": 0, "nodev": 4, "exec": 0, "noexec": 8, "async": 0, "sync": 16,
@@ -28,8 +27,6 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class KernelLog:
-    """The kernel's messages from now on."""
-
     def __init__(self) -> None:
         self.fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
         self.skip()
@@ -38,7 +35,6 @@ class KernelLog:
         os.lseek(self.fd, 0, os.SEEK_END)
 
     def warnings(self) -> list[str]:
-        """Return the warnings, or worse, since the last call."""
         lines: list[str] = []
         while True:
             try:

@@ -102,8 +102,7 @@ def examine(states: list[list[int]], blob: bytes) -> Reply:
 
 def check_program(states: list[list[int]], told: list[str], spoilers: list[str], seconds: float, blob: bytes) -> Reply:
     """Run the program's checker on each of ``states``, as in :func:`observe`. ``told`` is the output before the crash
-    (a byte a character), ``spoilers`` a script for each that spoils it first, or "". ``answers`` has pairs of exit code
-    and output."""
+    (a byte a character), ``spoilers`` a script or "". ``answers`` has pairs of exit code and output."""
     with _untraced(blob) as under_way:
         answers = [
             under_way.apart(runs, partial(under_way.recover_and_check, text.encode("latin-1"), by, seconds))

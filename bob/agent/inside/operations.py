@@ -67,7 +67,6 @@ class Operations:
         return self.root + path
 
     def what(self, path: str) -> str | int:
-        """Return a system call's argument for a path, or a handle's file descriptor."""
         return self.at(path) if path.startswith("/") else self.handles[path]
 
     def perform(self, verb: str, *arguments: Any, data: bytes = b"") -> None:
@@ -207,7 +206,6 @@ class Operations:
 
 
 def _refusal() -> OSError:
-    """Return the error of the C library's last call."""
     number = ctypes.get_errno()
     return OSError(number, os.strerror(number))
 

@@ -1,6 +1,5 @@
-"""Make a program wait after each change, as on a slow or busy machine: bob stops strace, which holds the program. A
-*neighbour* may sync a file of its own then. That commits the program's changes, too, as far as the file system commits
-all in one, while their data is still pending."""
+"""Make a program wait after each change, as on a slow machine: bob stops strace, which holds it. A *neighbour* may sync
+a file then. If the file system commits all in one, this commits the program's changes while their data is pending."""
 
 from __future__ import annotations
 
@@ -27,9 +26,8 @@ _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 class Neighbour:
     """A file in the file system of type ``fs`` at ``root`` while the block lasts, without a name, so that no checker
     sees it. It grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On
-    btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and that of a named file
-    logs the file alone. So it asks for a commit, too, as the kernel does for a snapshot of another subvolume, or every
-    30 s."""
+    btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
+    alone. So it asks for a commit, too, as the kernel does for a snapshot of another subvolume."""
 
     def __init__(self, root: str, fs: str) -> None:
         self._root, self._fs = root, fs
@@ -46,7 +44,6 @@ class Neighbour:
         os.close(self._fd)
 
     def sync(self, number: int) -> None:
-        """Append to the file, and sync it, for the ``number``-th time."""
         os.write(self._fd, b"%08d" % number)
         os.fsync(self._fd)
         if self._fs == COMMITS_BY_REQUEST:
@@ -63,8 +60,7 @@ class PacedPipe(Ahead):
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait until strace has ended. Raises Denial if a call was not waited for, or the neighbour failed or did
-        nothing."""
+        """Wait for strace's end. Raises Denial if a call was not waited for, or the neighbour failed or did nothing."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
             raise Denial("the process that syncs beside the workload had no call to wait for")
@@ -87,7 +83,6 @@ class PacedPipe(Ahead):
         return 0 if waits else NO_CALL
 
     def _hold(self, tracer: int, number: int) -> None:
-        """Hold strace at a call. It may have ended: then the workload has, and the rest is killed."""
         with suppress(ProcessLookupError):
             os.kill(tracer, signal.SIGSTOP)
         try:
@@ -100,7 +95,6 @@ class PacedPipe(Ahead):
 
 
 def _tracer_of(pid: int) -> int:
-    """Return the process that traces ``pid``: strace. Raises OSError if ``pid`` is gone or untraced."""
     found = _TRACER.search(read_text(f"/proc/{pid}/status"))
     if found is None or found[1] == "0":
         raise OSError(errno.ESRCH, "nobody traces it")

@@ -17,8 +17,7 @@ PART = 64 * 1024
 
 
 class Port(io.RawIOBase):
-    """The device while standard input is open. It does not report that another host's end has taken the place of the
-    first, and a writer without a host would wait for one."""
+    """The device while standard input is open. It does not report another host, and without one a writer waits."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

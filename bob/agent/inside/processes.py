@@ -51,7 +51,6 @@ class Drain(threading.Thread):
             os.close(self._fd)
 
     def all(self) -> bytes:
-        """Return what was read, when all writers are gone."""
         self.join()
         if self.is_full:
             os.close(self._fd)
@@ -87,8 +86,8 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process, a subreaper, has any child, dead or alive, ``but`` these. To look through all of
-    /proc takes an emulated guest longer than to start a shell."""
+    """Return whether this process, a subreaper, has any child ``but`` these; quicker than a look through all of
+    /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]
@@ -159,7 +158,6 @@ class ScriptBounds:
         return ""
 
     def memory(self) -> str:
-        """Return words if the guest ran out of memory meanwhile, else an empty string."""
         if _killed_for_memory() == self._killed:
             return ""
         return f"the guest ran out of memory, of which it has {_memory()}"

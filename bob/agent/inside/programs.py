@@ -53,8 +53,8 @@ MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not handed out
 
 
 class ScriptExit(NamedTuple):
-    """A script's exit code (negative: the signal; None: it took too long), its standard output, and the last of its
-    standard error, or of both if they are one."""
+    """A script's exit code (negative: the signal; None: too late), standard output, and last standard error (or
+    both)."""
 
     code: int | None
     output: bytes
@@ -62,7 +62,6 @@ class ScriptExit(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Its last words, with paths as in the file system under test."""
         return self.said.decode(errors="replace").replace(f"{ROOT}/", "/").replace(ROOT, "/")
 
 
@@ -102,7 +101,6 @@ def _read(path: str) -> bytes:
 
 
 def run_setup(seconds: float) -> None:
-    """Run the program's setup, if it has one. Raises Denial in its own words if it fails."""
     if os.path.exists(f"{HOME}/setup"):
         run_or_refuse("setup", seconds)
 
@@ -111,11 +109,10 @@ def run_workload(
     seconds: float, stores: bool = False, delay: float = 0.0, neighbour: Neighbour | None = None, stacks: bool = False
 ) -> tuple[bytes, bytes, int]:
     """Run the program's workload under strace; return its standard output, strace's output, and the inode of its
-    standard output's pipe. Raises Denial in its own words if it fails. With ``stores`` the calls include stores through
-    shared mappings (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each
-    change; then the ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). With ``stacks`` each call has its frames.
-    They take strace most of its time, so a workload that fails or is late is not refused: its calls until then count.
-    """
+    standard output's pipe. Raises Denial in its own words if it fails. ``stores`` adds stores through shared mappings
+    (:mod:`bob.agent.inside.stores`). With a ``delay`` the program waits so many seconds after each change; then the
+    ``neighbour`` syncs (:mod:`bob.agent.inside.pacing`). ``stacks`` adds frames to calls. They take strace most of its
+    time, so a failed or late workload is not refused: its calls until then count."""
     with suppress(FileNotFoundError):
         os.unlink(CALLS)
     into = CALLS
@@ -151,7 +148,6 @@ def _run_traced(seconds: float, calls: str, traced: str, stacks: bool) -> tuple[
 
 
 def run_check(told: bytes, seconds: float) -> ScriptExit:
-    """Run the program's checker on what is mounted; ``told`` is the program's output before the crash."""
     with open(TOLD, "wb") as file:
         file.write(told)
     global warm
@@ -161,7 +157,6 @@ def run_check(told: bytes, seconds: float) -> ScriptExit:
 
 
 def run_or_refuse(name: str, seconds: float) -> None:
-    """Run a script of the program in the mounted file system. Raises Denial in its own words if it fails."""
     ended = Script([], [f"{HOME}/{name}", ROOT], ROOT).wait(seconds)
     if ended.code != 0:
         raise Denial(f"{name} {how_it_ended(ended, seconds)}")
@@ -183,7 +178,6 @@ def clear_scratch() -> None:
 
 
 def _placed(words: list[str], folder: str) -> list[str]:
-    """Return the words that run ``words`` in ``folder``, and in the program's world if it has one."""
     return within(words, folder) if uses_world else words
 
 
@@ -205,8 +199,7 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
 
 
 class Script:
-    """A started script: ``words`` in ``folder``, under a ``tracer`` (empty: none), or by a Python that ``forks`` for
-    it."""
+    """A started script: ``words`` in ``folder``, under a ``tracer`` (empty: none), or a fork of ``forks``."""
 
     def __init__(self, tracer: list[str], words: list[str], folder: str, forks: WarmPython | None = None) -> None:
         clear_scratch()
@@ -244,9 +237,8 @@ class Script:
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
-        """Wait for its end, and kill what it leaves behind. Raises Denial if it takes too much of the guest. If a
-        process waits for a disk when the time is over, it gets as much again: virtual time jumps over the host's, so a
-        busy host's disk takes minutes."""
+        """Wait for its end, and kill what it leaves behind. Raises Denial if it takes too much. If a process waits for
+        a disk when the time is over, it gets as much again: virtual time outruns a busy host's disk."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
             if ends_within(self._process.pid, seconds, self._takes_too_much):
@@ -269,7 +261,6 @@ class Script:
         return self._bounds.broken((self._output, self._said))
 
     def _is_at_the_disk(self) -> bool:
-        """Return whether one of its processes waits for a disk at any of some moments, or the script ends meanwhile."""
         for _look in range(LOOKS):
             waits = any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others)
             if waits or ends_within(self._process.pid, WAKING / 1000):
@@ -277,7 +268,6 @@ class Script:
         return False
 
     def _kill_all(self) -> None:
-        """Kill the script and its descendants, and wait until they and the tracer are gone."""
         deadline = time.monotonic() + GONE_SECONDS
         while has_children(self._alone) and (
             left := [pid for pid in descendants(os.getpid()) if pid not in self._others]

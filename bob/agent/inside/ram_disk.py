@@ -36,7 +36,6 @@ def address_of(length: int) -> int | None:
 
 @cache
 def _region() -> tuple[int, int] | None:
-    """Return address and length (bytes) of the memory set aside, if it has a device and can be mapped."""
     found = _REGION.search(read_text("/proc/iomem"))
     if found is None:
         return None

@@ -106,7 +106,6 @@ class RecordedDisks:
         return [(os.major(disk.device), os.minor(disk.device)) for disk in self.disks]
 
     def timeline(self, kib: int, more: dict[str, str] | None = None) -> Instance:
-        """Return the trace of the disks' bios and of ``more`` events, ready to be entered."""
         numbers = [kernel_device(disk.device) for disk in self.disks]
         of_disks, from_disks = (
             " || ".join(f"{field} == {number}" for number in numbers) for field in ("dev", "old_dev")
@@ -129,9 +128,8 @@ class RecordedDisks:
         return [disk.written() for disk in self.disks]
 
     def wait_until_quiet(self, quiet: float, enough: float, deadline: float) -> None:
-        """Wait until nothing is dirty and no write came for ``quiet`` seconds. Raises Denial after ``deadline``
-        seconds. A file system that commits all the time gets ``enough`` seconds (unless 0), and then may leave a little
-        dirty."""
+        """Wait until nothing is dirty and no write came for ``quiet`` seconds; Denial after ``deadline`` seconds. A
+        file system that commits all the time gets ``enough`` seconds (unless 0), and may leave a little dirty."""
         started = since = time.monotonic()
         before = self.written()
         while time.monotonic() - since < quiet:
@@ -146,8 +144,7 @@ class RecordedDisks:
                 raise Denial(f"the file system was still writing after {deadline:g} s")
 
     def remove(self) -> tuple[list[bytes], Runs | None]:
-        """Remove the disks; return each log, and where they were written, laid end to end (None if a log does not say
-        it)."""
+        """Remove the disks; return each log, and where they were written, laid end to end (None: unknown)."""
         self.assembly.release()
         devices.remove_log_writes(len(self.disks))
         ended = [disk.end() for disk in self.disks]

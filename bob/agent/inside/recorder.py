@@ -87,7 +87,6 @@ class Take:
         mount_or_refuse(self.path, self.subject.driver, self.subject.options)
 
     def settle(self) -> None:
-        """Wait until the disks are quiet."""
         self.recorded.wait_until_quiet(self.subject.quiet, self.subject.enough, self._manner.deadline)
 
     def end_naturally(self) -> None:
@@ -117,8 +116,8 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map each existing path to its inode number and the fields of :class:`bob.trace.recording.InodeStatus`. It uses
-    lstat only: listing a directory would dirty its atime."""
+    """Map each existing path to its inode number and its status for the host, by lstat: a listing would dirty its
+    atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -129,9 +128,8 @@ def status_of(paths: list[str]) -> dict[str, list[int]]:
 
 def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], blob: bytes) -> Reply:
     """Record operations, whose data is ``blob``, and the finish on a copy of ``base``. The reply has the effective
-    mount options, major and minor of each disk, and stat's answers before and after. Its blob begins with each disk's
-    log and the text of the timeline, of these ``lengths``. The rest is the content of the disks in the sectors
-    ``changed``."""
+    mount options, each disk's major and minor, and stat's answers before and after. Its blob has each disk's log and
+    the timeline, of these ``lengths``, and the content of the sectors ``changed`` (of disks laid end to end)."""
     asked = OperationsDocument(*work)
     with Take(base, subject, manner) as recording:
         mark = recording.mark
@@ -183,8 +181,8 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot on a copy of ``base``, disks after a crash: the check, then the mount, between marks ``start`` and
-    ``end``. Replies as :func:`record` does, without stat's answers."""
+    """Record a boot on disks after a crash, check and mount, between marks ``start`` and ``end``; reply as
+    :func:`record`."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")
@@ -265,7 +263,6 @@ def take_all(performer: Operations, path: str) -> int:
 
 
 def put_base(base: str, disks: list[int], cell: str, blob: bytes) -> Reply:
-    """Take a base image that another guest made."""
     medium.bases[base] = medium.PackedBase(tuple(disks), cell.encode(), blob)
     return {}, b""
 

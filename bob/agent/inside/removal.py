@@ -1,5 +1,4 @@
-"""Remove everything in a file system, however deep it is, and say why something stays. The agent goes down into each
-directory and up again: no path is too long, and few files are open."""
+"""Remove everything in a file system and say why something stays. The agent goes into folders: no path is too long."""
 
 from __future__ import annotations
 
@@ -32,7 +31,6 @@ def remove_all(root: str) -> str | None:
 
 
 def _remove_below(names: list[str]) -> str | None:
-    """Remove these names of the working directory, the last one first, with everything below them."""
     above: list[str] = []
     left = [names]
     while left[-1] or above:
@@ -56,7 +54,6 @@ def _remove_below(names: list[str]) -> str | None:
 
 
 def _enter(name: str) -> list[str] | None:
-    """Go into a directory and return its names; None if ``name`` is something else."""
     if not stat.S_ISDIR(os.lstat(name).st_mode):
         return None
     os.chdir(name)
@@ -68,7 +65,6 @@ def _names() -> list[str]:
 
 
 def _remove(call: Callable[[str], None], name: str) -> None:
-    """Remove a name by ``call``, even if flags keep it or its directory."""
     try:
         call(name)
     except PermissionError:

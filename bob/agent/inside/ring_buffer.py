@@ -10,9 +10,8 @@ PAGE_BYTES = 4096
 _HEADER_WORDS, _LENGTH_WORD, _LENGTH_BITS = 4, 2, (1 << 20) - 1
 _TYPE_BITS = 5
 _LENGTH_FIRST, _PADDING = 0, 29
-"""Types. Length first: the first u32 is the length of the data (bytes, itself included). Padding: for the length that
-follows or, without a time in the other bits, to the end of the page. 1 to 28: the length in words. Above: times of one
-word."""
+"""Types. Length first: the first u32 is the data's length (bytes, itself included). Padding: for the length that
+follows or, without a time in the other bits, the rest of the page. 1 to 28: the length in words. Above: times."""
 
 _ID = re.compile(r"^ID: (\d+)$", re.M)
 _FIELD = re.compile(r"^\tfield:.*?(\w+)(?:\[\d*\])?;\s*offset:(\d+);\s*size:(\d+);", re.M)
@@ -30,7 +29,6 @@ def drained(read: Pipe) -> bytes:
 
 
 def used(page: bytes) -> bytes:
-    """Return ``page`` without its unused end, as pages travel."""
     return page[: 4 * (_HEADER_WORDS + _words(memoryview(page).cast("I"), 0))]
 
 
@@ -61,8 +59,8 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return how many words each event takes, if the words from ``first`` to ``end`` are events of one length. None if
-    not, or if that is not easily seen. A buffer of one kind of event nearly always is."""
+    """Return how many words each event from ``first`` to ``end`` takes, if all take as many; None if that is
+    unclear."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1
@@ -79,7 +77,6 @@ def _words(words: memoryview, page: int) -> int:
 
 
 def kind_at(pages: bytes, place: int) -> int:
-    """Return the kind of the event whose data begins at ``place``."""
     return pages[place] | pages[place + 1] << 8
 
 

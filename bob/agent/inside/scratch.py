@@ -79,8 +79,6 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
 
 
 class KernelEvents(NamedTuple):
-    """Kernel events in a buffer of their own; ``pipe`` reads its pages."""
-
     trace: Instance
     pipe: Pipe
 
@@ -139,9 +137,8 @@ class Scratch:
         self.resources.close()
 
     def look_out(self, blocks: list[int]) -> None:
-        """Trace only lookups of the blocks from the first to the last of ``blocks``: none if the order is wrong, all if
-        it is empty. A repeated setting is skipped: for each change the kernel waits until no thread uses the old
-        filter."""
+        """Trace lookups only of blocks from the first to the last of ``blocks``: none if the order is wrong, all if
+        empty. A repeated setting is skipped: for each change the kernel waits until the old filter is unused."""
         if blocks != self.looking_out and self.everything is not None and LOOKUP in self.everything.trace.events:
             condition = f"b >= {blocks[0]} && b <= {blocks[1]}" if blocks else NO_FILTER
             self.everything.trace.write(f"events/{LOOKUP}/filter", condition)

@@ -93,7 +93,6 @@ class StateSession:
             put(target, data)
 
     def outcome(self, runs: list[int]) -> int:
-        """Build, recover and observe one state; return the number of its outcome."""
         if self.scratch.count()[1] != self.scratch.counted[1]:
             raise RuntimeError("something wrote to the scratch device after it was unmounted")
         self.write(runs)
@@ -176,14 +175,12 @@ class StateSession:
         return found
 
     def put_back(self, runs: list[int], written: Runs) -> None:
-        """Put back the sectors of a state, and those that its recovery has ``written``."""
         changed = merged([*targets(runs), *written])
         self.medium.put_back(changed)
         self.scratch.put_back += changed
 
     def recover_and_examine(self) -> list[tuple[str, str]]:
-        """Recover the state, run the file system's checker on it and remove everything in it; return (kind, words) of
-        faults."""
+        """Recover the state, run the file system's checker, remove everything; return faults as (kind, words)."""
         wrong: list[tuple[str, str]] = []
         self.check()
         if not self.mount():
@@ -212,9 +209,8 @@ class StateSession:
         return wrong
 
     def recover_and_check(self, told: bytes, spoiler: str, seconds: float) -> tuple[int | None, str]:
-        """Recover the state, and run the program's checker; return its exit code (None: not within ``seconds``) and
-        output. ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if the state does not mount.
-        """
+        """Recover the state, run the program's checker; return its exit code (None: later than ``seconds``) and output.
+        ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if it does not mount."""
         self.check()
         if number := self.mount():
             raise Denial(f"a state that is to be checked does not mount: {os.strerror(number)}")

@@ -1,5 +1,4 @@
-"""statx(2) and inode flags: all that a program learns of a name without reading the file. Python lacks statx before
-3.15."""
+"""statx(2) and inode flags: all that names show without reading the file. Python lacks statx before 3.15."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors of a thing without fla
 
 
 class Statx(NamedTuple):
-    """statx's answer, with times in ns. ``attributes`` are those that the file system knows of, ``birth_ns`` is None if
-    it keeps none, ``st_blocks`` are of 512 bytes."""
+    """statx's answer, times in ns, blocks of 512 bytes. A file system may lack ``birth_ns``, and some
+    ``attributes``."""
 
     st_mode: int
     st_ino: int
@@ -74,7 +73,6 @@ class FlagReader:
         self._asked = {request: bytearray(size) for request, size in ANSWERS.items()}
 
     def flags(self, fd: int) -> list[bytes]:
-        """Return the kernel's answers about an open file or directory. Raises OSError."""
         for request, answer in self._asked.items():
             try:
                 fcntl.ioctl(fd, request, answer)
@@ -88,7 +86,6 @@ class FlagReader:
         return [bytes(answer) for answer in self._asked.values()]
 
     def read(self, flags: list[bytes]) -> tuple[tuple[str, int], ...]:
-        """Return ``flags`` by names, without those that are 0."""
         said: list[tuple[str, int]] = []
         for request, answer in zip(self._asked, flags):
             said += zip(NAMES[request], [int.from_bytes(answer[at : at + 4], "little") for at in range(0, 20, 4)])

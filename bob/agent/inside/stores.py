@@ -29,21 +29,19 @@ _STRING = re.compile(rb'"((?:\\x[0-9a-f]{2})*)"')
 OPENS = b"open", b"openat", b"openat2", b"creat"
 WRITES = (b"write", b"pwrite64", b"writev", b"pwritev", b"pwritev2", b"sendfile", b"copy_file_range", b"splice",
           b"ftruncate", b"fallocate", b"truncate", *OPENS)  # fmt: skip
-"""Calls that may change a mapped file."""
 SYNCS = b"fsync", b"fdatasync", b"sync", b"syncfs", b"sync_file_range", b"msync"
 FORKS = b"fork", b"vfork", b"clone", b"clone3"
 PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that change nothing
 
 
 class StoreWatch(Ahead):
-    """Copy ``pipe`` (a path that is made here) into ``out`` at once, with the stores in files below ``root``, while the
-    block lasts. All that the block starts runs on one processor."""
+    """Copy ``pipe`` (made here) to ``out``, with the stores in files below ``root``. The block runs on one
+    processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))
 
     def finish(self) -> None:
-        """Wait until all writers to the pipe have ended. Raises RuntimeError if the copy failed."""
         if self.wait():
             raise RuntimeError("what the program stores could not be watched")
 
@@ -63,8 +61,7 @@ FileId = tuple[int, int]  # a file's device and inode
 
 
 class MappedFile:
-    """A mapped file: its content at the last look, and each task's mappings. ``told`` is strace's text for the open
-    file, ``line`` the line that first mapped it."""
+    """A mapped file, its last content and mappings by task. ``told`` is strace's text, ``line`` first mapped it."""
 
     def __init__(self, fd: int, told: bytes, line: bytes) -> None:
         self.fd, self.told, self.line = fd, told, line
@@ -119,7 +116,6 @@ class StoreFilter:
         return [*before, line]
 
     def _look(self, pid: int, seconds: bytes, name: bytes, call: bytes, is_begun: bool, before: list[bytes]) -> None:
-        """Add stores to the lines ``before`` the call's, or to those that are left."""
         self._writing.pop(pid, None)
         changed = self._changed(pid, name, call) if name in WRITES else None
         for key, mapped in list(self._files.items()):
@@ -138,7 +134,6 @@ class StoreFilter:
             self._writing[pid] = changed
 
     def _changed(self, pid: int, name: bytes, call: bytes) -> FileId | None:
-        """Return the file that a call may have changed; None if it is unknown."""
         if name in OPENS:
             found = _RESULT.match(call)
         else:
@@ -151,7 +146,6 @@ class StoreFilter:
         return None
 
     def _takes(self, pid: int, seconds: bytes, name: bytes, call: bytes) -> bool:
-        """Take in a call that maps, forks or unmaps; return whether it maps a file to watch."""
         if name == b"munmap" and self._files:
             address, length = re.findall(rb"0x[0-9a-f]+|\d+", call)[:2]
             self._unmapped(pid, int(address, 16), int(length))
@@ -180,7 +174,6 @@ class StoreFilter:
         return True
 
     def _unmapped(self, pid: int, address: int = 0, length: int = 1 << 64) -> None:
-        """Forget the mappings of a task within ``length`` bytes from ``address`` on, by default all."""
         end = address + -(-length // PAGE) * PAGE
         for key, mapped in list(self._files.items()):
             mapped.mappings = {
@@ -200,7 +193,6 @@ def _key(status: os.stat_result) -> FileId:
 
 
 def _opened(path: str) -> int | None:
-    """Return a descriptor to read ``path``; None if that fails, or the file is too large."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)  # to look at it changes nothing
         if os.fstat(fd).st_size < LARGEST:

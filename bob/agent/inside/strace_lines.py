@@ -21,9 +21,9 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 
 class Ahead:
-    """A process that runs ``copies`` while the block lasts: it reads ``pipe``, a path that is made here, to its end and
-    returns 0 for success. strace lets the program go on when it has written a line. The process has the highest
-    priority on the program's processor, so it has acted on the line by then."""
+    """A process that runs ``copies`` on ``pipe``, a path that is made here, while the block lasts; 0 means success.
+    strace lets the program go on after a line. The process has the highest priority on the same processor: it has acted
+    by then."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies
@@ -74,13 +74,10 @@ class StraceLine(NamedTuple):
 
 
 class StraceLines:
-    """Join the calls of all processes, line by line."""
-
     def __init__(self) -> None:
         self._begun: dict[int, bytes] = {}
 
     def take(self, line: bytes) -> StraceLine | None:
-        """Return the call of a line; None for a frame."""
         found = _LINE.fullmatch(line)
         if found is None:
             return None

@@ -101,5 +101,4 @@ class TracedChanges:
 
 
 def _paths(text: bytes) -> list[bytes]:
-    """Return the paths behind descriptors in strace's text; a missing path counts as one."""
     return _PATH.findall(text) or [b""]

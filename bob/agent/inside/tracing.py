@@ -1,5 +1,4 @@
-"""The kernel's block tracepoints, through a tracefs instance of bob's own. The guest has one CPU, so the order of lines
-in the buffer is the order of events."""
+"""The kernel's block tracepoints, by a tracefs instance. With one CPU, lines in the buffer have the order of events."""
 
 from __future__ import annotations
 
@@ -53,7 +52,6 @@ class Instance:
         self.stop()
 
     def stop(self) -> None:
-        """Record no more events; the buffer stays readable."""
         self.write("tracing_on", "0")
         for event in self.events:
             self.write(f"events/{event}/enable", "0")
@@ -67,13 +65,11 @@ class Instance:
         os.write(self._marker, f"bob: {text}".encode())
 
     def text(self) -> str:
-        """Return the whole buffer as text. Raises Denial if it was too small for the events."""
         if self.lost():
             raise Denial("the guest's trace buffer overflowed: events are lost")
         return read_text(f"{self.path}/trace")
 
     def lost(self) -> int:
-        """Return how many events were overwritten or dropped."""
         return self._total("overrun", "commit overrun", "dropped events")
 
     def has_more(self) -> bool:
@@ -105,7 +101,6 @@ def clear_instances() -> None:
 
 
 def clear_probes() -> None:
-    """Remove bob's events of kernel functions, which must not be in use."""
     text = read_text(PROBES) if os.path.exists(PROBES) else ""
     _append_probes(*(f"-:{name}" for name in re.findall(r"^[pr]\d*:(bob/\S+)", text, re.M)))
 

@@ -31,16 +31,14 @@ class ForkedChecker:
         self.returncode: int | None = None
 
     def wait(self) -> int:
-        """Return its exit code (negative: the signal)."""
         _pid, status = os.waitpid(self.pid, 0)
         self.returncode = os.waitstatus_to_exitcode(status)
         return self.returncode
 
 
 class WarmPython:
-    """The process that forks. ``within`` returns the words that run other words where the checker runs. Imports may
-    take ``seconds``. ``pid`` is None, and the script is started each time, if it is not Python's, Python is missing, or
-    compiling or importing prints something."""
+    """The process that forks. ``within`` places words where the checker runs; imports may take ``seconds``. ``pid`` is
+    None if the script is not Python's, Python is missing, or imports print something: it is started each time."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
@@ -81,8 +79,7 @@ class WarmPython:
             self.end()
 
     def fork(self, arguments: list[str], output: int) -> ForkedChecker:
-        """Run the checker with ``arguments``, writing to ``output``. Raises RuntimeError if the process that forks is
-        gone."""
+        """Run the checker with ``arguments``, writing to ``output``. Raises RuntimeError if the process is gone."""
         pid = b""
         with suppress(OSError):
             socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])

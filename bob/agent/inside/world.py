@@ -19,7 +19,6 @@ MS_RDONLY, MS_BIND, MS_REC, MS_SHARED = 1, 1 << 12, 1 << 14, 1 << 20
 
 
 def enter_world() -> None:
-    """Mount the world unless it is mounted. Raises Denial if the guest lacks such a disk."""
     if os.path.exists(f"{WORLD}/usr"):
         return
     device = _device()
