@@ -1,5 +1,5 @@
-"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux that lets bob be root, with a real
-clock."""
+"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux, with a real clock, that lets bob be
+root."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""bob's agent, run by ``python3 -S`` from one file; it needs Python 3.9's standard library alone, and nothing of
-bob's."""
+"""bob's agent, run by ``python3 -S`` from one file. It imports the standard library of Python 3.9 alone."""

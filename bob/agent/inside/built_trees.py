@@ -36,8 +36,7 @@ def check_built(
     """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character). An
     entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk
     number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers`` are as in
-    :func:`bob.agent.inside.observer.check_program`. ``answers`` has pairs of exit code and output, ``without`` the
-    extended attributes that tmpfs refuses."""
+    ``observer``. ``answers`` has (exit code, output), ``without`` the attributes that tmpfs refuses."""
     position = 0
     for length in lengths:
         chunks.append(blob[position : position + length])

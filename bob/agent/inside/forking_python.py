@@ -78,7 +78,7 @@ class Libraries:
 
     def spare_at_the_end(self) -> None:
         """Make Python forget the modules at its end, after the last garbage collection, whose finalizers may import,
-        but before it takes modules apart. It drops the interactive hook then (``finalize_modules`` in
+        but before it takes modules apart: when it drops the interactive hook (``finalize_modules``,
         Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 

@@ -35,8 +35,8 @@ SETTLED_SECONDS = 0.01  # without requests until one more write is done: over tw
 
 
 class LateDisk:
-    """Disk ``number`` over ``length`` bytes of ``work`` from ``start`` on; the ``youngest`` write ends first, or the
-    oldest."""
+    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. It ends the ``youngest`` or oldest write
+    first."""
 
     attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 
@@ -94,8 +94,8 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from ``start`` on, until ``control`` closes. It
-    carries out a write at once, but reports one (``youngest`` or oldest) only when the machine is idle. A flush does
-    not wait."""
+    carries out writes at once, but reports one (``youngest`` or oldest) only on an idle machine. Flushes do not
+    wait."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

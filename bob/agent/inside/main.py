@@ -71,8 +71,7 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function``, started without remains and (unless it ``observes``) scratch device, cleared up if it
-    fails."""
+    """Return ``function``, started without remains or (unless it ``observes``) scratch; a failure is cleared up."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

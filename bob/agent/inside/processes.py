@@ -86,8 +86,7 @@ def ends_within(pid: int, seconds: float, is_enough: Callable[[], object] = lamb
 
 
 def has_children(but: Set[int] = frozenset()) -> bool:
-    """Return whether this process, a subreaper, has any child ``but`` these; quicker than a look through all of
-    /proc."""
+    """Return whether this process, a subreaper, has a child ``but`` these; quicker than a look through /proc."""
     if but:
         with suppress(OSError):  # CONFIG_PROC_CHILDREN
             tasks = [read_text(f"/proc/self/task/{task}/children").split() for task in os.listdir("/proc/self/task")]

@@ -53,8 +53,7 @@ MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not handed out
 
 
 class ScriptExit(NamedTuple):
-    """A script's exit code (negative: the signal; None: too late), standard output, and last standard error (or
-    both)."""
+    """A script's exit code (negative: the signal; None: too late), standard output, and last standard error."""
 
     code: int | None
     output: bytes

@@ -1,4 +1,4 @@
-"""Makes base images, and records operations, programs and recoveries on recorded disks (recorded_disks.py)."""
+"""Make base images, and record operations, programs and recoveries on recorded disks (recorded_disks.py)."""
 
 from __future__ import annotations
 
@@ -116,8 +116,7 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Map each existing path to its inode number and its status for the host, by lstat: a listing would dirty its
-    atime."""
+    """Return inode numbers and status of existing paths, by lstat: a listing would dirty a directory's atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -181,8 +180,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot on disks after a crash, check and mount, between marks ``start`` and ``end``; reply as
-    :func:`record`."""
+    """Record a boot on disks after a crash, check and mount, between marks ``start`` and ``end``."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")

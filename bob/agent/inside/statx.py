@@ -24,8 +24,7 @@ NO_FLAGS = {errno.EOPNOTSUPP, errno.EINVAL}  # the errors of a thing without fla
 
 
 class Statx(NamedTuple):
-    """statx's answer, times in ns, blocks of 512 bytes. A file system may lack ``birth_ns``, and some
-    ``attributes``."""
+    """statx's answer: times in ns, blocks of 512 bytes, and those ``attributes`` that the file system knows of."""
 
     st_mode: int
     st_ino: int

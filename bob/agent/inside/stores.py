@@ -35,8 +35,7 @@ PASSING = b"read", b"readv", b"preadv2", b"close", b"close_range"  # calls that 
 
 
 class StoreWatch(Ahead):
-    """Copy ``pipe`` (made here) to ``out``, with the stores in files below ``root``. The block runs on one
-    processor."""
+    """Copy ``pipe`` (made here) to ``out``, with stores in files below ``root``. The block runs on one processor."""
 
     def __init__(self, pipe: str, out: str, root: str) -> None:
         super().__init__(pipe, lambda: _copy(pipe, out, root))

@@ -22,8 +22,8 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 class Ahead:
     """A process that runs ``copies`` on ``pipe``, a path that is made here, while the block lasts; 0 means success.
-    strace lets the program go on after a line. The process has the highest priority on the same processor: it has acted
-    by then."""
+    strace writes a line before the program goes on. With the highest priority on its processor, the process acts on it
+    first."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:
         self._pipe, self._copies = pipe, copies

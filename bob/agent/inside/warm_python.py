@@ -37,8 +37,9 @@ class ForkedChecker:
 
 
 class WarmPython:
-    """The process that forks. ``within`` places words where the checker runs; imports may take ``seconds``. ``pid`` is
-    None if the script is not Python's, Python is missing, or imports print something: it is started each time."""
+    """The process that forks. ``within`` returns words to run words beside the checker; imports may take ``seconds``.
+    ``pid`` is None if the script is not Python's, Python is missing, or imports print something: it is started each
+    time."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
