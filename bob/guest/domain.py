@@ -20,8 +20,7 @@ _QEMU_ARG = "{http://libvirt.org/schemas/domain/qemu/1.0}commandline/{http://lib
 
 
 class Domain:
-    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob resets or starts a lost
-    one."""
+    """The domain ``name`` (or UUID) of the libvirt at ``uri`` (None: virsh's default). bob restarts a lost one."""
 
     def __init__(self, name: str, uri: str | None) -> None:
         self.name, self._uri = name, uri

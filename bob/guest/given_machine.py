@@ -1,5 +1,4 @@
-"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux, with a real clock, that lets bob be
-root."""
+"""A machine that bob did not boot, by SSH or as a libvirt domain: any Linux with a real clock where bob can be root."""
 
 from __future__ import annotations
 

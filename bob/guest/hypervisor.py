@@ -49,7 +49,8 @@ class Hypervisor:
         network: NetworkKind | None = None,
     ) -> Iterator[Self]:
         """Connect to bob's own libvirt in this process, or to ``uri`` on this machine. ``progress`` gets slow steps.
-        ``network`` is private by default, if possible. Raises UsageError, MissingProgramError or GuestError."""
+        ``network`` is private by default, if possible and without ``uri``. Raises UsageError, MissingProgramError or
+        GuestError."""
         if network is None:
             network = choose_network().kind if uri is None else NetworkKind.USER
         there = Root.shared().uri if uri is None else uri

@@ -1,6 +1,5 @@
-"""Saved guests: ready guests on disk, restored in a second instead of booted in ten. libvirt restores a guest only
-under its saved UUID and name, and once at a time: each restore gets a copy with others of the same length (0.1 s for
-140 MB)."""
+"""Saved guests: ready guests on disk, restored in a second instead of booted in ten. libvirt restores only the saved
+UUID and name, and only once at a time. So each restore gets a copy with others of that length (0.1 s for 140 MB)."""
 
 from __future__ import annotations
 

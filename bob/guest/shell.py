@@ -192,7 +192,7 @@ class Shell:
             return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
-        """Copy bytes or a file to ``remote``. Raises the loss if it halts for ``timeout`` seconds, else GuestError."""
+        """Copy bytes or a file to ``remote``. Raises the loss after ``timeout`` idle seconds, GuestError if refused."""
         with (
             self._sftp_lock,
             io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,

@@ -107,8 +107,8 @@ def _is_root() -> bool:
 
 def _confined() -> list[str]:
     """Return the words before ``mmdebstrap`` that end it with this process. Root mounts things: it gets a mount and a
-    process namespace, which end with it, even by SIGKILL, and whose mounts the host (under systemd) does not share. In
-    a chroot that fails (its root is not a mount point) and is needless. For other users mmdebstrap makes such
+    process namespace, which end with it, even by SIGKILL. Its mounts are cut off from the host's, which systemd shares;
+    in a chroot that fails (its root is not a mount point), and is needless. For other users mmdebstrap makes such
     namespaces; Ubuntu's AppArmor allows it that, but not unshare."""
     mortal = ["setpriv", "--pdeathsig", "KILL"]
     if not _is_root():

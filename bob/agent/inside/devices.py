@@ -24,7 +24,8 @@ IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
 LOGGED_SECONDS = 120  # for the target to log all writes
 EPOCH = 1_700_000_000  # the guest's wall clock (s) when a recording starts: time stamps are the same in each
 BASE_EPOCH = EPOCH - 12 * 3600
-"""The wall clock (s) of a base image. A day earlier, reads would set time stamps (relatime_need_update, fs/inode.c)."""
+"""The wall clock (s) when a base image is made, before the epoch: a time stamp shows which of the two set it. If it were
+a day before, reads would set new time stamps (relatime_need_update in fs/inode.c)."""
 
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 
@@ -154,8 +155,8 @@ def make_log_writes(number: int, data: str, log: str, sectors: int) -> str:
 
 def remove_log_writes(disks: int) -> None:
     """Remove the devices of a recording: then their logs are complete, and in order. A removed target puts writes that
-    were never flushed before what it still has to log (list_splice_init in log_writes_dtr). So wait until its thread
-    sleeps interruptibly: all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
+    were never flushed before those that it still has to log (list_splice_init in log_writes_dtr). So wait until its
+    thread sleeps interruptibly: all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
         raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")

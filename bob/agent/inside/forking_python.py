@@ -77,8 +77,8 @@ class Libraries:
         circle.append(circle)  # only the garbage collector would free it, and it skips what is frozen
 
     def spare_at_the_end(self) -> None:
-        """Make Python forget the modules at its end, after the last garbage collection, whose finalizers may import,
-        but before it takes modules apart: when it drops the interactive hook (``finalize_modules``,
+        """Make Python forget the modules at its end. This must follow the last garbage collection, whose finalizers may
+        import, and precede the end of the modules. Python drops the interactive hook then (``finalize_modules``,
         Python/pylifecycle.c)."""
         sys.__interactivehook__ = _AtTheEnd(self._spare)  # type: ignore[assignment]
 

@@ -31,8 +31,8 @@ _memcmp.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 class DeviceImage:
     """The ``length`` bytes of a device: in the new file ``path``, in ``memory``, or else in memory of its own. Page
-    faults and copies are dear under emulation, and comparisons of pages that share a place in QEMU's TLB (256 or more).
-    So images lie in huge pages, half a TLB apart from the one ``beside`` (475 ms for 32 MiB become 50)."""
+    faults and copies are dear under emulation, and comparisons of pages that share a place in QEMU's TLB (256 places or
+    more). So images lie in huge pages, half a TLB apart from the one ``beside`` (475 ms for 32 MiB become 50)."""
 
     def __init__(
         self, length: int, path: str | None = None, beside: DeviceImage | None = None, memory: mmap.mmap | None = None

@@ -35,8 +35,7 @@ SETTLED_SECONDS = 0.01  # without requests until one more write is done: over tw
 
 
 class LateDisk:
-    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. It ends the ``youngest`` or oldest write
-    first."""
+    """Disk ``number``, ``length`` bytes of ``work`` from ``start`` on. Ends the ``youngest`` or oldest write first."""
 
     attached: ClassVar[list[LateDisk]] = []  # the next recording may use them again, or a failure clears them
 
@@ -94,8 +93,8 @@ def clear_late_disks() -> None:
 
 class LateServer:
     """Answer requests on ``peer`` with ``length`` bytes of ``disk`` from ``start`` on, until ``control`` closes. It
-    carries out writes at once, but reports one (``youngest`` or oldest) only on an idle machine. Flushes do not
-    wait."""
+    carries out writes at once, but reports one (``youngest`` or oldest) only on an idle machine. Flushes are not
+    held."""
 
     def __init__(
         self, peer: socket.socket, control: int, disk: str, start: int, length: int, *, youngest: bool

@@ -116,7 +116,7 @@ class Take:
 
 
 def status_of(paths: list[str]) -> dict[str, list[int]]:
-    """Return inode numbers and status of existing paths, by lstat: a listing would dirty a directory's atime."""
+    """Map existing paths to inode number and ``InodeStatus`` fields, by lstat: a listing would dirty an atime."""
     found = {}
     for path in paths:
         with suppress(OSError):
@@ -180,7 +180,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
 
 
 def record_recovery(base: str, subject: list[Any], manner: list[Any], blob: bytes) -> Reply:
-    """Record a boot on disks after a crash, check and mount, between marks ``start`` and ``end``."""
+    """Record a boot on disks after a crash, check and mount, between two marks; reply as :func:`record`."""
     del blob
     with Take(base, subject, manner) as recording:
         recording.mark("start")

@@ -22,7 +22,7 @@ AnyAhead = TypeVar("AnyAhead", bound="Ahead")
 
 class Ahead:
     """A process that runs ``copies`` on ``pipe``, a path that is made here, while the block lasts; 0 means success.
-    strace writes a line before the program goes on. With the highest priority on its processor, the process acts on it
+    strace writes a line before the program goes on. With the highest priority on its processor it acts on the line
     first."""
 
     def __init__(self, pipe: str, copies: Callable[[], int]) -> None:

@@ -38,8 +38,7 @@ class ForkedChecker:
 
 class WarmPython:
     """The process that forks. ``within`` returns words to run words beside the checker; imports may take ``seconds``.
-    ``pid`` is None if the script is not Python's, Python is missing, or imports print something: it is started each
-    time."""
+    ``pid`` is None if the script is not Python's, Python is missing, or imports print: then a start is needed."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
