@@ -36,7 +36,7 @@ def check_built(
     """Run the program's checker on each of ``trees``; ``told`` is the output before each crash (a byte a character). An
     entry is [path, kind, inode, mode, uid, gid, size, target, chunk numbers, pairs of extended attribute and chunk
     number]; ``root`` is [mode, uid, gid]. ``blob`` has the next chunks, of these ``lengths``. ``spoilers`` are as in
-    ``observer``. ``answers`` has (exit code, output), ``without`` the attributes that tmpfs refuses."""
+    ``observer.check_program``. ``answers`` has (exit code, output), ``without`` the attributes that tmpfs refuses."""
     position = 0
     for length in lengths:
         chunks.append(blob[position : position + length])
@@ -55,7 +55,7 @@ def check_built(
 
 
 def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
-    """Run the checker on what is mounted, after the ``spoiler``: a script, :data:`EMPTIED`, or none (empty)."""
+    """Run the checker on the mounted state, after the ``spoiler``: a script, :data:`EMPTIED`, or none (empty)."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
             raise Denial(f"the tree cannot be emptied: {fault}")

@@ -24,8 +24,8 @@ IDLE = "S"  # the state of a thread that waits for work (proc_pid_stat(5))
 LOGGED_SECONDS = 120  # for the target to log all writes
 EPOCH = 1_700_000_000  # the guest's wall clock (s) when a recording starts: time stamps are the same in each
 BASE_EPOCH = EPOCH - 12 * 3600
-"""The wall clock (s) when a base image is made, before the epoch: a time stamp shows which of the two set it. If it were
-a day before, reads would set new time stamps (relatime_need_update in fs/inode.c)."""
+"""The wall clock (s) when a base image is made, before the epoch: a time stamp shows which of the two set it. If it
+were a day before, reads would set new time stamps (relatime_need_update in fs/inode.c)."""
 
 SECTORS_READ, SECTORS_WRITTEN, IN_FLIGHT = 2, 6, 8  # the fields of /sys/block/NAME/stat (Documentation/block/stat.rst)
 

@@ -27,7 +27,7 @@ GRAIN_NS = 2_000_000_000  # vfat, without a smaller unit, may set a time too ear
 OUT_OF_REACH = {
     errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR, errno.ENAMETOOLONG, errno.ENOKEY,
 }  # fmt: skip
-"""Errors by which the kernel says that bob could not look; they say nothing of the file."""
+"""Errors that say that bob could not look; they say nothing of the file."""
 
 Xattrs = tuple[tuple[str, int], ...]
 StatusFields = tuple[int, int, int, int]  # permission bits, owner, group, mtime (ns; 0 if the base lacks it)
@@ -45,7 +45,7 @@ EntryTree = tuple[tuple[str, TreeEntry], ...]  # (path, entry), by path
 
 
 class Pieces(NamedTuple):
-    """Data of a long file except zeros: ``chunks``, and the byte at which each begins."""
+    """Data of a long file except zeros: ``chunks``, and the first byte of each."""
 
     places: tuple[int, ...]
     chunks: tuple[bytes, ...]
@@ -55,7 +55,7 @@ class Look:
     """Look at trees, and number the contents of files; ``new_chunks`` are those that the host lacks. Without
     ``lasting_inodes`` a file has another number at each mount: all are 0. A look ``closely`` has all that a program can
     learn from names. It adds the root, all times, flags, blocks, files of any length, and the order of names in a
-    directory (as its target), and hides only the file system's own names."""
+    directory (as its target). It hides only the file system's own names."""
 
     def __init__(self, root: str, *, lasting_inodes: bool = True, closely: bool = False) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""The guest's end of the port by which bob talks to its agent (bob/guest/port.py): a virtio-serial device."""
+"""The guest's end of the port between bob and its agent (bob/guest/port.py): a virtio-serial device."""
 
 from __future__ import annotations
 

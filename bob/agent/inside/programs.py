@@ -46,7 +46,7 @@ MOST_OUTPUT = 64 * 1024  # bytes kept of a script's output; a workload's standar
 LONGEST = 16 * 1024 * 1024  # bytes of one call's data that strace writes down
 GONE_SECONDS = 30.0
 MOST_PATIENCE = 100  # times the limit that a script may wait for a disk
-LOOKS = 20  # moments at which bob looks for that, a waking apart
+LOOKS = 20  # looks for that, a waking apart
 
 
 MOST_BYTES = 64 * 1024 * 1024  # bytes; a larger file is not handed out

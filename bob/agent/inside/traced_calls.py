@@ -51,8 +51,8 @@ class TracedChanges:
     """Detect calls that change something below ``root``, from strace's lines in order: they may change the tree, or
     have its disk changed, and did not fail. An open counts only if it may create or truncate. A call with a path counts
     wherever it leads, and so does a file without a path from strace. A write into a pipe may announce a store through a
-    mapping, and counts. So does the close of a file that was truncated and written: file systems have its data written
-    then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
+    mapping, and counts. The close of a file that was truncated and written counts, too: file systems have its data
+    written then (``EXT4_STATE_DA_ALLOC_CLOSE``, ``XFS_ITRUNCATED``)."""
 
     def __init__(self, root: str) -> None:
         escaped = re.escape("".join(f"\\x{byte:02x}" for byte in os.fsencode(root)).encode())
