@@ -49,7 +49,8 @@ def has_no_name(call: SystemCall, place: int) -> bool:
 
 
 class KernelCopy(NamedTuple):
-    """A copy in the kernel: places of its descriptors, and where it reads and writes (bytes; None: at the position)."""
+    """A copy in the kernel: places of its descriptors, and where it reads and writes (bytes; None: at the file's
+    position, which moves on)."""
 
     out_of: int
     into: int

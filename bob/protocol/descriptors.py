@@ -27,6 +27,7 @@ class OpenFile:
     reads_only: bool = False
 
     def moved_on(self, count: int) -> int:
+        """Move the position on by ``count`` bytes; return the position before."""
         self.position += count
         return self.position - count
 
