@@ -166,8 +166,8 @@ class GraphBuilder:
         self._nodes += 1
         return self._nodes - 1
 
-    def _edge(self, node: int, needs: int, *clauses: Clause) -> None:
-        self._edges.append(Edge(node, needs, frozenset(clauses)))
+    def _edge(self, node: int, needs: int, *given: Clause) -> None:
+        self._edges.append(Edge(node, needs, frozenset(given)))
 
     def _group(self, parts: Iterable[int]) -> tuple[int, int]:
         some, every = self._node(), self._node()

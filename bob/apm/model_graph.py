@@ -29,8 +29,8 @@ class _PromisedGraph(GraphBuilder):
         self._promised = frozenset(promised)
         self._unless_synced = frozenset(map(clauses.without_exception, promised))
 
-    def _edge(self, node: int, needs: int, *clauses: Clause) -> None:
-        if self._unless_synced.issuperset(clauses):
+    def _edge(self, node: int, needs: int, *given: Clause) -> None:
+        if self._unless_synced.issuperset(given):
             self._edges.append(Edge(node, needs))
 
     def _may_be_promised(self, clause: Clause) -> bool:

@@ -20,7 +20,7 @@ def model_names() -> list[str]:
 
 
 def named_model(name: str) -> Model:
-    """Return a model by name: built-in, else from that file, else shipped. Raises UsageError if there is none."""
+    """Return a model by name: built-in, else from that file, else shipped. Raise UsageError for an unknown name."""
     if name in names():
         return builtin(name)
     if Path(name).is_file():

@@ -53,7 +53,7 @@ def from_published(configuration: str, table: Published) -> Model:
             f"the published table has no column {configuration!r}", hint=f"it has {', '.join(table.configurations)}"
         )
     refuted = {
-        clause: row for row, clauses in _REFUTED.items() if configuration in table.fails[row] for clause in clauses
+        clause: row for row, against in _REFUTED.items() if configuration in table.fails[row] for clause in against
     }
     findings = tuple(_finding(clause, refuted.get(clause)) for clause in clauses.every_clause())
     about = f"{configuration} as published: all that {table.source} found no violation of"

@@ -90,7 +90,7 @@ def record_program_run(
     bob records it again with them, which slows each call; at once if the recording ``like`` had any. Raise UsageError
     if a script fails or does not end, RecordingError if the recording is inconsistent."""
     made, program, progress = request.configuration, replace(program, pace=request.pace), guests.progress
-    guests.world(program)
+    guests.world(program)  # building it may take minutes, and says so before the recording does
     progress.step(f"recording the workload of {program.name} on {request.pace.of(made.name)}")
 
     def record_in_a_guest(watches: bool) -> tuple[Base, RecordedProgram]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class MatrixDirectory(RunFolder):
             folders = [f"{slug}-{number}" for number, slug in enumerate(folders, 1)]
         return cls.made(path, {**about, "columns": folders})
 
-    @property
+    @cached_property
     def folders(self) -> list[Path]:
         """The folders of the columns, in the order of the table."""
         return [self.path / name for name in self.about()["columns"]]
