@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -68,11 +68,10 @@ class MachineAddress:
         return f"ssh {port}{self.user + '@' if self.user else ''}{self.host}"
 
 
-@dataclass(frozen=True, slots=True)
-class GivenImage(Image):
+class GivenImage(Image, frozen=True, kw_only=True):
     """A given machine as an image. ``there``: the kernel modules that bob asks for and it can have."""
 
-    there: frozenset[str] = field(default=frozenset(), repr=False)
+    there: frozenset[str] = frozenset()
 
     @property
     def modules(self) -> frozenset[str]:

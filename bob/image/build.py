@@ -93,10 +93,10 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
     ]
     environment = {
         "BOB_PACKAGES": " ".join(recipe.packages),
-        "BOB_INITRAMFS_MODULES": " ".join(recipe.initramfs_modules),
-        "BOB_BOOT_MODULES": " ".join(recipe.boot_modules),
-        "BOB_KEEP_MODULES": " ".join(recipe.keep_modules),
-        "BOB_REMOVE": " ".join(recipe.remove),
+        "BOB_INITRAMFS_MODULES": " ".join(recipe.modules.initramfs),
+        "BOB_BOOT_MODULES": " ".join(recipe.modules.boot),
+        "BOB_KEEP_MODULES": " ".join(recipe.modules.keep),
+        "BOB_REMOVE": " ".join(recipe.strip.remove),
         "TMPDIR": str(scratch),
         "INITRD": "No",  # Debian's own initramfs, half a minute of work, is not used
     }

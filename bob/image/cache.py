@@ -9,9 +9,10 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, TextIO
+
+from msgspec import structs
 
 from bob import documents
 from bob.errors import ImageError
@@ -27,22 +28,26 @@ GUEST_MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "erofs", "overlay", "
 OWN = "+"  # separates an image's name from the release of a user's own kernel
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
-    """A built guest image. ``recipe`` is its recipe's key (empty for a user's own kernel); ``key`` covers the kernel
-    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is as in
-    known_hosts. ``tools`` maps packages to versions, ``sizes`` names to bytes. ``built`` is a UTC time (ISO 8601)."""
+class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
+    """The file image.json. Older ones lack ``recipe``: there ``key`` is the recipe's."""
 
     name: str
     key: str
-    folder: Path
+    recipe: str = ""
     kernel_release: str
     cmdline: str
     host_key: str
     built: str
-    tools: Mapping[str, str] = field(repr=False)
-    sizes: Mapping[str, int] = field(repr=False)
-    recipe: str = ""
+    tools: Mapping[str, str]
+    sizes: Mapping[str, int]
+
+
+class Image(ImageDocument, frozen=True, kw_only=True):
+    """A built guest image. ``recipe`` is its recipe's key (empty for a user's own kernel); ``key`` covers the kernel
+    too. ``root`` is the guest's first virtio disk, read-only. ``ssh_key`` logs in as root; ``host_key`` is as in
+    known_hosts. ``tools`` maps packages to versions, ``sizes`` names to bytes. ``built`` is a UTC time (ISO 8601)."""
+
+    folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES
     instead: ClassVar[tuple[str, str]] = (
         "take another --image, or a kernel that has it as m or y", "`bob image list` shows the others",
@@ -83,20 +88,6 @@ class Image:
     def modules(self) -> frozenset[str]:
         """Names of the kernel's modules, with underscores, built-in ones too."""
         return module_names((self.folder / MODULES).read_text())
-
-
-class ImageDocument(Document, frozen=True, kw_only=True, tag_field="schema", tag="bob.image/1"):
-    """The file image.json. Older ones lack ``recipe``: there ``key`` is the recipe's."""
-
-    name: str
-    key: str
-    recipe: str = ""
-    kernel_release: str
-    cmdline: str
-    host_key: str
-    built: str
-    tools: Mapping[str, str]
-    sizes: Mapping[str, int]
 
 
 def module_names(paths: str) -> frozenset[str]:
@@ -176,7 +167,9 @@ def load(folder: Path) -> Image | None:
         document = decode(ImageDocument, documents.opened((folder / MANIFEST).read_bytes()))
         image = adapt(Image, document, folder=folder)
         if not image.recipe and OWN not in image.name:  # before images named their kernel
-            image = replace(image, recipe=image.key, key=image_key(image.key, image.kernel_release, image.tools))
+            image = structs.replace(
+                image, recipe=image.key, key=image_key(image.key, image.kernel_release, image.tools)
+            )
         whole = all((folder / name).stat().st_size == size for name, size in image.sizes.items())
     except UNREADABLE:
         return None

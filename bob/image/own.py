@@ -11,9 +11,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import structs
 
 from bob.errors import ImageError, UsageError
 from bob.image.build import ensure
@@ -80,7 +82,7 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
 
 def is_kept(path: str, recipe: Recipe) -> bool:
     """Return whether ``recipe`` keeps the module at ``path``, or it is not the kernel's own (extra, updates)."""
-    wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.keep_modules)
+    wanted = tuple(f"kernel/{kept}" if kept.endswith(".ko") else f"kernel/{kept}/" for kept in recipe.modules.keep)
     return path.startswith(wanted) or not path.startswith("kernel/")
 
 
@@ -99,7 +101,7 @@ def own_image(recipe: Recipe, build: Build, progress: Callable[[str], None]) -> 
     try:
         _fill(part, base, build, recipe)
         write_manifest(
-            replace(
+            structs.replace(
                 base,
                 name=name,
                 key=key,
@@ -142,7 +144,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
         if build.strips and build.paths and shutil.which("strip"):  # from binutils, which building a kernel needs too
             _run(["strip", "--strip-debug", *(str(disk / build.release / path) for path in build.paths)])
         _run(["mkfs.erofs", "--quiet", "-x-1", str(part / MODULES_DISK), str(disk)])
-        first = [name for name in recipe.initramfs_modules if name in build.names]
+        first = [name for name in recipe.modules.initramfs if name in build.names]
         paths = load_order((build.folder / _INDEX).read_text(), first)
         names = [_unpacked(disk / build.release / path, initramfs / "modules") for path in paths]
         (initramfs / "modules.list").write_text("".join(f"/modules/{name}\n" for name in names))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +20,6 @@ GUEST_FILES = ("fstab", "init", "initramfs-init", "sshd_config")
 PACK_SCRIPT = Path(__file__).with_name("pack.sh")  # runs inside the new root
 
 BUILDER_FORMAT = 1  # counts up when the builder's Python makes another image of the same recipe
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` holds each
-    file of its folder, and of the recipe that it is like, by name: they decide the key."""
-
-    name: str
-    description: str
-    suite: str
-    more_suites: tuple[str, ...]
-    architecture: str
-    kernel_package: str
-    packages: tuple[str, ...]
-    cmdline: str
-    initramfs_modules: tuple[str, ...]
-    boot_modules: tuple[str, ...]
-    keep_modules: tuple[str, ...]
-    remove: tuple[str, ...]
-    files: Mapping[str, bytes] = field(repr=False)
-
-    @property
-    def key(self) -> str:
-        parts = {f"recipe/{name}": content for name, content in self.files.items()}
-        parts["builder/format"] = str(BUILDER_FORMAT).encode()
-        parts["builder/pack.sh"] = PACK_SCRIPT.read_bytes()
-        digest = hashlib.sha256()
-        for name in sorted(parts):
-            digest.update(f"{name} {len(parts[name])}\n".encode())
-            digest.update(parts[name])
-        return digest.hexdigest()[:16]
 
 
 class ModulesDeclaration(Declaration, frozen=True):
@@ -81,6 +49,25 @@ class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
     strip: StripDeclaration
 
 
+class Recipe(RecipeDeclaration, frozen=True, kw_only=True):
+    """A guest image as declared. Packages asked for as PACKAGE/SUITE come from ``more_suites``. ``files`` holds each
+    file of its folder, and of the recipe that it is like, by name: they decide the key."""
+
+    name: str
+    files: Mapping[str, bytes]
+
+    @property
+    def key(self) -> str:
+        parts = {f"recipe/{name}": content for name, content in self.files.items()}
+        parts["builder/format"] = str(BUILDER_FORMAT).encode()
+        parts["builder/pack.sh"] = PACK_SCRIPT.read_bytes()
+        digest = hashlib.sha256()
+        for name in sorted(parts):
+            digest.update(f"{name} {len(parts[name])}\n".encode())
+            digest.update(parts[name])
+        return digest.hexdigest()[:16]
+
+
 def recipe_names(folder: Path | None = None) -> list[str]:
     folder = folder or shipped("guest-images")
     return sorted(path.parent.name for path in folder.glob(f"*/{DECLARATION}"))
@@ -105,10 +92,6 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
         name=name,
         packages=tuple(name for name in asked.packages if name not in asked.without),
         cmdline=" ".join(asked.cmdline.split()),
-        initramfs_modules=asked.modules.initramfs,
-        boot_modules=asked.modules.boot,
-        keep_modules=asked.modules.keep,
-        remove=asked.strip.remove,
         files=files,
     )
 

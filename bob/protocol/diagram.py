@@ -218,7 +218,7 @@ class _UnsyncedSteps:
                 case ops.Write() | ops.Truncate() | ops.Fallocate() | ops.Chmod() | ops.Chown():
                     self._data.setdefault(deed.file, []).append(number)
                 case _:
-                    for folder in {_folder(path) for path in _names(operation)}:
+                    for folder in {ops.parent(path) for path in _names(operation)}:
                         self._names.setdefault(folder, []).append(number)
         return tuple(sorted(set(covered)))
 
@@ -259,15 +259,9 @@ def _names(operation: ops.Operation) -> tuple[str, ...]:
             return old, new
         case ops.Link(_old, new):
             return (new,)
-        case ops.Create(path) | ops.Mkdir(path) | ops.Symlink(_, path) | ops.Mknod(path):
-            return (path,)
-        case ops.Unlink(path) | ops.Rmdir(path):
-            return (path,)
+        case ops.Create() | ops.Mkdir() | ops.Symlink() | ops.Mknod() | ops.Unlink() | ops.Rmdir():
+            return (operation.path,)
     return ()
-
-
-def _folder(path: str) -> str:
-    return path.rsplit("/", 1)[0] or ROOT
 
 
 def _last_told(told: bytes, steps: Iterable[DiagramStep]) -> int | None:
@@ -333,5 +327,5 @@ def _orders(rows: Sequence[DiagramRow], at: Mapping[int, int]) -> Iterable[tuple
 
 def _module(row: DiagramRow) -> tuple[object, ...]:
     paths = {step.path for step in row.steps}
-    where = row.first.path if len(paths) == 1 else _folder(row.first.path) + "/*"
+    where = row.first.path if len(paths) == 1 else ops.parent(row.first.path) + "/*"
     return row.first.program, row.first.process, where, row.loop

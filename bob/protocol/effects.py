@@ -182,14 +182,14 @@ class Effects:
     @property
     def extent(self) -> int:
         """The bytes of all files, each up to the last byte that it ever had or that was allocated."""
-        ends: dict[int, int] = {number: len(file.content) for number, file in enumerate(self.files)}
-        for number, file in enumerate(self.files):
-            versions = [size.value for size in file.sizes] + [stored.value.end for stored in file.stored]
-            ends[number] = max([ends[number], *versions])
+        ends = []
+        for file in self.files:
+            stored = (one.value.end for one in file.stored)
+            ends.append(max([len(file.content), *(size.value for size in file.sizes), *stored]))
         for deed in self.deeds:
             if isinstance(deed.operation, ops.Fallocate):
                 ends[deed.file] = max(ends[deed.file], deed.operation.offset + deed.operation.length)
-        return sum(ends.values())
+        return sum(ends)
 
     @property
     def changing(self) -> tuple[int, ...]:

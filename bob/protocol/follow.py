@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from bob.errors import RecordingError
 from bob.observe.observation import Node
@@ -55,20 +55,8 @@ class _Follower:
         elif name in EXECUTES:
             started = call.arguments[0] if name == "execve" else call.arguments[1]
             self._programs.put(call.pid, posixpath.basename(args.text(started)))
-        elif name in args.OPENS:
-            self._open(call)
-        elif name in WRITES:
-            self._write(call)
-        elif name == "msync":
-            self._sync_mapping(call)
-        elif name in args.SYNCS:
-            self._sync(call)
-        elif name == args.MAPPED:
-            self._map(call)
-        elif name == args.STORE:
-            self._store_mapped(call)
-        else:
-            self._change_names(call)
+        elif effect := _EFFECTS.get(name):
+            effect(self, call)
 
     def complete(self) -> Effects:
         self.effects.untold.extend(f"a call on {path}, through a link" for path in self._paths.through_links)
@@ -91,49 +79,44 @@ class _Follower:
                 is_part = name == "sync_file_range"
                 self._do(ops.SyncFileRange(named, 0, 0) if is_part else ops.Fsync(named, name == "fdatasync"), file)
 
-    def _change_names(self, call: SystemCall) -> None:
+    def _make(self, call: SystemCall) -> None:
         name, call = call.name, args.as_mknod(call)
-        if name in ("truncate", "ftruncate"):
-            self._truncate(call)
-        elif name == "fallocate":
-            self._fallocate(call)
-        elif name in RENAMES:
-            self._rename(call, *(self._paths.at(call, place) for place in RENAMES[name]))
-        elif name in args.LINKS:
-            self._link(call, self._paths.at(call, args.LINKS[name][1]))
-        elif call.name in args.MAKES or name in args.SYMLINKS:
-            path = self._paths.at(call, {**args.MAKES, **args.SYMLINKS}[call.name])
-            kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
-            if path:
-                file = self.effects.new(kind)
-                if kind == "symlink":
-                    self.effects.files[file].target = name_of(call.arguments[0])
-                self.effects.lead(self._number, path, file)
-                self._say(call, f"{name} {path}")
-                self._made(call, kind, path, file)
-        elif name in args.REMOVES:
-            path = self._paths.at(call, args.REMOVES[name])
-            if path:
-                is_folder = name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
-                self._meant.removed[path] = removed = self.effects.leads(path) or ROOT_FILE
-                self.effects.lead(self._number, path, None)
-                self._say(call, f"{'rmdir' if is_folder else name} {path}")
-                self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
-        elif name in args.MODES or name == "fchmod":
-            self._mode(call)
-        elif name in args.OWNERS or name == "fchown":
-            self._owner(call)
-        elif name in args.TIMES or name in args.EXTENDED:
-            place = args.TIMES.get(name, 0)
-            is_named = call.arguments[place].startswith('"')
-            if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
-                self.effects.left_out.append(f"{name} of {path}")
-        elif name == "chroot":
-            self.effects.untold.append(name)  # bob does not know what names mean from now on
-        elif name in args.COPIES:
-            self._copy(call)
-        elif name in args.INTO:
-            self._lose_sight(call)
+        place = {**args.MAKES, **args.SYMLINKS}.get(call.name)
+        path = "" if place is None else self._paths.at(call, place)
+        if not path:
+            return
+        kind = "symlink" if name in args.SYMLINKS else "directory" if name in ("mkdir", "mkdirat") else "other"
+        special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
+        file = self.effects.new(kind)
+        self.effects.lead(self._number, path, file)
+        self._say(call, f"{name} {path}")
+        if kind == "symlink":
+            self.effects.files[file].target = target = name_of(call.arguments[0])
+            self._do(ops.Symlink(target, path), file)
+        elif kind == "directory":
+            self._do(ops.Mkdir(path), file, mode=self._meant.mode_of(call))
+        elif special is not None:
+            self._do(ops.Mknod(path, special), file, mode=self._meant.mode_of(call))
+        else:
+            self.effects.untold.append(f"{call.name} of {path}")
+
+    def _remove(self, call: SystemCall) -> None:
+        path = self._paths.at(call, args.REMOVES[call.name])
+        if path:
+            is_folder = call.name == "rmdir" or "AT_REMOVEDIR" in call.arguments[-1]
+            self._meant.removed[path] = removed = self.effects.leads(path) or ROOT_FILE
+            self.effects.lead(self._number, path, None)
+            self._say(call, f"{'rmdir' if is_folder else call.name} {path}")
+            self._do(ops.Rmdir(path) if is_folder else ops.Unlink(path), removed)
+
+    def _leave_out(self, call: SystemCall) -> None:
+        place = args.TIMES.get(call.name, 0)
+        is_named = call.arguments[place].startswith('"')
+        if path := self._paths.at(call, place) if is_named else self._paths.below(call.path(0)):
+            self.effects.left_out.append(f"{call.name} of {path}")
+
+    def _change_root(self, call: SystemCall) -> None:
+        self.effects.untold.append(call.name)  # bob does not know what names mean from now on
 
     def _open(self, call: SystemCall) -> None:
         assert call.result is not None
@@ -143,29 +126,25 @@ class _Follower:
         if "O_TMPFILE" in flags or not call.opened:  # strace shows a name also for a file without one
             folder = self._paths.of_guest(call, args.OPENS[call.name], follows=True)
             path = "/" if folder.endswith(self._root) else self._paths.below(folder)
-        reads_only = not any(flag in flags for flag in ("O_RDWR", "O_WRONLY"))
-        if not path or "O_TMPFILE" in flags:
-            file = self.effects.new("file") if path and "O_TMPFILE" in flags else None
-            if file is not None:
-                self._do(ops.Unnamed(path, handle(file)), file, mode=self._meant.mode_of(call))
-            made = None if file is None else OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only)
-            self._descriptors.opened(call, made)
-            return
-        file = self.effects.leads(path)
-        if file is None:
-            if "O_CREAT" not in flags:
-                self._descriptors.opened(call, None)
-                return
+        file: int | None = None
+        if path and "O_TMPFILE" in flags:
             file = self.effects.new("file")
-            self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
-            self.effects.lead(self._number, path, file)
-            self._say(call, f"create {path}")
-            self._do(ops.Create(path), file, mode=self._meant.mode_of(call))
-        elif "O_TRUNC" in flags and self.effects.files[file].size:
-            self.effects.cut(self._number, file, 0)
-            self._say(call, f"open {path} with O_TRUNC")
-            self._do(ops.Truncate(path, 0), file)
-        self._descriptors.opened(call, OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only))
+            self._do(ops.Unnamed(path, handle(file)), file, mode=self._meant.mode_of(call))
+        elif path:
+            file = self.effects.leads(path)
+            if file is None and "O_CREAT" in flags:
+                file = self.effects.new("file")
+                self.effects.files[file].sizes.append(Version(AT_FIRST, 0))
+                self.effects.lead(self._number, path, file)
+                self._say(call, f"create {path}")
+                self._do(ops.Create(path), file, mode=self._meant.mode_of(call))
+            elif file is not None and "O_TRUNC" in flags and self.effects.files[file].size:
+                self.effects.cut(self._number, file, 0)
+                self._say(call, f"open {path} with O_TRUNC")
+                self._do(ops.Truncate(path, 0), file)
+        reads_only = not any(flag in flags for flag in ("O_RDWR", "O_WRONLY"))
+        made = None if file is None else OpenFile(file, "O_APPEND" in flags, how=how, reads_only=reads_only)
+        self._descriptors.opened(call, made)
 
     def _write(self, call: SystemCall) -> None:
         path = self._paths.below(call.path(0))
@@ -289,7 +268,8 @@ class _Follower:
             ops.Fallocate(self._meant.name(open_file.file, path), start, length, args.allocation(mode)), open_file.file
         )
 
-    def _rename(self, call: SystemCall, old: str, new: str) -> None:
+    def _rename(self, call: SystemCall) -> None:
+        old, new = (self._paths.at(call, place) for place in RENAMES[call.name])
         if not old or not new:
             for path in filter(None, (old, new)):
                 self._unfollowed(self.effects.leads(path), f"{call.name} of {path}")
@@ -297,23 +277,20 @@ class _Follower:
         moved, replaced = self.effects.leads(old), self.effects.leads(new)
         if moved is not None and moved == replaced:
             return  # two names of one file: rename(2) does nothing
-        replacing = Replacing.REPLACE
-        if is_exchange(call):
-            self.effects.lead(self._number, old, replaced)
-            replacing = Replacing.EXCHANGE
-        else:
-            self.effects.lead(self._number, old, None)
-            if replaced is not None:
-                self._meant.removed[new] = replaced
+        exchanges = is_exchange(call)
+        if replaced is not None and not exchanges:
+            self._meant.removed[new] = replaced
+        self.effects.lead(self._number, old, replaced if exchanges else None)
         self.effects.lead(self._number, new, moved)
-        self._paths.moved({old: new, new: old} if replacing is Replacing.EXCHANGE else {old: new})
-        self._say(call, f"exchange {old} and {new}" if is_exchange(call) else f"rename {old} to {new}")
+        self._paths.moved({old: new, new: old} if exchanges else {old: new})
+        self._say(call, f"exchange {old} and {new}" if exchanges else f"rename {old} to {new}")
         if moved is None:
             self.effects.untold.append(f"{call.name} of {old}")
         else:
-            self._do(ops.Rename(old, new, replacing), moved)
+            self._do(ops.Rename(old, new, Replacing.EXCHANGE if exchanges else Replacing.REPLACE), moved)
 
-    def _link(self, call: SystemCall, new: str) -> None:
+    def _link(self, call: SystemCall) -> None:
+        new = self._paths.at(call, args.LINKS[call.name][1])
         old, file = self._meant.linked(call)
         if new:
             self.effects.lead(self._number, new, self.effects.new("file") if file is None else file)
@@ -322,17 +299,6 @@ class _Follower:
             else:
                 self._do(ops.Link(old or handle(file), new), file)
             self._say(call, f"link {old or 'a file without a name'} as {new}")
-
-    def _made(self, call: SystemCall, kind: str, path: str, file: int) -> None:
-        special = next((one for word, one in args.SPECIAL.items() if word in call.arguments[-1]), None)
-        if kind == "symlink":
-            self._do(ops.Symlink(name_of(call.arguments[0]), path), file)
-        elif kind == "directory":
-            self._do(ops.Mkdir(path), file, mode=self._meant.mode_of(call))
-        elif special is not None:
-            self._do(ops.Mknod(path, special), file, mode=self._meant.mode_of(call))
-        else:
-            self.effects.untold.append(f"{call.name} of {path}")
 
     def _mode(self, call: SystemCall) -> None:
         path, file = self._meant.about(call, args.MODES)
@@ -386,3 +352,25 @@ class _Follower:
 
     def _do(self, operation: Operation, file: int, data: bytes = b"", mode: int = 0o644) -> None:
         self.effects.deeds.append(Deed(self._number, operation, file, data, mode))
+
+
+_EFFECTS: Mapping[str, Callable[[_Follower, SystemCall], None]] = {
+    **dict.fromkeys(args.SYNCS, _Follower._sync),
+    **dict.fromkeys(args.OPENS, _Follower._open),
+    **dict.fromkeys(WRITES, _Follower._write),
+    **dict.fromkeys(RENAMES, _Follower._rename),
+    **dict.fromkeys(args.LINKS, _Follower._link),
+    **dict.fromkeys(("bind", *args.MAKES, *args.SYMLINKS), _Follower._make),
+    **dict.fromkeys(args.REMOVES, _Follower._remove),
+    **dict.fromkeys(("fchmod", *args.MODES), _Follower._mode),
+    **dict.fromkeys(("fchown", *args.OWNERS), _Follower._owner),
+    **dict.fromkeys((*args.TIMES, *args.EXTENDED), _Follower._leave_out),
+    **dict.fromkeys(args.COPIES, _Follower._copy),
+    **dict.fromkeys(args.INTO, _Follower._lose_sight),
+    **dict.fromkeys(("truncate", "ftruncate"), _Follower._truncate),
+    "fallocate": _Follower._fallocate,
+    "msync": _Follower._sync_mapping,
+    "chroot": _Follower._change_root,
+    args.MAPPED: _Follower._map,
+    args.STORE: _Follower._store_mapped,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -139,8 +139,23 @@ def put(folder: Path, key: str, name: str = NAME, recipe: str = "of before") -> 
     folder.mkdir(parents=True)
     (folder / "kernel").write_bytes(bytes(3 * 2**20))
     sizes = {"kernel": 3 * 2**20}
-    write_manifest(Image(name, key, folder, KERNEL, "", "", "2026-11-21T00:00:00+00:00", {}, sizes, recipe))
+    write_manifest(toy(name, key, folder, KERNEL, sizes, recipe))
     return folder
+
+
+def toy(name: str, key: str, folder: Path, release: str, sizes: Mapping[str, int], recipe: str = "") -> Image:
+    return Image(
+        name=name,
+        key=key,
+        folder=folder,
+        kernel_release=release,
+        cmdline="",
+        host_key="",
+        built="2026-11-21T00:00:00+00:00",
+        tools={},
+        sizes=sizes,
+        recipe=recipe,
+    )
 
 
 @pytest.fixture
@@ -219,7 +234,7 @@ def test_kernels_of_ones_own_are_listed_and_removed(bob: Bob, built: Path) -> No
     mine = put(images_folder() / f"{NAME}+6.16.0-0123456789abcdef", "0123456789abcdef", f"{NAME}+6.16.0")
     (mine / "root.erofs").symlink_to(built / "kernel")
     sizes = {"kernel": 3 * 2**20, "root.erofs": 3 * 2**20}
-    write_manifest(Image(f"{NAME}+6.16.0", "0123456789abcdef", mine, "6.16.0", "", "", "2026-11-21", {}, sizes))
+    write_manifest(toy(f"{NAME}+6.16.0", "0123456789abcdef", mine, "6.16.0", sizes))
 
     lines = bob("image", "list").out.splitlines()
 

@@ -7,11 +7,11 @@ import lzma
 import os
 import shutil
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from inline_snapshot import snapshot
+from msgspec import structs
 
 from bob.errors import ImageError, MalformedError, MissingProgramError, UsageError
 from bob.image import (
@@ -119,10 +119,10 @@ def test_missing_guest_file(recipes: Path) -> None:
 
 def test_a_recipe_like_another_says_only_what_is_different() -> None:
     bookworm, trixie, later = (load_recipe(f"debian-{name}") for name in ("bookworm", "trixie", "trixie-backports"))
-    assert (trixie.suite, trixie.packages, trixie.keep_modules) == ("trixie", bookworm.packages, bookworm.keep_modules)
+    assert (trixie.suite, trixie.packages, trixie.modules.keep) == ("trixie", bookworm.packages, bookworm.modules.keep)
     assert (later.suite, later.more_suites) == ("trixie", ("trixie-backports",))
     assert set(bookworm.packages) - set(later.packages) == {"reiserfsprogs"}
-    assert later.boot_modules == bookworm.boot_modules and later.initramfs_modules != bookworm.initramfs_modules
+    assert later.modules.boot == bookworm.modules.boot and later.modules.initramfs != bookworm.modules.initramfs
 
 
 def test_key_follows_the_recipe_that_it_is_like(recipes: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_key_names_the_kernel_that_the_build_found(recipe: Recipe) -> None:
 def put_again(image: Image) -> Image:
     """The same image, made by somebody else: with another login, at another time."""
     key = image_key(image.recipe, image.kernel_release, {**image.tools, "e2fsprogs": "1.47.1"})
-    return replace(image, key=key, host_key="ssh-ed25519 BBBB", built="2026-02-02T00:00:00+00:00")
+    return structs.replace(image, key=key, host_key="ssh-ed25519 BBBB", built="2026-02-02T00:00:00+00:00")
 
 
 def test_an_image_of_before_keys_named_kernels_is_taken_and_named_by_its_kernel(recipe: Recipe) -> None:
@@ -193,13 +193,13 @@ def test_an_image_of_before_keys_named_kernels_is_taken_and_named_by_its_kernel(
     folder = image.folder.with_name(f"{NAME}-{recipe.key}")
     image.folder.rename(folder)
     found = find(recipe)
-    assert found == replace(image, folder=folder)
+    assert found == structs.replace(image, folder=folder)
     assert found.key != recipe.key
 
 
 def test_another_recipe_is_another_image(recipe: Recipe) -> None:
     put(recipe)
-    assert find(replace(recipe, files={**recipe.files, "init": b"#!/bin/sh\n"})) is None
+    assert find(structs.replace(recipe, files={**recipe.files, "init": b"#!/bin/sh\n"})) is None
 
 
 @pytest.mark.parametrize("damage", ["missing", "short", "manifest"])

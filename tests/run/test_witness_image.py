@@ -33,7 +33,17 @@ def found(tmp_path: Path) -> list[WitnessFile]:
 
 
 def boots(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kernel: str) -> None:
-    image = Image("debian-bookworm", "0" * 16, tmp_path, kernel, "", "", "2026-01-01T00:00:00+00:00", {}, {})
+    image = Image(
+        name="debian-bookworm",
+        key="0" * 16,
+        folder=tmp_path,
+        kernel_release=kernel,
+        cmdline="",
+        host_key="",
+        built="2026-01-01T00:00:00+00:00",
+        tools={},
+        sizes={},
+    )
     monkeypatch.setattr(witness_image, "image_called", lambda *_: image)
 
 
