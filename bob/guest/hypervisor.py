@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,7 +88,7 @@ class Hypervisor:
                     guest = self._restore(spec, state, attempt)
                 except (LibvirtError, BadState, BobError, OSError) as error:
                     self._progress(f"a saved guest cannot be restored and is thrown away ({error})")
-                    state.remove()
+                    state.path.unlink(missing_ok=True)
                     continue
                 stack.enter_context(attempt.pop_all())
                 return guest
@@ -117,11 +117,7 @@ class Hypervisor:
         try:
             state.copy_for(identity, copy)
             guest = self._launch(
-                spec,
-                self.choice(spec).accelerator,
-                identity,
-                stack,
-                lambda xml: self._connection.restoreFlags(str(copy), xml, RESTORE_RUNNING),
+                spec, identity, stack, lambda xml: self._connection.restoreFlags(str(copy), xml, RESTORE_RUNNING)
             )
         finally:
             copy.unlink(missing_ok=True)
@@ -129,28 +125,22 @@ class Hypervisor:
         return guest
 
     def _booted(self, spec: GuestSpec, identity: Identity, stack: ExitStack) -> Guest:
-        guest = self._boot(spec, self.choice(spec).accelerator, identity, stack)
+        guest = self._boot(spec, identity, stack)
         if not guest.console.wait_for(_READY, BOOT_DEADLINE, lambda: guest.running):
             raise guest.lost(not guest.running, f"it was not ready within {BOOT_DEADLINE:.0f} s")
         _ = guest.shell  # it answers
         return guest
 
-    def _boot(self, spec: GuestSpec, accelerator: Accelerator, identity: Identity, stack: ExitStack) -> Guest:
+    def _boot(self, spec: GuestSpec, identity: Identity, stack: ExitStack) -> Guest:
         try:
-            return self._launch(spec, accelerator, identity, stack, lambda xml: self._connection.createXML(xml, 0))
+            return self._launch(spec, identity, stack, lambda xml: self._connection.createXML(xml, 0))
         except LibvirtError as error:
             raise GuestError(
                 f"libvirt cannot start a guest: {error}", hint=f"QEMU must be able to read {spec.image.root.parent}"
             ) from error
 
-    def _launch(
-        self,
-        spec: GuestSpec,
-        accelerator: Accelerator,
-        identity: Identity,
-        stack: ExitStack,
-        start: Callable[[str], object],
-    ) -> Guest:
+    def _launch(self, spec: GuestSpec, identity: Identity, stack: ExitStack, start: Callable[[str], object]) -> Guest:
+        accelerator = self.choice(spec).accelerator
         console = Console(Root.shared().path / f"{identity.name}.console")
         if self._uri is not None:
             stack.enter_context(Reaper.shared().watch_domain(self._uri, str(identity.uuid)))
@@ -158,7 +148,7 @@ class Hypervisor:
             reached_by = stack.enter_context(network(self._network))
         except OSError as error:
             raise GuestError(f"a network for the guest cannot be made: {error.strerror}") from error
-        port = self._port(identity)
+        port = Root.shared().path / f"{identity.name}.port" if self._uri is None else None
         xml = domain_xml(spec, accelerator, self._network, identity, console.path, port)
         reached_by.start(lambda: start(xml))
         domain = self._connection.lookupByUUIDString(str(identity.uuid))
@@ -171,9 +161,6 @@ class Hypervisor:
         stack.callback(guest.close)
         return guest
 
-    def _port(self, identity: Identity) -> Path | None:
-        return Root.shared().path / f"{identity.name}.port" if self._uri is None else None
-
     def _state(self, spec: GuestSpec) -> SavedState:
         anyone = Identity(uuid.UUID(int=0))
         port = None if self._uri is not None else Path("port")
@@ -184,7 +171,7 @@ class Hypervisor:
     def _boots_under_kvm(self, spec: GuestSpec) -> bool:
         self._progress("trying whether a guest boots under KVM")
         with ExitStack() as stack, suppress(GuestError):
-            guest = self._boot(spec, Accelerator.KVM, _someone(), stack)
+            guest = self._boot(replace(spec, accelerator=Accelerator.KVM), _someone(), stack)
             return guest.console.wait_for(_READY, KVM_DEADLINE, lambda: guest.running)
         return False
 

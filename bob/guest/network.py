@@ -64,14 +64,18 @@ class PrivateNetwork(Network):
         self._gone = False
 
     def start(self, do: Callable[[], T]) -> T:
-        return self._inside(do)
+        def entered() -> T:
+            _check(_libc.setns(self._namespace, _CLONE_NEWNET))
+            return do()
+
+        return _in_a_thread(entered)
 
     def address(self, monitor: Callable[[str], str]) -> tuple[str, int]:
         return _GUEST, _SSH
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
         if not self._gone:
-            connection = self._inside(lambda: socket.create_connection(address, timeout))
+            connection = self.start(lambda: socket.create_connection(address, timeout))
             self._connections.add(connection)
             if not self._gone:  # hang_up() finds the connection after this
                 return connection
@@ -84,13 +88,6 @@ class PrivateNetwork(Network):
         for connection in tuple(self._connections):
             with suppress(OSError):  # it was closed already
                 connection.shutdown(socket.SHUT_RDWR)
-
-    def _inside(self, do: Callable[[], T]) -> T:
-        def entered() -> T:
-            _check(_libc.setns(self._namespace, _CLONE_NEWNET))
-            return do()
-
-        return _in_a_thread(entered)
 
 
 @contextmanager

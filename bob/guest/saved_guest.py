@@ -60,9 +60,6 @@ class SavedState:
                 path.rename(self.path)
         _remove_unused(self.path.parent)
 
-    def remove(self) -> None:
-        self.path.unlink(missing_ok=True)
-
     def copy_for(self, identity: Identity, copy: Path) -> None:
         """Write a copy that restores as ``identity``. Raises OSError or BadState."""
         shutil.copyfile(self.path, copy)

@@ -8,10 +8,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import paramiko
 
@@ -60,16 +59,8 @@ class CommandResult:
     code: int
 
 
-class ConnectionLost(GuestError):
-    """The connection broke, or nothing came for too long."""
-
-
 #: Makes the error for a connection that broke (True) or does not answer (False), given the facts in words.
 OnLoss = Callable[[bool, str], GuestError]
-
-
-def connection_lost(_disconnected: bool, message: str) -> GuestError:
-    return ConnectionLost(message, hint="is the machine still running?")
 
 
 @dataclass(eq=False)
@@ -133,12 +124,6 @@ class CommandStream:
         with suppress(OSError, EOFError):
             self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _receive(self, receive: Callable[[int], bytes], most: int, end: float) -> bytes:
         self._channel.settimeout(max(0.001, end - time.monotonic()))
         return receive(most)
@@ -164,7 +149,7 @@ class Shell:
         address: ShellAddress | LogIn,
         *,
         deadline: float = 60.0,
-        on_loss: OnLoss = connection_lost,
+        on_loss: OnLoss,
         alive: Callable[[], bool] = lambda: True,
     ) -> None:
         """Log in within ``deadline`` seconds, while ``alive``. Raises GuestError if the machine refuses the key."""
@@ -184,26 +169,22 @@ class Shell:
     def run(self, command: str, timeout: float) -> CommandResult:
         """Run ``command`` by the machine's shell and wait for it. Raises the loss after ``timeout`` seconds."""
         end = time.monotonic() + timeout
-        with self.open_channel(command, timeout) as stream:
+        with closing(self.open_channel(command, timeout)) as stream:
             try:
                 stdout, stderr = stream.read_all(end)
             except TimeoutError as error:
                 raise self._on_loss(False, f"{command!r} did not end within {timeout:.0f} s") from error
             return CommandResult(stdout, stderr, stream.code(end))
 
-    def push(self, source: bytes | Path, remote: str, timeout: float = 600.0) -> None:
-        """Copy bytes or a file to ``remote``. Raises the loss after ``timeout`` idle seconds, GuestError if refused."""
-        with (
-            self._sftp_lock,
-            io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,
-            self._losing(f"copying to {remote}"),
-        ):
+    def push(self, data: bytes, remote: str, timeout: float = 600.0) -> None:
+        """Write ``data`` to ``remote``. Raises the loss after ``timeout`` idle seconds, GuestError if refused."""
+        with self._sftp_lock, self._losing(f"copying to {remote}"):
             if self._sftp is None:
                 with self._within(timeout):
                     self._sftp = paramiko.SFTPClient.from_transport(self._transport, _WINDOW, _PACKET)
             assert self._sftp is not None
             self._sftp.sock.settimeout(timeout)
-            self._sftp.putfo(file, remote)
+            self._sftp.putfo(io.BytesIO(data), remote)
 
     def open_channel(self, command: str, timeout: float = 60.0, called: str = "") -> CommandStream:
         """Start ``command`` within ``timeout`` seconds, and talk to it. Messages use the name ``called``, if given."""
@@ -214,12 +195,6 @@ class Shell:
 
     def close(self) -> None:
         self._transport.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:

@@ -40,19 +40,17 @@ def missing(there: Iterable[str], needed: Iterable[str]) -> list[str]:
 
 
 def check_kernel(image: Image) -> None:
-    if lacking := missing(image.modules, image.needed):
-        raise _refusal(image, lacking)
+    _check_modules(image, image.needed)
 
 
 def check_file_system(image: Image, module: str, package: str) -> None:
     """Raise UsageError if ``image`` lacks ``module`` to mount a file system, or ``package`` with its mkfs."""
-    if lacking := missing(image.modules, (module,)):
-        raise _refusal(image, lacking)
+    _check_modules(image, (module,))
     if package not in image.tools:
         raise UsageError(f"the image {image.name} has no {package}", hint=image.instead[1])
 
 
-def _refusal(image: Image, lacking: list[str]) -> UsageError:
-    return UsageError(
-        f"the kernel {image.kernel_release} of {image.name} has no module {', '.join(lacking)}", hint=image.instead[0]
-    )
+def _check_modules(image: Image, needed: Iterable[str]) -> None:
+    if lacking := missing(image.modules, needed):
+        kernel = f"the kernel {image.kernel_release} of {image.name}"
+        raise UsageError(f"{kernel} has no module {', '.join(lacking)}", hint=image.instead[0])

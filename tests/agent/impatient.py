@@ -67,7 +67,7 @@ class Write:
 
 def main(completion: str, waited: list[int]) -> None:
     Path(DISK).write_bytes(bytes(LENGTH))
-    device = RecordedDisks(DISK, [LENGTH], LOG_BYTES, completion)
+    device = RecordedDisks(DISK, [LENGTH], LOG_BYTES, completion, ())
     try:
         with device.timeline(TIMELINE_KIB) as timeline:
             timeline.mark("start")

@@ -168,7 +168,7 @@ def test_a_connection_that_is_made_while_the_guest_goes_is_closed() -> None:
             made.hang_up()
             return connection
 
-        made._inside = hung_up_meanwhile  # type: ignore[assignment, method-assign]
+        made.start = hung_up_meanwhile  # type: ignore[assignment, method-assign]
         for _ in range(2):
             with pytest.raises(ConnectionResetError):
                 made.dial(server.getsockname(), 1.0)

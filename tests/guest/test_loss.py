@@ -12,9 +12,10 @@ import textwrap
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from inline_snapshot import snapshot
@@ -26,9 +27,11 @@ from bob.guest.domain_xml import Identity
 from bob.guest.machine import Console, diagnose
 from bob.guest.root import Reaper
 from bob.guest.saved_guest import BadState, SavedState
-from bob.guest.shell import CommandStream, ConnectionLost, Shell, connection_lost
+from bob.guest.shell import CommandStream, Shell
 from bob.schema import decode, encode
 from wording import text_with
+
+from .connections import ConnectionLost, connection_lost
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,8 @@ class BrokenChannel:
 
 
 def test_a_stream_whose_connection_broke_is_lost_and_can_be_closed() -> None:
-    with CommandStream(BrokenChannel(), "agent", connection_lost) as stream, pytest.raises(ConnectionLost):  # type: ignore[arg-type]
+    broken: Any = BrokenChannel()
+    with closing(CommandStream(broken, "agent", connection_lost)) as stream, pytest.raises(ConnectionLost):
         stream.write(b"request")
 
 

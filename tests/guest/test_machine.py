@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,7 @@ def test_killed(guest: Guest) -> None:
 
 
 def test_killed_while_a_command_runs(guest: Guest) -> None:
-    with guest.shell.open_channel("echo x; sleep 600") as stream:
+    with closing(guest.shell.open_channel("echo x; sleep 600")) as stream:
         stream.read_exactly(2, 60)
         os.kill(guest.qemu_pid, signal.SIGKILL)
         with pytest.raises(GuestLost) as lost:

@@ -15,7 +15,7 @@ from bob.agent.inside import processes, programs
 from bob.agent.inside.frames import Denial
 programs.SCRATCH = ()
 processes.MOST_TASKS = 40
-programs.MOST_WRITTEN = processes.MOST_WRITTEN = 2**20
+processes.MOST_WRITTEN = 2**20
 left, lost = iter([7] * 3), iter([7, 8, 8])
 {more}
 try:
@@ -23,7 +23,7 @@ try:
     print("ended", ended.code, len(ended.output), len(ended.said))
 except Denial as refused:
     print(refused)
-left = programs.descendants(programs.os.getpid())
+left = processes.descendants()
 print("left", len(left))
 """
 

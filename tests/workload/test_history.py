@@ -7,6 +7,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from random import Random
@@ -84,7 +85,7 @@ def tree_in_history(history: History, step: int, inodes: dict[int, object]) -> T
 def test_every_step_is_what_a_file_system_does(scratch: Path, seed: int) -> None:
     rng = Random(seed)
     root = Path(tempfile.mkdtemp(dir=scratch))
-    with Operations(str(root)) as performer:
+    with closing(Operations(str(root))) as performer:
         perform_some(rng, root, performer)
     shutil.rmtree(root)
 

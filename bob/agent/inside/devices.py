@@ -100,12 +100,6 @@ class Loop:
         finally:
             os.close(self.fd)
 
-    def __enter__(self) -> Loop:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def forget_file_systems() -> None:
     """Make btrfs forget the devices it has seen: it refuses an older state of a file system that it knows elsewhere."""

@@ -10,7 +10,7 @@ import stat
 import time
 from typing import Any, NamedTuple, Optional, Union
 
-from bob.agent.inside.devices import EPOCH
+from bob.agent.inside.devices import EPOCH, opened
 from bob.agent.inside.statx import MODE_AND_SIZE, FlagReader, Statx, lstatx, read_statx
 
 CHUNK = 4096
@@ -89,13 +89,10 @@ class Look:
             found["/"] = self._entry(".", "/")
         far: list[tuple[str, ...]] = [(folder,) for folder in self._below("", found)]
         if far:
-            top = os.open(".", os.O_PATH | os.O_DIRECTORY)
-            try:
+            with opened(".", os.O_PATH | os.O_DIRECTORY) as top:
                 while far:
                     steps = far.pop()
                     far += [(*steps, folder) for folder in self._below_steps(top, steps, found)]
-            finally:
-                os.close(top)
         return found
 
     def _below_steps(self, top: int, steps: tuple[str, ...], found: dict[str, TreeEntry]) -> list[str]:

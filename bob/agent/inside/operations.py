@@ -47,19 +47,17 @@ ON_PATHS: dict[str, Callable[..., None]] = {
     "removexattr": os.removexattr, "chmod": os.chmod, "chown": os.chown,
 }  # fmt: skip
 """Verbs that are one call on a path or a handle."""
+ON_OPEN_FILES: dict[str, Callable[[int], None]] = {"fsync": os.fsync, "fdatasync": os.fdatasync}
 
 
 class Operations:
-    """Logical operations below ``root``; ``with`` closes the handles."""
+    """Logical operations below ``root``."""
 
     def __init__(self, root: str) -> None:
         self.root = root
         self.handles: dict[str, int] = {}
 
-    def __enter__(self) -> Operations:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         for handle in list(self.handles):
             self.do_close(handle)
 
@@ -73,6 +71,9 @@ class Operations:
         if call := ON_PATHS.get(verb):
             path, *others = arguments
             call(self.what(path), *others, *([data] if data else []))
+        elif sync := ON_OPEN_FILES.get(verb):
+            with self._opened(*arguments) as fd:
+                sync(fd)
         else:
             getattr(self, "do_" + verb)(*arguments, **({"data": data} if data else {}))
 
@@ -163,14 +164,6 @@ class Operations:
 
     def do_utimes(self, path: str, seconds: int) -> None:
         os.utime(self.what(path), (seconds, seconds))
-
-    def do_fsync(self, path: str) -> None:
-        with self._opened(path) as fd:
-            os.fsync(fd)
-
-    def do_fdatasync(self, path: str) -> None:
-        with self._opened(path) as fd:
-            os.fdatasync(fd)
 
     def do_sync_file_range(self, path: str, offset: int, length: int) -> None:
         with self._opened(path, os.O_WRONLY) as fd:

@@ -98,14 +98,15 @@ def has_children(but: Set[int] = frozenset()) -> bool:
     return True
 
 
-def descendants(pid: int) -> list[int]:
+def descendants(but: Set[int] = frozenset()) -> list[int]:
+    """Return the descendants of this process ``but`` these."""
     of = parents()
-    found, new = [], [pid]
+    found, new = [], [os.getpid()]
     while new:
         above = set(new)
         new = [child for child, parent in of.items() if parent in above]
         found += new
-    return found
+    return [pid for pid in found if pid not in but]
 
 
 def parents() -> dict[int, int]:
@@ -189,10 +190,9 @@ def _all_tasks() -> int:
 
 def _tasks_of_ours(others: set[int]) -> int:
     count = 0
-    for pid in descendants(os.getpid()):
-        if pid not in others:
-            with suppress(OSError, ValueError, IndexError):
-                count += int(stat_of(pid)[17])  # num_threads in proc(5)
+    for pid in descendants(others):
+        with suppress(OSError, ValueError, IndexError):
+            count += int(stat_of(pid)[17])  # num_threads in proc(5)
     return count
 
 

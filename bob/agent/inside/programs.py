@@ -14,23 +14,11 @@ import time
 from contextlib import ExitStack, nullcontext, suppress
 from typing import NamedTuple
 
+from bob.agent.inside import processes
 from bob.agent.inside.devices import WORK, plain_environment
 from bob.agent.inside.frames import Denial, Reply
 from bob.agent.inside.mounts import ROOT, libc
 from bob.agent.inside.pacing import Neighbour, PacedPipe
-from bob.agent.inside.processes import (
-    MOST_WRITTEN,
-    WAKING,
-    Drain,
-    ScriptBounds,
-    descendants,
-    do_not_spare,
-    ends_within,
-    first_of_all,
-    has_children,
-    name_of,
-    state_of,
-)
 from bob.agent.inside.stores import StoreWatch
 from bob.agent.inside.traced_calls import CLOSES, PLACING, READS, TRACED
 from bob.agent.inside.warm_python import ForkedChecker, WarmPython
@@ -204,10 +192,11 @@ class Script:
         clear_scratch()
         libc.prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
         self._alone = {forks.pid} if forks is not None and forks.pid is not None else set[int]()
-        self._others = set(descendants(os.getpid())) if has_children(self._alone) else self._alone
+        self._others = set(processes.descendants()) if processes.has_children(self._alone) else self._alone
         read_end, write_end = os.pipe()
         self.pipe_inode = os.fstat(write_end).st_ino
-        self._name, self._bounds = os.path.basename(words[0]), ScriptBounds(self._others, CALLS if tracer else "")
+        self._name = os.path.basename(words[0])
+        self._bounds = processes.ScriptBounds(self._others, CALLS if tracer else "")
         is_told = bool(tracer)  # others' output is for people, in order
         self._process: subprocess.Popen[bytes] | ForkedChecker
         try:
@@ -228,11 +217,11 @@ class Script:
             raise Denial(f"{self._name} cannot be started: {error.strerror}") from None
         finally:
             os.close(write_end)
-        do_not_spare(self._process.pid)
-        limit = MOST_WRITTEN if is_told else 0  # others' output is not kept
-        self._output = self._said = Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
+        processes.do_not_spare(self._process.pid)
+        limit = processes.MOST_WRITTEN if is_told else 0  # others' output is not kept
+        self._output = self._said = processes.Drain(read_end, 0 if is_told else MOST_OUTPUT, limit)
         if self._process.stderr is not None:
-            self._said = Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
+            self._said = processes.Drain(os.dup(self._process.stderr.fileno()), MOST_OUTPUT, limit)
             self._process.stderr.close()
 
     def wait(self, seconds: float) -> ScriptExit:
@@ -240,13 +229,13 @@ class Script:
         a disk when the time is over, it gets as much again: virtual time outruns a busy host's disk."""
         code: int | None = None
         for _more in range(MOST_PATIENCE):
-            if ends_within(self._process.pid, seconds, self._takes_too_much):
+            if processes.ends_within(self._process.pid, seconds, self._takes_too_much):
                 code = self._process.wait()
                 break
             if self._takes_too_much() or not self._is_at_the_disk():
                 break
         too_much = self._takes_too_much()
-        with first_of_all() if too_much else nullcontext():
+        with processes.first_of_all() if too_much else nullcontext():
             self._kill_all()
         ended = ScriptExit(code, self._output.all(), self._said.all())
         if too_much:
@@ -261,20 +250,18 @@ class Script:
 
     def _is_at_the_disk(self) -> bool:
         for _look in range(LOOKS):
-            waits = any(state_of(pid) == "D" for pid in descendants(os.getpid()) if pid not in self._others)
-            if waits or ends_within(self._process.pid, WAKING / 1000):
+            waits = any(processes.state_of(pid) == "D" for pid in processes.descendants(self._others))
+            if waits or processes.ends_within(self._process.pid, processes.WAKING / 1000):
                 return True
         return False
 
     def _kill_all(self) -> None:
         deadline = time.monotonic() + GONE_SECONDS
-        while has_children(self._alone) and (
-            left := [pid for pid in descendants(os.getpid()) if pid not in self._others]
-        ):
+        while processes.has_children(self._alone) and (left := processes.descendants(self._others)):
             for pid in left:
                 with suppress(OSError):
                     # strace ends by itself, with all in its file, if nothing holds it (:mod:`bob.agent.inside.pacing`)
-                    os.kill(pid, signal.SIGCONT if name_of(pid) == "strace" else signal.SIGKILL)
+                    os.kill(pid, signal.SIGCONT if processes.name_of(pid) == "strace" else signal.SIGKILL)
             for pid in left:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)

@@ -57,7 +57,7 @@ def map_memory(address: int, length: int) -> mmap.mmap:
 
 
 class RamDisk:
-    """The first ``sectors`` of that memory as a block device without a write cache; ``with`` removes it."""
+    """The first ``sectors`` of that memory as a block device without a write cache."""
 
     def __init__(self, sectors: int) -> None:
         self.name = f"dm-{devices.make_mapped(SCRATCH, sectors, 'linear', f'{_DEVICE} 0')}"
@@ -66,8 +66,5 @@ class RamDisk:
         write_text(f"/sys/block/{self.name}/queue/write_cache", "write through")
         devices.forget_file_systems()
 
-    def __enter__(self) -> RamDisk:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         devices.remove_mapped(SCRATCH)

@@ -80,12 +80,7 @@ class RecordedDisks:
     a write at once if ``completion`` is ``prompt``, else as late as can be (late_disk.py)."""
 
     def __init__(
-        self,
-        work: str,
-        lengths: Sequence[int],
-        log_bytes: int,
-        completion: str = PROMPT,
-        layers: Sequence[LayerDocument] = (),
+        self, work: str, lengths: Sequence[int], log_bytes: int, completion: str, layers: Sequence[LayerDocument]
     ) -> None:
         below: Sequence[Loop | LateDisk]
         if completion == PROMPT:

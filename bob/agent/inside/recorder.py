@@ -6,7 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from typing import Any
 
 from bob.agent.inside import medium
@@ -142,7 +142,7 @@ def record(base: str, subject: list[Any], work: list[Any], manner: list[Any], bl
             os.utime(ROOT + CLOCK_FILE)
             time.sleep(asked.phase)
         mark("start")
-        with Operations(ROOT) as performer:
+        with closing(Operations(ROOT)) as performer:
             perform_all(performer, asked.operations, blob, mark)
             after = status_of(asked.paths)
             recording.narrate("finish")
@@ -222,7 +222,7 @@ def make_base(
         if not setup_seconds:  # a program would see it
             with opened(ROOT + CLOCK_FILE, os.O_CREAT | os.O_WRONLY):
                 pass
-        with Operations(ROOT) as performer:
+        with closing(Operations(ROOT)) as performer:
             perform_all(performer, setup, blob, narrate)
             filled = take_all(performer, fill) if fill else 0
         before = mounts()

@@ -6,7 +6,7 @@ import os
 import struct
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import NamedTuple
 
 from bob.agent.inside.assembly import Assembly, slices
@@ -102,10 +102,10 @@ class Scratch:
         with ExitStack() as resources:
             self.disk: Loop | RamDisk
             if over.address is None:
-                self.disk = loop = resources.enter_context(Loop(over.work_path, volatile=False))
+                self.disk = loop = resources.enter_context(closing(Loop(over.work_path, volatile=False)))
                 loop.release_holder()
             else:
-                self.disk = resources.enter_context(RamDisk(over.length // SECTOR))
+                self.disk = resources.enter_context(closing(RamDisk(over.length // SECTOR)))
             self.assembly = Assembly(layers, resources.enter_context(slices(self.disk.path, disks)))
             condition = f"dev == {kernel_device(self.disk.device)} && nr_sector > 0"
             # rwbs begins with R if the bio reads (blk_fill_rwbs in kernel/trace/blktrace.c). All others write: write
