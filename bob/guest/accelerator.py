@@ -40,7 +40,8 @@ def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
         return Acceleration(
             Accelerator.TCG, f"{_DEVICE} cannot be opened" if _DEVICE.exists() else f"there is no {_DEVICE}"
         )
-    memory = _memory(versions)
+    digest = hashlib.sha256("\0".join((*host(), versions)).encode()).hexdigest()[:16]
+    memory = cache_folder("accelerator") / f"{digest}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         return _choice(bool(json.loads(memory.read_text())["kvm_boots"]))
     boots = kvm_boots()
@@ -56,11 +57,6 @@ def _choice(kvm_boots: bool) -> Acceleration:
     return Acceleration(
         Accelerator.TCG, f"/dev/kvm opens, but a guest under KVM was not ready after {KVM_DEADLINE:.0f} s"
     )
-
-
-def _memory(versions: str) -> Path:
-    digest = hashlib.sha256("\0".join((*host(), versions)).encode()).hexdigest()[:16]
-    return cache_folder("accelerator") / f"{digest}.json"
 
 
 def host() -> list[str]:

@@ -151,8 +151,7 @@ def _make() -> Root:
             if (path / _LOCK).exists():
                 break
     # libvirt looks at QEMU's abilities the first time (8 s) and caches them: one cache for all bobs.
-    cache = cache_folder("libvirt")
-    (path / "cache").symlink_to(cache)
+    (path / "cache").symlink_to(cache_folder("libvirt"))
     (path / "etc").mkdir()
     caller = ""
     if os.geteuid() == 0:  # or root's guests would run as libvirt-qemu, who may not read root's files

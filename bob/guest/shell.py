@@ -107,8 +107,8 @@ class CommandStream:
     def code(self, end: float) -> int:
         """Wait until the monotonic time ``end``; return the exit code, -1 after a signal or if it still runs."""
         self._channel.status_event.wait(max(0.0, end - time.monotonic()))
-        code = self._channel.exit_status
-        if code == -1 and not self._connected():
+        code, transport = self._channel.exit_status, self._channel.get_transport()
+        if code == -1 and (transport is None or not transport.is_active()):
             raise self._on_loss(True, f"the connection broke while {self._command!r} ran")
         return code
 
@@ -127,10 +127,6 @@ class CommandStream:
     def _receive(self, receive: Callable[[int], bytes], most: int, end: float) -> bytes:
         self._channel.settimeout(max(0.001, end - time.monotonic()))
         return receive(most)
-
-    def _connected(self) -> bool:
-        transport = self._channel.get_transport()
-        return transport is not None and transport.is_active()
 
     def _last_words(self) -> str:
         words = b""

@@ -1,12 +1,12 @@
 """Guest images: a recipe in guest-images/ becomes a kernel, an initramfs and a root file system in the cache."""
 
-from bob.image.build import build, check_name, ensure, image_names
+from bob.image.build import build, ensure, image_names, named
 from bob.image.cache import Image, find, images_folder, installed, remove
 from bob.image.needs import check_file_system, check_kernel
 from bob.image.recipe import Recipe, load_recipe, recipe_names
 from bob.image.world import ensure_world
 
 __all__ = [
-    "Image", "Recipe", "build", "check_file_system", "check_kernel", "check_name", "ensure", "ensure_world", "find",
-    "image_names", "images_folder", "installed", "load_recipe", "recipe_names", "remove",
+    "Image", "Recipe", "build", "check_file_system", "check_kernel", "ensure", "ensure_world", "find", "image_names",
+    "images_folder", "installed", "load_recipe", "named", "recipe_names", "remove",
 ]  # fmt: skip

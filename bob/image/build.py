@@ -23,30 +23,24 @@ _SCRATCH_PREFIX = "bob-image-"
 
 
 def ensure(name: str, progress: Callable[[str], None]) -> Image:
-    """Return the image ``name``, built if missing; ``progress`` gets each step. Raises UsageError if unknown."""
-    if OWN in name:
-        return _own(name)
-    recipe = load_recipe(name)
-    return find(recipe) or build(recipe, progress)
+    """Return the image ``name``, built if missing; ``progress`` gets each step. Raises as :func:`named` does."""
+    asked = named(name)
+    return asked if isinstance(asked, Image) else find(asked) or build(asked, progress)
 
 
-def check_name(name: str) -> None:
-    """Raise UsageError if ``name`` is unknown, MalformedError if its recipe cannot be used."""
-    if OWN in name:
-        _own(name)
-    else:
-        load_recipe(name)
-
-
-def image_names() -> list[str]:
-    return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
-
-
-def _own(name: str) -> Image:
+def named(name: str) -> Image | Recipe:
+    """Return an image with a user's own kernel, or a recipe. Raises UsageError if ``name`` is unknown, MalformedError
+    if its recipe cannot be used."""
+    if OWN not in name:
+        return load_recipe(name)
     found = [image for image in installed() if image.name == name]
     if not found:
         raise UsageError(f"there is no image {name}", hint="--kernel-tree makes it, or --kernel and --modules")
     return max(found, key=cache.when_chosen)
+
+
+def image_names() -> list[str]:
+    return [*recipe_names(), *sorted({image.name for image in installed() if OWN in image.name})]
 
 
 def build(recipe: Recipe, progress: Callable[[str], None]) -> Image:

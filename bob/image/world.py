@@ -35,7 +35,9 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
     packages. Raises UsageError for a package that the suite lacks, MissingProgramError or ImageError."""
     if not packages:
         return None
-    check_packages(packages)
+    for package in packages:
+        if not _PACKAGE.fullmatch(package):
+            raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
     recipe = load_recipe(image.name.partition(OWN)[0])
     wanted = sorted({*packages, *ALWAYS})
     text = "\0".join((str(FORMAT), _PACK, recipe.suite, recipe.architecture, *wanted))
@@ -58,12 +60,6 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return disk
-
-
-def check_packages(packages: Sequence[str]) -> None:
-    for package in packages:
-        if not _PACKAGE.fullmatch(package):
-            raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
 
 
 def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, progress: Callable[[str], None]) -> None:

@@ -255,7 +255,5 @@ def _cut(refused: PresenceByCall) -> int | None:
     """Return the last call that is there, if all up to it are and none after it; else None."""
     clear = [(call, effect) for call, effect in sorted(refused.items()) if effect is not Presence.UNDECIDED]
     there = [call for call, effect in clear if effect is Presence.FULL]
-    cut = len(there)
-    is_prefix = all((effect is Presence.FULL) is (place < cut) for place, (_call, effect) in enumerate(clear))
-    is_whole = all(effect is not Presence.PARTIAL for _call, effect in clear)
-    return there[-1] if is_prefix and is_whole and there else None
+    prefix = [Presence.FULL] * len(there) + [Presence.NONE] * (len(clear) - len(there))
+    return there[-1] if there and [effect for _call, effect in clear] == prefix else None

@@ -14,7 +14,7 @@ from bob.guest.given_machine import GivenImage, GivenMachine, is_machine, machin
 from bob.guest.hypervisor import Hypervisor
 from bob.guest.machine import Guest
 from bob.guest.spec import Clock, GuestSpec
-from bob.image import Image, check_name, ensure
+from bob.image import Image, ensure, named
 
 
 class KeptGuests:
@@ -74,7 +74,7 @@ def check_image(name: str) -> None:
     if is_machine(name):
         place(name)
     else:
-        check_name(name)
+        named(name)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from bob.errors import MissingProgramError, UsageError
-from bob.image import check_name, ensure, image_names, installed, load_recipe
+from bob.image import ensure, image_names, installed, load_recipe, named
 from bob.image.cache import GUEST_MODULES
 from bob.image.kernel import release_of
 from bob.image.needs import KERNEL_OPTIONS, LATE_MODULES, option
@@ -142,8 +142,7 @@ def test_an_image_is_made_once(mine: tuple[Path, Path], recipe, monkeypatch: pyt
     assert initrd.startswith(base.initrd.read_bytes()) and b"/modules/common.ko\n/modules/zstd.ko\n" in initrd
     assert b"fs/erofs/erofs" in initrd, "unpacked"
     assert own_image(recipe, build, lambda _: pytest.fail("made again")) == image
-    assert name in image_names() and ensure(name, print) == image
-    check_name(name)
+    assert name in image_names() and ensure(name, print) == named(name) == image
     (folder / "kernel/fs/f2fs/f2fs.ko").write_text("another one")
     assert own_image(recipe, read_build(bzimage, folder, recipe), lambda _: None).key != image.key
     assert len(installed()) == 3

@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -70,7 +70,7 @@ def test_strace_waits_at_each_call_that_changes_something(root: Path) -> None:
 
 
 def test_a_neighbour_syncs_a_file_without_a_name_at_each_of_them(root: Path) -> None:
-    with Neighbour(str(root), "ext4") as other:
+    with closing(Neighbour(str(root), "ext4")) as other:
         assert not list(root.iterdir())
         assert paced(root, other, lines(root)) == lines(root)
     waits = [f"stop sync 0 {8 * number} wait 0.5 go" for number in (2, 3, 4)]
@@ -87,7 +87,7 @@ def test_on_btrfs_a_neighbour_has_all_committed(root: Path, monkeypatch: pytest.
         return bytes([transaction[0] + 7]) + bytes(7)
 
     monkeypatch.setattr("fcntl.ioctl", asked)
-    with Neighbour(str(root), "btrfs") as other:
+    with closing(Neighbour(str(root), "btrfs")) as other:
         paced(root, other, lines(root))
     assert rounds.read_text() == "24 of 0, 22 of 7, " * 4
 
@@ -99,7 +99,7 @@ def test_a_neighbour_whose_commit_is_refused_is_told(root: Path, monkeypatch: py
         raise OSError(errno.ENOTTY, "ioctl")
 
     monkeypatch.setattr("fcntl.ioctl", refused)
-    with pytest.raises(OSError, match="ioctl"), Neighbour(str(root), "btrfs"):
+    with pytest.raises(OSError, match="ioctl"), closing(Neighbour(str(root), "btrfs")):
         pass
 
 
@@ -117,7 +117,7 @@ def test_beside_a_pace_stores_are_watched_and_it_is_kept_all_the_same(
         monkeypatch.setattr(programs, name, str(root.parent / name.lower()))
     monkeypatch.setattr(programs, "ROOT", str(root))
     monkeypatch.setattr(programs, "_run_traced", traced)
-    with Neighbour(str(root), "ext4") as other:
+    with closing(Neighbour(str(root), "ext4")) as other:
         assert programs.run_workload(1, stores, 0.5, other)[1] == lines(root)
         assert os.pread(other._fd, 100, 0) == b"00000000000000010000000200000003"
     assert programs.run_workload(1, stores, 7.0)[1] == lines(root)
@@ -126,7 +126,7 @@ def test_beside_a_pace_stores_are_watched_and_it_is_kept_all_the_same(
 
 def test_a_neighbour_that_cannot_sync_is_told_and_strace_goes_on(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine was not busy then, and what was recorded would be called so."""
-    with Neighbour(str(root), "ext4") as other:
+    with closing(Neighbour(str(root), "ext4")) as other:
 
         def full(_fd: int) -> None:
             raise OSError(errno.ENOSPC, "")
@@ -153,7 +153,7 @@ def test_a_process_that_nobody_traces_is_told(root: Path, monkeypatch: pytest.Mo
 def test_a_neighbour_that_had_nothing_to_wait_for_is_told(root: Path) -> None:
     reads = b'1 0.1 open("\\x66") = 4\n'
     assert paced(root, None, reads) == reads
-    with Neighbour(str(root), "ext4") as other, pytest.raises(Denial) as refused:
+    with closing(Neighbour(str(root), "ext4")) as other, pytest.raises(Denial) as refused:
         paced(root, other, reads)
     assert str(refused.value) == snapshot("the process that syncs beside the workload had no call to wait for")
 

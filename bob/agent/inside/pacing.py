@@ -24,23 +24,19 @@ _TRACER = re.compile(r"^TracerPid:\t(\d+)$", re.MULTILINE)
 
 
 class Neighbour:
-    """A file in the file system of type ``fs`` at ``root`` while the block lasts, without a name, so that no checker
+    """A file in the file system of type ``fs`` at ``root``, until it is closed, without a name, so that no checker
     sees it. It grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On
     btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
     alone. So it asks for a commit, too, as the kernel does for a snapshot of another subvolume."""
 
     def __init__(self, root: str, fs: str) -> None:
-        self._root, self._fs = root, fs
-        self._fd = -1
-
-    def __enter__(self) -> Neighbour:
-        path = f"{self._root}/.neighbour"  # not every file system has O_TMPFILE
+        self._fs = fs
+        path = f"{root}/.neighbour"  # not every file system has O_TMPFILE
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.unlink(path)
         self.sync(0)
-        return self
 
-    def __exit__(self, *_what: object) -> None:
+    def close(self) -> None:
         os.close(self._fd)
 
     def sync(self, number: int) -> None:

@@ -165,7 +165,7 @@ def record_program(base: str, subject: list[Any], work: list[Any], manner: list[
         recording.mount()
         recording.effective = effective_options()
         before = mounts()
-        other = beside.enter_context(Neighbour(ROOT, recording.subject.driver)) if asked.neighbour else None
+        other = beside.enter_context(closing(Neighbour(ROOT, recording.subject.driver))) if asked.neighbour else None
         os.sync()
         recording.settle()
         recording.mark("start")

@@ -86,7 +86,7 @@ class StateSession:
 
     def write(self, runs: list[int]) -> None:
         put, payload = self.medium.work.put, self.payload
-        for target, source, count in triples(runs):
+        for target, source, count in zip(runs[::3], runs[1::3], runs[2::3]):
             data = payload[source * SECTOR : (source + count) * SECTOR]
             if len(data) != count * SECTOR:
                 raise ValueError(f"the payload ends before sector {source + count}")
@@ -224,10 +224,6 @@ class StateSession:
         """Raise RuntimeError if the scratch image is not the base again, or an event was lost."""
         if not self.scratch.came_back():
             raise RuntimeError("the scratch image did not come back to its base")
-
-
-def triples(runs: list[int]) -> Iterable[tuple[int, int, int]]:
-    return zip(runs[::3], runs[1::3], runs[2::3])
 
 
 def targets(runs: list[int]) -> Iterable[tuple[int, int]]:
