@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -77,15 +77,13 @@ def check_image(name: str) -> None:
         named(name)
 
 
-@contextmanager
-def guests_of(image: Image, connect: str | None, progress: Callable[[str], None]) -> Iterator[GuestSource]:
+def guests_of(
+    image: Image, connect: str | None, progress: Callable[[str], None]
+) -> AbstractContextManager[GuestSource]:
     """Open a source of guests of ``image``: the libvirt at ``connect`` (None: bob's own), or the machine."""
     if isinstance(image, GivenImage):
-        with GivenMachine.open(place(image.name), connect) as machine:
-            yield machine
-    else:
-        with Hypervisor.open(connect, progress) as hypervisor:
-            yield hypervisor
+        return GivenMachine.open(place(image.name), connect)
+    return Hypervisor.open(connect, progress)
 
 
 def jobs_for(name: str, asked: int | None) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import paramiko
 import pytest
+from msgspec import structs
 
 from bob.agent.inside.port import PORT_NAME
 from bob.errors import UsageError
@@ -87,7 +88,7 @@ def test_the_only_disk_is_the_root_read_only(paper_image: Image) -> None:
 
 
 def test_modules_of_a_kernel_of_ones_own_are_the_second_disk(paper_image: Image) -> None:
-    mine = replace(paper_image, sizes={**paper_image.sizes, "modules.erofs": 1})
+    mine = structs.replace(paper_image, sizes={**paper_image.sizes, "modules.erofs": 1})
     disks = tree(GuestSpec(mine)).findall("devices/disk")
     assert [disk.find("target").attrib["dev"] for disk in disks] == ["vda", "vdb"]  # type: ignore[union-attr]
     assert disks[1].find("source").attrib["file"] == str(mine.modules_disk)  # type: ignore[union-attr]
