@@ -20,7 +20,7 @@ import pytest
 import bob
 from bob.answer.document import to_json
 from bob.apm.clauses import Durable
-from bob.apm.export.claims import GROUPS
+from bob.apm.export.claims import groups
 from bob.apm.model import ClauseStatus
 from bob.apm.model import load as load_model
 from bob.catalogue.request import DEFAULT_MODEL
@@ -43,7 +43,7 @@ Document = dict[str, Any]
 ROOT = Path(__file__).parents[1]
 REFERENCES = sorted(path.parent for path in ROOT.glob("reports/reference/*/result.json*"))
 MODELS = sorted(ROOT.glob("reports/models/osdi14-linux-6.1/*.json"))
-IDIOMS = {idiom.id: idiom for _title, _about, idioms in GROUPS for idiom in idioms if idiom.id}
+IDIOMS = {idiom.id: idiom for group in groups() for idiom in group.idiom if idiom.id}
 MARKS = {"fails": "×", "holds": "·", "unknown": "?", "skipped": "–"}
 
 

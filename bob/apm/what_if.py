@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cache
 
 from bob.apm import clauses
 from bob.apm.builtin import ATOMIC_CONTENTS, FLUSHED, SAFE_RENAME
@@ -91,7 +92,7 @@ def edit(said: str, promised: Clauses) -> Edit:
     if sign is None:
         hint = meant(text.casefold(), NAMED, "a clause has a sign, +CLAUSE or -CLAUSE; changes in plain words")
         raise UsageError(f"{said!r} is no change of a model", hint=hint)
-    found = matching(text)
+    found = frozenset(matching(text))
     if not found:
         close = get_close_matches(text, [*NAMED, *(clause.name for clause in clauses.every_written())], n=1)
         raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
@@ -108,9 +109,11 @@ def _saying_more(clause: Clause) -> tuple[Clause, ...]:
     return clauses.saying_more(clause)
 
 
-def matching(text: str) -> Clauses:
+@cache
+def matching(text: str) -> tuple[Clause, ...]:
+    """Return the clauses that ``text`` may mean, in file order."""
     wanted = [word.casefold().split("|") for word in text.split()]
-    return frozenset(clause for name, clause in _EVERY if _is_like(name, wanted))
+    return tuple(clause for name, clause in _EVERY if _is_like(name, wanted))
 
 
 def lines(clauses: Iterable[Clause]) -> list[str]:

@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader
 
 from bob import documents
 from bob.answer.document import to_json
-from bob.apm.export.claims import GROUPS
+from bob.apm.export.claims import groups
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.comparison.compare import Kind
@@ -160,7 +160,8 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
         .get_template("rely.md.j2")
         .render(
             groups=[
-                (title, about, [answered(one, results) for one in idioms if one.id]) for title, about, idioms in GROUPS
+                (group.title, group.about, [answered(one, results) for one in group.idiom if one.id])
+                for group in groups()
             ],
             words=list(Grade),
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",

@@ -14,13 +14,15 @@ from inline_snapshot import snapshot
 
 from bob.apm.builtin import builtin, names
 from bob.apm.clauses import Clause, clause_of, every_clause
-from bob.apm.export.claims import claims
+from bob.apm.export.claims import IdiomsDeclaration, claims, groups
 from bob.apm.export.lattice import APART, boxes, lattice, picture_in_words, stronger
 from bob.apm.export.prose import origin, page, text
 from bob.apm.export.standing import Standing, standing
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation
+from bob.apm.what_if import matching
 from bob.crash.state import CrashState
 from bob.errors import MissingProgramError
+from bob.schema import ShapeError, declared
 from tests.apm.cases import EVERYTHING, NOTHING, model, without_order
 from wording import line_with, text_with
 
@@ -63,6 +65,22 @@ def test_every_claim_is_told_once() -> None:
         whole = text(one).split("## Marks")[0]
         for claim in claims(one):
             assert whole.count(claim.sentence.replace("_", "\\_")) == 1
+
+
+def test_an_idiom_rests_on_clauses_in_file_order_and_not_on_a_slip() -> None:
+    place = {clause: at for at, clause in enumerate(every_clause())}
+    for group in groups():
+        for idiom in group.idiom:
+            assert idiom.rests_on or idiom.row or idiom.program
+            for words in idiom.rests_on:
+                at = [place[clause] for clause in matching(words)]
+                assert at and at == sorted(at)
+    slip = 'group = [{title = "t", about = "a", idiom = [{sentence = "s", rests_on = ["whole apend whole"]}]}]'
+    with pytest.raises(ShapeError) as caught:
+        declared(IdiomsDeclaration, slip)
+    assert str(caught.value) == snapshot("group[0].idiom[0]: 'whole apend whole' is no clause")
+    with pytest.raises(ShapeError):
+        declared(IdiomsDeclaration, slip.replace("rests_on", "rest_on"))
 
 
 def test_each_way_to_stand_has_a_mark_of_its_own() -> None:
