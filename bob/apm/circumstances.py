@@ -149,7 +149,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
         tried |= {Circumstance.PART} if sync_scope.for_a_later_part(taken.history, finish, later, before) else set()
     operations = (*workload.operations, *finish)
     for number, operation in enumerate(operations[later.number - 1 :], start=later.number):
-        step = taken.history.steps[min(number, len(taken.history.steps) - 1)]
+        step = taken.history.after(number)
         path = _synced(operation)
         if step.names.get(path, step.handles.get(path)) in later.things | later.directories:
             tried.add(Circumstance.SYNCED)

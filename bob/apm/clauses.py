@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import cache
 from itertools import product
 
 from bob.claim.property.vocabulary import Call, Unit, What, clause_of_today
@@ -38,6 +40,7 @@ class TreePart(StrEnum):
     ATTRIBUTES = "attributes"
 
 
+ANY = "any"  # a word for all others in its place
 UNLESS_SYNCED = " unless-synced"  # ends an order that a sync of the later change may break
 
 
@@ -304,6 +307,23 @@ def clause_of(name: str) -> Clause:
     if found is None or written.endswith(UNLESS_SYNCED):
         raise MalformedError(f"{name!r} is no clause of a model")
     return found
+
+
+@cache
+def matching(*texts: str) -> tuple[Clause, ...]:
+    """Return the clauses with the words of one of ``texts``, each text's in file order. In a text a word may be
+    :data:`ANY`, have a ``*``, or be several with a ``|``. Raises ValueError for a text that no clause has."""
+    found = {text: [clause for name, clause in _BY_NAME.items() if _is_like(name, text)] for text in texts}
+    if slips := [text for text, those in found.items() if not those]:
+        raise ValueError(f"{slips[0]!r} is no clause")
+    return tuple(clause for those in found.values() for clause in those)
+
+
+def _is_like(name: str, text: str) -> bool:
+    words, wanted = name.split(), [word.split("|") for word in text.casefold().split()]
+    return len(words) == len(wanted) and all(
+        any(one == ANY or fnmatchcase(word, one) for one in some) for word, some in zip(words, wanted, strict=True)
+    )
 
 
 def with_weaker(promised: Set[Clause]) -> frozenset[Clause]:

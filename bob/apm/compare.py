@@ -8,8 +8,7 @@ from functools import cache, lru_cache
 from itertools import product
 
 from bob.apm.clauses import Clause
-from bob.apm.dependencies import Graph, graph
-from bob.apm.micro import workings
+from bob.apm.dependencies import graph_of_workload
 from bob.apm.model import ClauseFinding, Model
 from bob.apm.model_states import allowed_trees
 from bob.apm.tree_digests import Shapes
@@ -126,6 +125,4 @@ def _telling() -> dict[Clause, list[Workload]]:
     return telling
 
 
-@lru_cache(maxsize=2000)
-def _graph(workload: Workload) -> Graph:
-    return graph(workload, workings(simulate(workload)[0], workload.finish.operations))
+_graph = lru_cache(maxsize=2000)(graph_of_workload)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from bob.apm import clauses
+from bob.apm import clauses, micro
 from bob.apm.clauses import Clause
 from bob.apm.micro import AttributeCell, DataCell, Growth, MicroOperation, NameCell, SizeCell, Workings, block_of
 from bob.claim.property.calls import call_of
@@ -18,6 +18,7 @@ from bob.workload import operations as ops
 from bob.workload.history import HistoryStep
 from bob.workload.kinds import ChangeKind, OperationChange, relation
 from bob.workload.operations import Operation, Workload
+from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,11 @@ class SyncCall:
 
 def graph(workload: Workload, taken: Workings) -> Graph:
     return GraphBuilder(workload, taken).graph()
+
+
+def graph_of_workload(workload: Workload) -> Graph:
+    """Return the implications of ``workload`` as it is simulated. Raises UsageError if it is refused, or unknown."""
+    return graph(workload, micro.workings(simulate(workload)[0], workload.finish.operations))
 
 
 class GraphBuilder:
@@ -255,7 +261,7 @@ class GraphBuilder:
         return itself, below
 
     def _step(self, number: int) -> HistoryStep:
-        return self._taken.history.steps[min(number, len(self._taken.history.steps) - 1)]
+        return self._taken.history.after(number)
 
     def _is_synced(self, change: OperationChange) -> bool:
         """Return whether a sync of the change's file or directory, or below what it makes, comes with it or follows. (A

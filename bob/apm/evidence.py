@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from bob.apm.dependencies import Graph, graph
-from bob.apm.micro import workings
+from bob.apm.dependencies import Graph, graph_of_workload
 from bob.apm.readings import Constraint, ObservationReader
 from bob.catalogue.request import request_from_json
 from bob.claim.property.judged_case import JudgedCase, inodes_of_things
@@ -18,7 +17,6 @@ from bob.crash.state import CrashState
 from bob.observe.observation import Observation
 from bob.observe.observations import Observations
 from bob.store.run_directory import RunDirectory
-from bob.workload.simulation import simulate
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,7 @@ class ObservedCase:
 
     @cached_property
     def graph(self) -> Graph:
-        history, _setup, _performed = simulate(self.workload)
-        return graph(self.workload, workings(history, self.workload.finish.operations))
+        return graph_of_workload(self.workload)
 
     @cached_property
     def sights(self) -> tuple[OutcomeConstraints, ...]:

@@ -14,6 +14,7 @@ from bob.workload.kinds import ChangeKind
 from bob.workload.pattern import CELL_BYTES, stale
 
 _WITH_HOLES = (ChangeKind.OVERWRITE, ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
+_PARTS = (AppendPart.LAST, AppendPart.EARLIER, AppendPart.TAIL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +27,27 @@ class HoleReading:
 
 @dataclass(frozen=True)
 class Hole:
-    """A piece without its data. ``kind`` is the first change that writes it or reaches over it; ``own`` are the sizes
-    by appends to it. ``last`` ones end in the piece's block, which the append began, ``later`` ones behind it. ``tail``
-    ones are of an append that began inside the block. ``later`` and ``tail`` are empty if a call asks for a part."""
+    """A piece without its data. ``kind`` is the first change that writes it or reaches over it; ``sizes`` has the sizes
+    by appends to it: all of them, and by the part of the append that the piece is in."""
 
     kind: ChangeKind | None
-    own: frozenset[int] = frozenset()
-    last: frozenset[int] = frozenset()
-    later: frozenset[int] = frozenset()
-    tail: frozenset[int] = frozenset()
+    sizes: Mapping[AppendPart, frozenset[int]]
+
+    @property
+    def own(self) -> frozenset[int]:
+        return self.sizes[AppendPart.ANYWHERE]
 
     def breaks(self, fill: Fill, there: Set[int]) -> frozenset[Clause]:
         """Return the clauses that ``fill`` breaks where these micro-operations are there and the data is not."""
-        places = [
-            where
-            for where, sizes in (
-                (AppendPart.ANYWHERE, self.own),
-                (AppendPart.TAIL, self.tail),
-                (AppendPart.LAST, self.last),
-                (AppendPart.EARLIER, self.later),
-            )
-            if sizes & there
-        ]
-        found = {Never(ChangeKind.APPEND, fill, where) for where in places}
+        found = {Never(ChangeKind.APPEND, fill, where) for where, sizes in self.sizes.items() if sizes & there}
         if fill is Fill.STALE and self.kind is not None:  # zeros belong where something else made the file so long
             found.add(Never(self.kind, fill))
         return frozenset(found)
 
     @cached_property
     def ways(self) -> tuple[HoleReading, ...]:
-        parts = [self.last, self.later, self.tail, self.own - self.last - self.later - self.tail]
-        parts = [sizes for sizes in parts if sizes]
+        of_parts = [self.sizes[part] for part in _PARTS]
+        parts = [sizes for sizes in (*of_parts, self.own.difference(*of_parts)) if sizes]
         found = []
         for count in range(len(parts) + 1):
             for chosen in combinations(parts, count):
@@ -93,21 +84,17 @@ def _hole(taken: Workings, writers: Sequence[int], reaching: Sequence[int]) -> H
         for writer in writers
         if _kind(taken, writer) is ChangeKind.APPEND
     }
-    own, last, later, tail = set(), set(), set(), set()
+    sizes: dict[AppendPart, set[int]] = {part: set() for part in AppendPart}
     for at in reaching:
         size = taken.operations[at]
-        if size.change not in appends:
-            continue
-        own.add(at)
-        growth, block = taken.grown[size.change], appends[size.change]
-        if growth.begins(block):
-            if size.block == block:
-                last.add(at)
-            elif not growth.is_asked_in_part:
-                later.add(at)
-        elif not growth.is_asked_in_part:
-            tail.add(at)
-    return Hole(kind, *map(frozenset, (own, last, later, tail)))
+        if size.change in appends:
+            growth, block = taken.grown[size.change], appends[size.change]
+            ends = AppendPart.LAST if size.block == block else AppendPart.EARLIER
+            part = ends if growth.begins(block) else AppendPart.TAIL
+            sizes[AppendPart.ANYWHERE].add(at)
+            if part is AppendPart.LAST or not growth.is_asked_in_part:
+                sizes[part].add(at)
+    return Hole(kind, {part: frozenset(of) for part, of in sizes.items()})
 
 
 def _kind(taken: Workings, at: int) -> ChangeKind:

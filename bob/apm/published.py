@@ -5,45 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bob.apm import clauses
-from bob.apm.clauses import Clause, orders
+from bob.apm.clauses import Clause, matching
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
-from bob.claim.property.vocabulary import Call, Unit
 from bob.errors import UsageError
 from bob.report.published import Published
-from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
 
-_APPEND_FILLS = (*(clauses.Never(ChangeKind.APPEND, fill) for fill in clauses.Fill), *clauses.PIECES)
-
-
-def _ordered(before: tuple[ChangeKind, ...]) -> tuple[Clause, ...]:
-    return orders(before, MODELLED_KINDS)
-
-
-def _in_turn(before: clauses.Means) -> tuple[Clause, ...]:
-    return tuple(clause for clause in clauses.IN_TURN if clause.before is before)
-
-
+_NAMES, _GROWING = "|".join(clauses.DIRECTORY_KINDS), "|".join(clauses.GROWING_KINDS)
+_APPEND_FILLS = ("never append any", "never-in append any any")
 _REFUTED: Mapping[str, tuple[Clause, ...]] = {
-    "single-sector-overwrite": tuple(clauses.Never(ChangeKind.OVERWRITE, fill) for fill in clauses.Fill),
-    "single-sector-append": (*_APPEND_FILLS, *(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS)),
-    "single-block-overwrite": tuple(clauses.Whole(ChangeKind.OVERWRITE, unit) for unit in clauses.UNITS),
-    "single-block-append": tuple(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS),
-    "multi-block-append": tuple(clauses.Whole(kind, Unit.WHOLE) for kind in (ChangeKind.APPEND, ChangeKind.OVERWRITE)),
-    "multi-block-prefix-append": _APPEND_FILLS,
-    "directory-op": tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.DIRECTORY_KINDS),
-    "overwrite-any": _ordered((ChangeKind.OVERWRITE,)),
-    "trunc-append-any": (*_ordered((ChangeKind.TRUNCATE_DOWN,)), *_in_turn(clauses.Means.SIZES)),
-    "append-append-same-file": (clauses.Ordered(ChangeKind.APPEND, ChangeKind.APPEND, Relation.SAME_FILE),),
-    "append-any": (*_ordered(clauses.GROWING_KINDS), *_in_turn(clauses.Means.SIZES)),
-    "directory-op-any": (*_ordered((*clauses.DIRECTORY_KINDS, ChangeKind.SETXATTR)), *_in_turn(clauses.Means.NAMES)),
+    "single-sector-overwrite": matching("never overwrite any"),
+    "single-sector-append": matching(*_APPEND_FILLS, "whole append any"),
+    "single-block-overwrite": matching("whole overwrite any"),
+    "single-block-append": matching("whole append any"),
+    "multi-block-append": matching("whole append|overwrite whole"),
+    "multi-block-prefix-append": matching(*_APPEND_FILLS),
+    "directory-op": matching(f"whole {_NAMES} whole"),
+    "overwrite-any": matching("ordered overwrite any any"),
+    "trunc-append-any": matching("ordered truncate-down any any", "in-turn sizes any"),
+    "append-append-same-file": matching("ordered append append same-file"),
+    "append-any": matching(f"ordered {_GROWING} any any", "in-turn sizes any"),
+    "directory-op-any": matching(f"ordered {_NAMES}|setxattr any any", "in-turn names any"),
 }  # by row of Table 1, what a × refutes; ``append-rename-any`` is two of the others
 
-_OF_NOTHING = frozenset(
-    clause
-    for clause in clauses.every_clause()
-    if isinstance(clause, clauses.Durable)
-    and (clause.call in (Call.RETURNED, Call.O_SYNC, Call.O_DSYNC) or clause.what.startswith("other"))
-)  # neither the table nor POSIX promises these
+_OF_NOTHING = frozenset(matching("durable returned|o-sync|o-dsync any", "durable any other-*"))
+"""Neither the table nor POSIX promises these."""
 
 
 def from_published(configuration: str, table: Published) -> Model:

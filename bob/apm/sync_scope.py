@@ -96,5 +96,5 @@ def _calls(
             case _:
                 continue
         if number >= first:
-            step = history.steps[min(number, len(history.steps) - 1)]
+            step = history.after(number)
             yield number, operation, step.names.get(path, step.handles.get(path))

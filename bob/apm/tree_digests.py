@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TypeVar
 
-from bob.apm.clauses import AppendPart, Clause, Fill, Never
+from bob.apm.clauses import Clause, Fill, Never
 from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, Workings
 from bob.apm.trees import ModelEntry, ModelTree, Remnant, first_names
@@ -45,6 +45,10 @@ def bits(mask: int) -> Iterator[int]:
             lowest = byte & -byte
             yield 8 * at + lowest.bit_length() - 1
             byte ^= lowest
+
+
+def _mask(places: Iterable[int]) -> int:
+    return sum(1 << at for at in places)
 
 
 T = TypeVar("T")
@@ -160,8 +164,8 @@ class _WrittenFile:
         self._initial = b"" if inode is None else inode.content
         self._cells = taken.pieces[thing]
         self._stops = [cell.stop for cell in self._cells]
-        self._writers = [sum(1 << at for at in taken.writers.get(cell, ())) for cell in self._cells]
-        self._of_size = sum(1 << at for at in taken.writers.get(SizeCell(thing), ()))
+        self._writers = [_mask(taken.writers.get(cell, ())) for cell in self._cells]
+        self._of_size = _mask(taken.writers.get(SizeCell(thing), ()))
         self._held: OrderedDict[int, _FileContent] = OrderedDict()
         self._made: OrderedDict[tuple[int, int], bytes] = OrderedDict()
         self._holes: dict[tuple[int, int], _HoleValues] = {}
@@ -312,18 +316,16 @@ class _HoleValues:
 
     @classmethod
     def of(cls, missing: Hole, promised: Set[Clause]) -> _HoleValues:
-        sizes = {AppendPart.ANYWHERE: missing.own, AppendPart.TAIL: missing.tail, AppendPart.LAST: missing.last}
-        sizes[AppendPart.EARLIER] = missing.later
         forbidding = {
-            fill: sum({1 << at for where, of in sizes.items() if Never(_APPEND, fill, where) in promised for at in of})
+            fill: frozenset[int]().union(
+                *(of for where, of in missing.sizes.items() if Never(ChangeKind.APPEND, fill, where) in promised)
+            )
             for fill in Fill
         }
         may_be_stale = missing.kind is not None and Never(missing.kind, Fill.STALE) not in promised
-        own = sum(1 << at for at in missing.own)
-        return cls(forbidding[Fill.ZEROS], forbidding[Fill.STALE], may_be_stale, own)
+        return cls(_mask(forbidding[Fill.ZEROS]), _mask(forbidding[Fill.STALE]), may_be_stale, _mask(missing.own))
 
 
-_APPEND = ChangeKind.APPEND
 _NOTHING = _FileContent(0, 0, (0,) * FILLINGS, frozenset())
 _NO_SECTOR = (b"",) * FILLINGS, False
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
-from functools import cache
 
 from bob.apm import clauses
 from bob.apm.builtin import ATOMIC_CONTENTS, FLUSHED, SAFE_RENAME
@@ -19,16 +17,6 @@ from bob.workload.kinds import Relation
 
 Clauses = frozenset[Clause]
 SIGNS = {"+": True, "-": False}
-ANY = "any"
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """A change to a model in the user's words: the clauses that it ``gives`` and ``takes``."""
-
-    said: str
-    gives: Clauses
-    takes: Clauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +45,16 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
     UsageError for a change that is invalid, contradicts itself, changes nothing, or leaves its clauses promised."""
     promised, reasons = set(model.promised), dict[Clause, str]()
     for words in said:
-        made = edit(words, frozenset(promised))
-        if not (made.gives - promised or made.takes & promised):
-            does = "promises that already" if made.gives else "does not promise that"
+        gives, takes = edit(words, frozenset(promised))
+        if not (gives - promised or takes & promised):
+            does = "promises that already" if gives else "does not promise that"
             raise UsageError(f"{words!r} changes nothing: {model.name} {does}", hint=f"bob apm show {model.name}")
-        taken = made.takes | {more for clause in made.takes & promised for more in _saying_more(clause)}
-        then = set(clauses.closed((promised - taken - clauses.saying_less(made.takes)) | made.gives))
-        if left := sorted(clause.name for clause in made.takes & then):
+        taken = takes | {more for clause in takes & promised for more in _saying_more(clause)}
+        then = set(clauses.closed((promised - taken - clauses.saying_less(takes)) | gives))
+        if left := sorted(clause.name for clause in takes & then):
             hint = "it follows from others: take one of those, too"
             raise UsageError(f"{words!r} leaves {left[0]!r} promised", hint=hint)
-        reasons |= dict.fromkeys(then ^ promised, f"what if: {made.said}")
+        reasons |= dict.fromkeys(then ^ promised, f"what if: {words}")
         promised = then
     after, before = frozenset(promised), model.promised
     if after == before:
@@ -80,26 +68,28 @@ def what_if(model: Model, said: Sequence[str], name: str) -> WhatIf:
     return WhatIf(model, changed, after - before, before - after)
 
 
-def edit(said: str, promised: Clauses) -> Edit:
-    """Return the change that a user ``said``, for a model with ``promised``. Raises UsageError if it is invalid."""
+def edit(said: str, promised: Clauses) -> tuple[Clauses, Clauses]:
+    """Return the clauses that a change, as the user ``said`` it, gives to and takes from a model with ``promised``.
+    Raises UsageError if it is invalid."""
     words = said.split()
     sign = SIGNS.get(said.strip()[:1])
     text = " ".join(words) if sign is None else " ".join(words)[1:].strip()
     named = NAMED.get(text.casefold())
     if named is not None:
         gives, takes = named.made(promised)
-        return Edit(said, gives, takes) if sign is not False else Edit(said, takes, gives)
+        return (gives, takes) if sign is not False else (takes, gives)
     if sign is None:
         hint = meant(text.casefold(), NAMED, "a clause has a sign, +CLAUSE or -CLAUSE; changes in plain words")
         raise UsageError(f"{said!r} is no change of a model", hint=hint)
-    found = frozenset(matching(text))
-    if not found:
+    try:
+        found = frozenset(clauses.matching(text))
+    except ValueError as slip:
         close = get_close_matches(text, [*NAMED, *(clause.name for clause in clauses.every_written())], n=1)
-        raise UsageError(f"{text!r} is no clause", hint=f"did you mean {close[0]!r}?" if close else _FORMS)
+        raise UsageError(str(slip), hint=f"did you mean {close[0]!r}?" if close else _FORMS) from None
     if sign:
-        return Edit(said, found, frozenset())
+        return found, frozenset()
     weaker = {clause for clause in promised if clauses.without_exception(clause) in found}
-    return Edit(said, frozenset(), found | weaker)
+    return frozenset(), found | weaker
 
 
 def _saying_more(clause: Clause) -> tuple[Clause, ...]:
@@ -109,15 +99,8 @@ def _saying_more(clause: Clause) -> tuple[Clause, ...]:
     return clauses.saying_more(clause)
 
 
-@cache
-def matching(text: str) -> tuple[Clause, ...]:
-    """Return the clauses that ``text`` may mean, in file order."""
-    wanted = [word.casefold().split("|") for word in text.split()]
-    return tuple(clause for name, clause in _EVERY if _is_like(name, wanted))
-
-
 def lines(clauses: Iterable[Clause]) -> list[str]:
-    """Return ``clauses`` on few lines for :func:`matching`, with words that may replace each other joined."""
+    """Return ``clauses`` on few lines for :func:`clauses.matching`, with words that may replace each other joined."""
     groups: dict[tuple[str, ...], list[tuple[frozenset[str], ...]]] = {}
     for name in sorted(clause.name for clause in clauses):
         form, *words = name.split()
@@ -134,12 +117,6 @@ def lines(clauses: Iterable[Clause]) -> list[str]:
     return found
 
 
-def _is_like(name: Sequence[str], wanted: Sequence[Sequence[str]]) -> bool:
-    return len(name) == len(wanted) and all(
-        any(one == ANY or fnmatchcase(word, one) for one in some) for word, some in zip(name, wanted, strict=True)
-    )
-
-
 def _merged(boxes: list[tuple[frozenset[str], ...]], place: int) -> list[tuple[frozenset[str], ...]]:
     together: dict[tuple[frozenset[str], ...], set[str]] = {}
     for box in boxes:
@@ -148,7 +125,7 @@ def _merged(boxes: list[tuple[frozenset[str], ...]], place: int) -> list[tuple[f
 
 
 def _one(words: frozenset[str], every: Sequence[str]) -> str:
-    return ANY if len(words) == len(every) > 1 else "|".join(word for word in every if word in words)
+    return clauses.ANY if len(words) == len(every) > 1 else "|".join(word for word in every if word in words)
 
 
 def _forms() -> dict[str, list[list[str]]]:
@@ -162,7 +139,6 @@ def _forms() -> dict[str, list[list[str]]]:
     return found
 
 
-_EVERY = tuple((tuple(clause.name.split()), clause) for clause in clauses.every_written())
 _ALL = _forms()
 _WORDS = {form: len(places) for form, places in _ALL.items()}
 _FORMS = "for example +ordered append rename-over same-file, -durable fsync-file any, -whole append any"
@@ -201,11 +177,13 @@ NAMED: Mapping[str, NamedChange] = {
     ),
     "atomic appends": NamedChange(
         "an append is all there or not at all, with the size that shows it",
-        _given((*matching("whole append any"), *matching("never append any"))),
+        _given(clauses.matching("whole append any", "never append any")),
     ),
     "directory operations in order": NamedChange(
         "names are made, moved and removed in program order",
         _given(clauses.orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
     ),
-    "everything in order": NamedChange("changes persist in program order", _given(matching("ordered any any any"))),
+    "everything in order": NamedChange(
+        "changes persist in program order", _given(clauses.matching("ordered any any any"))
+    ),
 }  # in plain words; a ``-`` swaps what a change gives and takes

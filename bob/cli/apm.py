@@ -12,11 +12,10 @@ from rich.text import Text
 from bob.apm import listing
 from bob.apm.check import check
 from bob.apm.compare import differences
-from bob.apm.dependencies import graph
+from bob.apm.dependencies import graph_of_workload
 from bob.apm.derive import Trust
 from bob.apm.derive import derive as derived_from
 from bob.apm.evidence import ObservedCase
-from bob.apm.micro import workings
 from bob.apm.model import save, to_json, with_distinct_names
 from bob.apm.model_states import allowed_trees
 from bob.apm.named import named_model
@@ -40,7 +39,6 @@ from bob.run.option_values import ALL, EXISTING_FOLDER, FOLDER, MODEL, NEW_FILE,
 from bob.text import plural
 from bob.workload.language import parse
 from bob.workload.operations import Workload
-from bob.workload.simulation import simulate
 
 
 class WithSigns(Command):
@@ -160,7 +158,7 @@ def states(
 
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
-    asked = graph(workload, workings(simulate(workload)[0], workload.finish.operations))
+    asked = graph_of_workload(workload)
     allowed = allowed_trees(asked, promised, limit)
     document = listing.document(asked, promised, allowed)
     present(json_file, document, lambda screen: listing.print_states(screen, asked, allowed))

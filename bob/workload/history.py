@@ -133,6 +133,10 @@ class History:
     begun: Mapping[int, int] = field(default_factory=dict)
     """Operation number -> the last operation that had returned when it began, if that is not the previous one."""
 
+    def after(self, number: int) -> HistoryStep:
+        """Return the step after operation ``number``; the last one after those of the finish."""
+        return self.steps[min(number, len(self.steps) - 1)]
+
 
 @dataclass(frozen=True, slots=True)
 class PerformedOperation:

@@ -16,13 +16,11 @@ from bob.apm.clauses import (
     Whole,
     every_clause,
 )
-from bob.apm.dependencies import Graph, graph
-from bob.apm.micro import workings
+from bob.apm.dependencies import Graph, graph_of_workload
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
 from bob.workload.language import parse
 from bob.workload.operations import Workload
-from bob.workload.simulation import simulate
 
 EVERYTHING = frozenset(every_clause())
 NOTHING: frozenset[Clause] = frozenset()
@@ -46,10 +44,6 @@ def workload(operations: str, setup: str = "") -> Workload:
 
 def graph_of(operations: str, setup: str = "") -> Graph:
     return graph_of_workload(workload(operations, setup))
-
-
-def graph_of_workload(asked: Workload) -> Graph:
-    return graph(asked, workings(simulate(asked)[0], asked.finish.operations))
 
 
 def without_order() -> frozenset[Clause]:

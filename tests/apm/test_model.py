@@ -21,6 +21,7 @@ from bob.apm.clauses import (
     clause_of,
     closed,
     every_clause,
+    matching,
     with_weaker,
     without_exception,
 )
@@ -29,7 +30,7 @@ from bob.apm.derive import held_out, was_derived_of
 from bob.apm.model import ClauseFinding, ClauseStatus, Model, Refutation, from_json, load, save, to_json
 from bob.apm.named import named_model
 from bob.apm.published import from_published
-from bob.apm.what_if import NAMED, lines, matching, what_if
+from bob.apm.what_if import NAMED, lines, what_if
 from bob.claim.property.of_property import OfProperty
 from bob.crash.state import CrashState
 from bob.errors import MalformedError, UsageError
@@ -249,7 +250,9 @@ def test_what_belongs_together_is_one_line() -> None:
         for rename in (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
         for how in Relation
     )
-    assert not matching("ordered append rename") and not matching("") and not matching("ordered append rename foo")
+    for slip in ("ordered append rename", "", "ordered append rename foo"):
+        with pytest.raises(ValueError, match=f"^'{slip}' is no clause$"):
+            matching(slip)
 
 
 def test_a_model_is_changed_by_clauses_one_after_the_other_and_says_why(tmp_path: Path) -> None:
@@ -272,7 +275,7 @@ def test_a_derived_model_that_was_changed_is_of_no_file_system_any_more() -> Non
     changed = what_if(ordered, ["+everything in order"], "x").after
     assert was_derived_of(ordered, configuration("ext4"), ordered.source["kernels"][0])
     assert not was_derived_of(changed, configuration("ext4"), ordered.source["kernels"][0])
-    assert changed.promised == closed(ordered.promised | matching("ordered any any any"))
+    assert changed.promised == closed(ordered.promised | {*matching("ordered any any any")})
 
 
 def test_a_change_in_plain_words_has_an_opposite() -> None:

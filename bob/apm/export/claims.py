@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from bob.apm.clauses import Clause
+from bob.apm.clauses import Clause, matching
 from bob.apm.export.standing import Guarantee
 from bob.apm.model import Model
-from bob.apm.what_if import matching
 from bob.schema import Declaration, OneLine, declared, mistakes_in, toml
 
 _FILE = Path(__file__).with_name("claims.toml")
@@ -27,12 +26,11 @@ class Idiom(Declaration, frozen=True, kw_only=True):
     advice: str = ""
 
     def __post_init__(self) -> None:
-        if wrong := [text for text in self.rests_on if not matching(text)]:
-            raise ValueError(f"{wrong[0]!r} is no clause")
+        matching(*self.rests_on)  # raises for a slip
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
-        return tuple(clause for text in self.rests_on for clause in matching(text))
+        return matching(*self.rests_on)
 
 
 class IdiomGroup(Declaration, frozen=True):
