@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from bob.apm.clauses import OWN_FIRST, Clause, without_exception
-from bob.apm.dependencies import Edge, Graph
+from bob.apm.dependencies import Edge, Graph, inverted
 from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, NameCell, SizeCell, Workings
 from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.claim.property.rules import quoted
@@ -34,10 +34,7 @@ class Implications:
         self.graph = graph
         self._promised = promised
         self._needs = graph.needs(promised)
-        self._needed_by: list[list[int]] = [[] for _ in range(graph.nodes)]
-        for node, needs in enumerate(self._needs):
-            for other in needs:
-                self._needed_by[other].append(node)
+        self._needed_by = inverted(self._needs)
 
     def is_allowed(self, constraints: Iterable[Constraint], returned: int, most: int | None = None) -> bool:
         """Return whether a crash after ``returned`` operations may leave this. Raises Undecided (``most`` steps)."""

@@ -4,22 +4,15 @@
 from __future__ import annotations
 
 from bob.apm import clauses
-from bob.apm.clauses import Clause, durable, orders
+from bob.apm.clauses import Clause, matching
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
-from bob.claim.property.vocabulary import Call, Unit, What
 from bob.errors import UsageError, meant
-from bob.workload.kinds import MODELLED_KINDS, ChangeKind, Relation
+from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
-_SIZES = (*clauses.GROWING_KINDS, ChangeKind.TRUNCATE_DOWN)
-_ALL_ELSE = tuple(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
-
-
-ATOMIC_CONTENTS: tuple[Clause, ...] = (
-    *clauses.NEVERS,
-    *(clauses.Whole(kind, Unit.BLOCK) for kind in clauses.DATA_KINDS),
-)  # contents come with the size that shows them
-FLUSHED = (What.DATA, What.SIZE, What.ATTRIBUTES, What.ENTRY)  # durable after a safe file flush
-SAFE_RENAME = orders((ChangeKind.APPEND,), (ChangeKind.RENAME, ChangeKind.RENAME_OVER), (Relation.SAME_FILE,))
+ATOMIC_CONTENTS = matching("never any any", "whole overwrite|append block")
+"""Contents come with the size that shows them."""
+SAFE_FLUSH = matching("durable fsync-file data|size|attributes|entry")
+SAFE_RENAME = matching("ordered append rename|rename-over same-file")
 
 
 def names() -> tuple[str, ...]:
@@ -31,7 +24,7 @@ def builtin(name: str) -> Model:
     if name not in _MODELS:
         raise UsageError(f"there is no built-in model {name!r}", hint=meant(name, _MODELS))
     about, own = _MODELS[name]
-    promised = clauses.closed(frozenset(own))
+    promised = clauses.closed({*_COMMON, *own})
     findings = tuple(
         ClauseFinding(
             clause, ClauseStatus.ASSUMED, clause in promised, reason=None if clause in promised else "not in the model"
@@ -41,55 +34,48 @@ def builtin(name: str) -> Model:
     return Model(name, about, findings, {"builtin": name})
 
 
-_JOURNALED = (*clauses.DIRECTORY_KINDS, *(kind for kind in _SIZES if kind is not ChangeKind.APPEND))
+_NAMES, _SYNCS = "|".join(clauses.DIRECTORY_KINDS), "|".join(clauses.SYNCS)
+_JOURNALED = f"{_NAMES}|truncate-up|truncate-down|fallocate"
 """The order of an append includes its data: see :data:`bob.apm.clauses.JOURNALED`."""
-_COMMON: tuple[Clause, ...] = (
-    *(clauses.Intact(part) for part in clauses.TreePart),
-    *(clauses.Whole(kind, Unit.WHOLE) for kind in (*_JOURNALED, ChangeKind.SETXATTR)),
-    clauses.OWN_FIRST,
-)  # clauses of all of the paper's models
-_SAFE_FLUSH = (
-    *durable((Call.FSYNC_FILE, Call.O_SYNC, Call.SYNC, Call.SYNCFS), FLUSHED),
-    *durable((Call.SYNC, Call.SYNCFS), (What.NAMES,)),
-    *durable((Call.FDATASYNC_FILE, Call.O_DSYNC, Call.MSYNC), (What.DATA, What.SIZE)),
-    *durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
+_ALL_ELSE = "|".join(kind for kind in MODELLED_KINDS if kind is not ChangeKind.OVERWRITE)
+_COMMON = matching("intact any", f"whole {_JOURNALED}|setxattr whole", "in-turn own-changes any")
+"""Clauses of all of the paper's models."""
+_FLUSHED = (
+    *SAFE_FLUSH,
+    *matching("durable o-sync|sync|syncfs data|size|attributes|entry", "durable sync|syncfs names"),
+    *matching("durable fdatasync-file|o-dsync|msync data|size", "durable fsync-directory|fdatasync-directory entries"),
 )
 """An fsync or O_SYNC write (generic_write_sync) persists contents and entry. O_DSYNC and msync act as fdatasync."""
-_ALL_SYNCED = durable(clauses.SYNCS, clauses.WHATS)  # with O_SYNC, O_DSYNC: ALICE adds an fsync of the range
-_METADATA = tuple(what for what in clauses.WHATS if what not in (What.DATA, What.OTHER_OVERWRITES, What.OTHER_APPENDS))
+_ALL_SYNCED = f"durable {_SYNCS} any"  # with O_SYNC, O_DSYNC: ALICE adds an fsync of the range
+_METADATA_SYNCED = f"durable {_SYNCS} size|attributes|entry|names|entries|parent|other-names|other-attributes"
 
 _MODELS: dict[str, tuple[str, tuple[Clause, ...]]] = {
     "ext3-w": (
         "ext3 data=writeback (OSDI'14, Table 4): directory operations and file sizes ordered among themselves and "
         "before sync operations; contents not atomic",
-        (*_COMMON, clauses.JOURNALED, clauses.SYNCED, *orders(_JOURNALED, _JOURNALED),
-         *durable(clauses.SYNCS, _METADATA), *_SAFE_FLUSH),
+        (*_FLUSHED, *matching("in-turn metadata any", f"ordered {_JOURNALED} {_JOURNALED} any", _METADATA_SYNCED)),
     ),
     "ext3-o": (
         "ext3 data=ordered (OSDI'14, Table 4): directory operations, appends and truncates ordered among themselves; "
         "overwrites before non-overwrites; all before sync operations; contents atomic",
-        (*_COMMON, *ATOMIC_CONTENTS, *orders(_ALL_ELSE, _ALL_ELSE), *orders((ChangeKind.OVERWRITE,), _ALL_ELSE),
-         *_ALL_SYNCED),
+        (*ATOMIC_CONTENTS, *matching(f"ordered any {_ALL_ELSE} any", _ALL_SYNCED)),
     ),
     "ext3-j": (
         "ext3 data=journal (OSDI'14, Table 4): everything ordered; contents atomic",
-        (*_COMMON, *ATOMIC_CONTENTS, *orders(ChangeKind, ChangeKind), *_ALL_SYNCED),
+        (*ATOMIC_CONTENTS, *matching("ordered any any any", _ALL_SYNCED)),
     ),
     "ext4-o": (
         "ext4 data=ordered (OSDI'14, Table 4): safe rename, safe file flush, directory operations ordered among "
         "themselves; contents atomic",
-        (*_COMMON, *ATOMIC_CONTENTS, *SAFE_RENAME, *_SAFE_FLUSH,
-         *orders(clauses.DIRECTORY_KINDS, clauses.DIRECTORY_KINDS)),
+        (*ATOMIC_CONTENTS, *SAFE_RENAME, *_FLUSHED, *matching(f"ordered {_NAMES} {_NAMES} any")),
     ),
     "btrfs": (
         "btrfs (OSDI'14, Table 4): safe rename and safe file flush only; contents atomic",
-        (*_COMMON, *ATOMIC_CONTENTS, *SAFE_RENAME, *_SAFE_FLUSH),
+        (*ATOMIC_CONTENTS, *SAFE_RENAME, *_FLUSHED),
     ),
     "ccfs": (
         "ccfs (FAST'17): program order within a stream, sector-sized atomic overwrites, atomic appends and directory "
         "operations",
-        (*_COMMON, *clauses.NEVERS,
-         *(clauses.Whole(ChangeKind.APPEND, unit) for unit in clauses.UNITS), *orders(ChangeKind, ChangeKind),
-         *_ALL_SYNCED),
+        matching("never any any", "whole append any", "ordered any any any", _ALL_SYNCED),
     ),
-}  # fmt: skip
+}

@@ -35,7 +35,6 @@ RARE = frozenset({Circumstance.MOVED, Circumstance.OPEN, Circumstance.BEGUN})  #
 RARE_CLAUSES = frozenset(
     {clauses.OWN_FIRST, *(clause for clause in clauses.IN_TURN if clause.after is clauses.Means.SYNCED_NAMES)}
 )  # only refuting workloads need to test these
-_RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 _OF_ONE = frozenset({Circumstance.NATURAL, Circumstance.SYNCED, Circumstance.ELSEWHERE})
 
 
@@ -93,7 +92,7 @@ def _of_change(taken: Workings, change: int) -> Iterator[Clause]:
     parts = [operation for operation in taken.operations if operation.change == change]
     if kind in clauses.DATA_KINDS:
         yield clauses.Whole(kind, Unit.BLOCK)
-    if kind in _RENAMES:
+    if kind in clauses.RENAMES:
         yield clauses.Whole(kind, Unit.WHOLE)
     if kind is ChangeKind.APPEND:
         for where in (clauses.AppendPart.ANYWHERE, *_pieces(taken, change)):
@@ -153,7 +152,7 @@ def _circumstances(workload: Workload, taken: Workings, at: int, commit: float) 
         path = _synced(operation)
         if step.names.get(path, step.handles.get(path)) in later.things | later.directories:
             tried.add(Circumstance.SYNCED)
-        if later.kind in _RENAMES and _is_one_end(taken, later, step.names.get(path)):
+        if later.kind in clauses.RENAMES and _is_one_end(taken, later, step.names.get(path)):
             tried.add(Circumstance.ONE_END)
         if isinstance(operation, Sync):
             tried.add(Circumstance.EVERYTHING)

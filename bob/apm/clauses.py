@@ -183,7 +183,8 @@ Clause = Ordered | InTurn | Whole | Never | Durable | Intact
 
 DATA_KINDS = (ChangeKind.OVERWRITE, ChangeKind.APPEND)
 GROWING_KINDS = (ChangeKind.APPEND, ChangeKind.TRUNCATE_UP, ChangeKind.FALLOCATE)
-RENAMING_KINDS = (ChangeKind.LINK, ChangeKind.UNLINK, ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
+RENAMING_KINDS = (ChangeKind.LINK, ChangeKind.UNLINK, *RENAMES)
 DIRECTORY_KINDS = (
     ChangeKind.CREATE,
     ChangeKind.LINK,

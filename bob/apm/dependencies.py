@@ -67,6 +67,15 @@ class Graph:
         return needed
 
 
+def inverted(needs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return, for each node, those that need it."""
+    needed_by: list[list[int]] = [[] for _ in needs]
+    for node, others in enumerate(needs):
+        for other in others:
+            needed_by[other].append(node)
+    return needed_by
+
+
 @dataclass(frozen=True, slots=True)
 class SyncCall:
     """Operation ``number`` as a ``call`` on ``thing`` (None: all) in its ``parents``; ``is_write``: a syncing write."""

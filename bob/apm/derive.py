@@ -26,7 +26,7 @@ from bob.schema import ShapeError, decode, encode
 from bob.store.run_directory import RunDirectory
 from bob.subject import Subject
 from bob.subject.subject import ConfigurationDocument
-from bob.workload.kinds import ChangeKind, Relation
+from bob.workload.kinds import Relation
 from bob.workload.operations import At, Operation, Workload
 
 
@@ -277,15 +277,12 @@ def _finding(
 def _alike(clause: Clause) -> tuple[Clause, ...]:
     """Return the clauses that hold by the same means: if one is refuted, another that held was lucky. Orders of one
     file (a rename after an append to it) stand alone, since they often have a rule of their own."""
-    if isinstance(clause, clauses.Whole) and clause.kind in _RENAMES:
-        return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in _RENAMES)
+    if isinstance(clause, clauses.Whole) and clause.kind in clauses.RENAMES:
+        return tuple(clauses.Whole(kind, Unit.WHOLE) for kind in clauses.RENAMES)
     if not isinstance(clause, clauses.Ordered) or clause.relation is Relation.SAME_FILE:
         return _with(clause)
     before, after = (clauses.written_by(clauses.means_of(kind)) for kind in (clause.before, clause.after))
     return clauses.orders(before, after, (Relation.SAME_DIRECTORY, Relation.OTHER_DIRECTORY))
-
-
-_RENAMES = (ChangeKind.RENAME, ChangeKind.RENAME_OVER)
 
 
 def _with(clause: Clause) -> tuple[Clause, ...]:

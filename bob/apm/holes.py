@@ -65,8 +65,7 @@ def hole(taken: Workings, cell: DataCell, since: int = -1) -> Hole:
     key = (Hole, cell.thing, reaching, alike, since)
     if key not in taken.memory:
         taken.memory[key] = _hole(taken, writers, sorted(at for _value, at in sizes[reaching:] if at > since))
-    found = taken.memory[key]
-    assert isinstance(found, Hole)
+    found: Hole = taken.memory[key]
     return found
 
 

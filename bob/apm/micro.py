@@ -248,24 +248,22 @@ class _Reach:
 
 def _reach(history: History, change: OperationChange) -> _Reach:
     operation, (thing,) = history.operations[change.number - 1], change.things
-    was, now = history.steps[change.number - 1].inodes.get(thing), history.steps[change.number].inodes[thing]
-    size, after = 0 if was is None else was.size, now.size
-    if isinstance(operation, ops.WRITING_OPERATIONS) and change.kind is not ChangeKind.TRUNCATE_DOWN:
-        if isinstance(operation, ops.Write) and operation.how is ops.How.TRUNC:
-            size = 0
+    before, now = history.steps[change.number - 1].inodes, history.steps[change.number].inodes[thing]
+    if change.kind is ChangeKind.TRUNCATE_DOWN:
+        size, after = before[thing].size, 0 if isinstance(operation, ops.Write) else now.size
+        return _Reach(thing, after, size, bytes(size - after), (after,))
+    size = _size_before(history, change)
+    if isinstance(operation, ops.WRITING_OPERATIONS):
         _thing, start, length = history.data[change.number]
         stop = start + length
         if change.kind is ChangeKind.OVERWRITE:
             return _Reach(thing, start, min(stop, size), now.read(start, min(stop, size)))
         start = max(start, size)
         return _Reach(thing, start, stop, now.read(start, stop), _sizes(size, stop))
-    if change.kind is ChangeKind.TRUNCATE_DOWN:
-        after = 0 if isinstance(operation, ops.Write) else after
-        return _Reach(thing, after, size, bytes(size - after), (after,))
     if change.kind is ChangeKind.ZERO:
         assert isinstance(operation, ops.Fallocate)
         return _Reach(thing, operation.offset, operation.offset + operation.length, bytes(operation.length))
-    return _Reach(thing, size, after, None, _sizes(size, after) if after > size else ())
+    return _Reach(thing, size, now.size, None, _sizes(size, now.size) if now.size > size else ())
 
 
 def _sizes(size: int, after: int) -> tuple[int, ...]:

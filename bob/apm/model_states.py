@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from operator import or_
 
 from bob.apm.clauses import Clause
-from bob.apm.dependencies import Graph
+from bob.apm.dependencies import Graph, inverted
 from bob.apm.tree_digests import Shapes, bits, digest
 from bob.apm.trees import ModelTree, nodes
 from bob.observe.observation import Node
@@ -41,14 +41,12 @@ class Lattice:
         operations = graph.workings.operations
         count = len(operations)
         needs = graph.needs(promised)
-        needed_by: list[list[int]] = [[] for _ in needs]
-        for node, others in enumerate(needs):
-            for other in others:
-                needed_by[other].append(node)
         kept = graph.returns[-1] + 1
         reached = _reach(needs, count, kept)
         self.needs = reached[:count]  # by micro-operation: all that it needs, with itself
-        self.needed_by = _reach(needed_by, count, count)[:count]  # by micro-operation: all that need it, with itself
+        self.needed_by = _reach(inverted(needs), count, count)[
+            :count
+        ]  # by micro-operation: all that need it, with itself
         self.forced = [reached[node] for node in graph.returns]  # by operation: what its return makes durable
         self.number_of = [operation.number for operation in operations]  # by micro-operation: its operation
         self.of = [0] * len(graph.returns)  # by operation: its micro-operations

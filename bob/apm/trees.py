@@ -58,11 +58,8 @@ def nodes(tree: ModelTree) -> Mapping[str, Node]:
 
 
 def observed_tree(observation: Observation) -> ModelTree:
-    tree = observation.tree or {}
-    first: dict[int, str] = {}
-    for path, node in sorted(tree.items()):
-        if node.kind == FileKind.FILE and node.inode:
-            first.setdefault(node.inode, path)
+    tree = dict(sorted((observation.tree or {}).items()))
+    first = first_names({path: node.inode for path, node in tree.items() if node.kind == FileKind.FILE and node.inode})
     return tuple(
         (
             path,
@@ -74,7 +71,7 @@ def observed_tree(observation: Observation) -> ModelTree:
                 first.get(node.inode, path) if node.kind == FileKind.FILE else "",
             ),
         )
-        for path, node in sorted(tree.items())
+        for path, node in tree.items()
         if path != "/"
     )
 

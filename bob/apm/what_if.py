@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from bob.apm import clauses
-from bob.apm.builtin import ATOMIC_CONTENTS, FLUSHED, SAFE_RENAME
+from bob.apm.builtin import ATOMIC_CONTENTS, SAFE_FLUSH, SAFE_RENAME
 from bob.apm.clauses import Clause
 from bob.apm.model import ClauseFinding, ClauseStatus, Model
 from bob.claim.property.vocabulary import Call, Unit, What
@@ -168,10 +168,7 @@ NAMED: Mapping[str, NamedChange] = {
         _only_its_file,
     ),
     "safe rename": NamedChange("an append to a file is there before a later rename of it", _given(SAFE_RENAME)),
-    "safe file flush": NamedChange(
-        "fsync of a file keeps the name that it was made with, too",
-        _given(clauses.durable((Call.FSYNC_FILE,), FLUSHED)),
-    ),
+    "safe file flush": NamedChange("fsync of a file keeps the name that it was made with, too", _given(SAFE_FLUSH)),
     "atomic contents": NamedChange(
         "each 4 KiB block of a write is all there or not at all, with the size that shows it", _given(ATOMIC_CONTENTS)
     ),

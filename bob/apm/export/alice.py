@@ -17,9 +17,8 @@ from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 _WIDTH = 116
 _NOT_RECORDED = (ChangeKind.SETXATTR, ChangeKind.ZERO)
 _KINDS = len(MODELLED_KINDS) - len(_NOT_RECORDED)  # kinds that ALICE records; tables say "any" for all
-_BY_ALICE = (
-    *clauses.durable((Call.FSYNC_FILE, Call.FDATASYNC_FILE), (What.DATA, What.SIZE)),
-    *clauses.durable((Call.FSYNC_DIRECTORY, Call.FDATASYNC_DIRECTORY), (What.ENTRIES,)),
+_BY_ALICE = clauses.matching(
+    "durable fsync-file|fdatasync-file data|size", "durable fsync-directory|fdatasync-directory entries"
 )  # ALICE's disk operation ``sync`` orders this before all that follows, whatever a class says
 
 _ALWAYS = (
