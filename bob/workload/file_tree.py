@@ -20,6 +20,7 @@ class FileTree:
         self.inodes: dict[int, Inode] = {0: Inode(mode=PERMISSIONS[FileKind.DIRECTORY])}
         self.things: list[Thing] = [Thing(0, FileKind.DIRECTORY, -1, names={"/"})]
         self.handles: dict[str, int] = {}
+        self.data: dict[int, tuple[int, int, int]] = {}  # by operation that writes, zeroes or moves, as in a history
         self._shifted: set[int] = set()
 
     def copy(self) -> FileTree:
@@ -27,7 +28,7 @@ class FileTree:
         copied._shades = None if self._shades is None else self._shades.copied()
         copied.names, copied.inodes, copied.handles = dict(self.names), dict(self.inodes), dict(self.handles)
         copied.things = [replace(thing, names=set(thing.names)) for thing in self.things]
-        copied._shifted = set(self._shifted)
+        copied.data, copied._shifted = dict(self.data), set(self._shifted)
         return copied
 
     def shift(self, identity: int) -> None:

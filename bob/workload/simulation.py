@@ -3,8 +3,9 @@ writes, and the history that the presence oracle compares with a crash."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import count
 
 from bob.errors import UsageError
 from bob.workload import operations as ops
@@ -36,16 +37,15 @@ def simulate(workload: Workload) -> tuple[History, tuple[PerformedOperation, ...
     """Return the history of ``workload``, its setup and its operations, as performed. Raises RefusedError."""
     system, setup = _set_up(tuple(workload.setup), workload.pattern, workload.name)
     system.handles.clear()
+    system.data.clear()
     steps = [system.snapshot()]
     performed: list[PerformedOperation] = []
-    data: dict[int, tuple[int, int, int]] = {}
     for number, operation in enumerate(workload.operations, start=1):
-        done, wrote = _run(system, (operation,), number, number, workload.name)
-        performed.extend(done)
-        if wrote is not None:
-            data[number] = wrote
+        performed.append(_perform(system, operation, number, number, workload.name))
         steps.append(system.snapshot())
-    _run(system, workload.finish.operations, 0, 0, workload.name)
+    data = dict(system.data)
+    for number, operation in enumerate(workload.finish.operations):
+        _perform(system, operation, number, 0, workload.name)
     history = History(workload.operations, tuple(steps), tuple(system.things), data, workload.at)
     return history, setup, tuple(performed)
 
@@ -54,16 +54,17 @@ def _set_up(setup: tuple[Operation, ...], pattern: int, name: str) -> tuple[File
     try:
         system, performed = _made(setup, pattern)
     except UsageError:
-        _run(FileTree(pattern), setup, FIRST_SETUP_NUMBER, -1, name)  # the same refusal, with the name
+        _made(setup, pattern, name)  # the same refusal, with the name
         raise
     return system.copy(), performed
 
 
 @lru_cache(maxsize=4)  # thousands of workloads of a search have one setup, which may have large files
-def _made(setup: tuple[Operation, ...], pattern: int) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
-    system = FileTree(pattern)
-    performed, _ = _run(system, setup, FIRST_SETUP_NUMBER, -1, "")
-    return system, tuple(performed)
+def _made(
+    setup: tuple[Operation, ...], pattern: int, name: str = ""
+) -> tuple[FileTree, tuple[PerformedOperation, ...]]:
+    system, numbers = FileTree(pattern), count(FIRST_SETUP_NUMBER)
+    return system, tuple(_perform(system, operation, next(numbers), -1, name) for operation in setup)
 
 
 class Simulation:
@@ -78,7 +79,7 @@ class Simulation:
         """Perform ``operation``, or nothing. Raises RefusedError if it is refused, UsageError if it is one too many."""
         number = len(self.done) + 1
         try:
-            _run(self._system, (operation,), number, number, self._name)
+            _perform(self._system, operation, number, number, self._name)
         except UsageError:
             self._system = self._again()  # a refused operation may have been done in part
             raise
@@ -103,34 +104,19 @@ class Simulation:
     def _again(self) -> FileTree:
         system, _performed = _set_up(self.setup, PATTERN, self._name)
         for number, operation in enumerate(self.done, start=1):
-            _run(system, (operation,), number, number, self._name)
+            _perform(system, operation, number, number, self._name)
         return system
 
 
-def _run(
-    system: FileTree, operations: Iterable[Operation], first: int, step: int, name: str
-) -> tuple[list[PerformedOperation], tuple[int, int, int] | None]:
-    performed: list[PerformedOperation] = []
-    wrote: tuple[int, int, int] | None = None
-    for number, operation in enumerate(operations, start=first):
-        if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
-            hint = f"at most {FIRST_SETUP_NUMBER - 1}, and {MOST_SETUP_OPERATIONS} in its setup"
-            raise UsageError(f"workload {name} has too many operations", hint=hint)
-        try:
-            offset, written = _apply(system, operation, number, step)
-        except ValueError as error:
-            raise RefusedError(name, operation, str(error), is_too_large=isinstance(error, _TooLarge)) from None
-        performed.append(PerformedOperation(operation, number, offset, written))
-        if isinstance(operation, ops.Reflink):
-            wrote = system.find(operation.path), 0, len(system.inodes[system.find(operation.source)].content)
-        elif isinstance(operation, ops.Fallocate) and operation.mode.shifts:
-            identity = system.find(operation.path)
-            wrote = identity, offset, len(system.inodes[identity].content) - offset
-        elif isinstance(operation, (ops.Write, ops.CopyRange)) or (
-            isinstance(operation, ops.Fallocate) and operation.mode.zeroes
-        ):
-            wrote = (system.find(operation.path), offset, operation.length)
-    return performed, wrote
+def _perform(system: FileTree, operation: Operation, number: int, step: int, name: str) -> PerformedOperation:
+    if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
+        hint = f"at most {FIRST_SETUP_NUMBER - 1}, and {MOST_SETUP_OPERATIONS} in its setup"
+        raise UsageError(f"workload {name} has too many operations", hint=hint)
+    try:
+        offset, written = _apply(system, operation, number, step)
+    except ValueError as error:
+        raise RefusedError(name, operation, str(error), is_too_large=isinstance(error, _TooLarge)) from None
+    return PerformedOperation(operation, number, offset, written)
 
 
 def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tuple[int, bytes]:
@@ -151,12 +137,12 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             if system.handles.pop(handle, None) is None:
                 raise ValueError(not_open(handle))
         case ops.CopyRange(source, path, offset, length):
-            return _copy(system, step, source, path, offset, length), b""
+            return _copy(system, number, step, source, path, offset, length), b""
         case ops.Reflink(source, path):
             length = len(system.inodes[system.find(source, FileKind.FILE)].content)
             if system.has(path) and len(system.inodes[system.find(path, FileKind.FILE)].content) > length:
                 raise ValueError(f"{path} is longer than {source}")
-            return _copy(system, step, source, path, 0, length), b""
+            return _copy(system, number, step, source, path, 0, length), b""
         case ops.Write(path, wanted, length, how):
             if not path.startswith("/") and how in (How.DIRECT, How.TRUNC):
                 raise ValueError(f"{path} is open: {how} is said when a file is opened")
@@ -172,6 +158,7 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
                 raise ValueError(f"direct I/O of {length:,} bytes at {offset:,} is not in multiples of {DIRECT_BYTES}")
             _check_size(offset + length)
             written = system.written(number, identity, offset, length)
+            system.data[number] = identity, offset, length
             system.fill(identity, old[:offset].ljust(offset, b"\0") + written + old[offset + length :])
             return offset, written
         case ops.Truncate(path, size):
@@ -185,11 +172,13 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             if mode.shifts:
                 content = _shifted(content, offset, length, mode)
                 system.shift(identity)
+                system.data[number] = identity, offset, len(content) - offset
             if mode.grows:
                 content = content.ljust(offset + length, b"\0")
             if mode.zeroes:
                 zeros = bytes(len(content[offset : offset + length]))
                 content = content[:offset] + zeros + content[offset + length :]
+                system.data[number] = identity, offset, length
             system.fill(identity, content)
             return offset, b""
         case ops.Rename(old_path, new_path, replacing):
@@ -245,13 +234,14 @@ def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> byte
     raise ValueError(f"the range does not end before the {len(content):,} bytes of the file do")
 
 
-def _copy(system: FileTree, step: int, source: str, path: str, offset: int, length: int) -> int:
+def _copy(system: FileTree, number: int, step: int, source: str, path: str, offset: int, length: int) -> int:
     copied_from = system.find(source, FileKind.FILE)
     copied = system.copied(copied_from, offset, length, path)
     if not system.has(path):
         system.make(path, FileKind.FILE, step)
     identity = system.find(path, FileKind.FILE)
     system.take_shades(copied_from, identity, offset, length)
+    system.data[number] = identity, offset, length
     old = system.inodes[identity].content
     system.fill(identity, old[:offset].ljust(offset, b"\0") + copied + old[offset + length :])
     return offset
