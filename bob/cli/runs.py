@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -23,10 +23,9 @@ from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
 from bob.run.option_values import EXISTING_FOLDER, one_of
-from bob.schema import Document, adapt
+from bob.schema import Document
 from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS
-from bob.store.run_kind import RunKind
 from bob.text import plural, size
 
 _STYLES = {
@@ -38,23 +37,10 @@ _STYLES = {
 }
 
 
-class RunRow(Document, frozen=True):
-    """A run directory; ``kind`` is null if it does not say it."""
-
-    path: str
-    id: str
-    state: RunState
-    kind: RunKind | None
-    of: str
-    started: str
-    bytes: int
-    verdicts: Mapping[str, int]
-
-
 class RunsDocument(Document, frozen=True, tag_field="schema", tag="bob.runs/1"):
     """Run directories: `bob runs`."""
 
-    runs: tuple[RunRow, ...]
+    runs: tuple[KeptRun, ...]
 
 
 @click.group(cls=Commands, invoke_without_command=True, subcommand_metavar="[remove RUN...]")
@@ -87,7 +73,7 @@ def runs(
             raise UsageError("--in and --json are for the list", hint="bob runs remove RUN...")
         return None
     found = list(runs_in(folder or RUNS)) if folder is not None or RUNS.is_dir() else []
-    present(json_file, RunsDocument(tuple(map(_row, found))), lambda screen: _print(screen, found, folder or RUNS))
+    present(json_file, RunsDocument(tuple(found)), lambda screen: _print(screen, found, folder or RUNS))
     return Exit.DONE
 
 
@@ -150,10 +136,6 @@ def _ask(paths: Sequence[Path]) -> None:
         raise UsageError("nothing was removed", hint=hint)
 
 
-def _row(run: KeptRun) -> RunRow:
-    return adapt(RunRow, run, path=str(run.path), bytes=run.used, verdicts=run.verdicts or {})
-
-
 _DATED = 100  # columns; a narrower terminal shows no dates
 
 
@@ -171,14 +153,13 @@ def _print(screen: Console, found: Sequence[KeptRun], folder: Path) -> None:
         what = f"{run.kind.value} {run.of}".strip() if run.kind else ""
         began = (run.started[:16].replace("T", " "),) if dated else ()
         state = Text(run.state.value, _STYLES[run.state])
-        table.add_row(str(nearby(run.path)), what, *began, state, _found(run), size(run.used))
+        table.add_row(str(nearby(Path(run.path))), what, *began, state, _found(run), size(run.bytes))
     screen.print(Trimmed(table))
     others = sum(run.state is RunState.NO_RUN for run in found)
     more = f" and {plural(others, 'other folder')}" if others else ""
-    said = f"{plural(len(found) - others, 'run')}{more}, {size(sum(run.used for run in found))}"
+    said = f"{plural(len(found) - others, 'run')}{more}, {size(sum(run.bytes for run in found))}"
     screen.print(Text(said, "bob.dim"))
 
 
 def _found(run: KeptRun) -> str:
-    verdicts = run.verdicts or {}
-    return ", ".join(f"{verdicts[one]} {MARKS[one]}" for one in Verdict if one in verdicts)
+    return ", ".join(f"{run.verdicts[one]} {MARKS[one]}" for one in Verdict if one in run.verdicts)

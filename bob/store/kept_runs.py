@@ -33,14 +33,14 @@ class RunState(StrEnum):
 class KeptRun:
     """A run directory. A field that run.json lacks is empty, ``kind`` None."""
 
-    path: Path
+    path: str
+    id: str
     state: RunState
-    id: str = ""
-    kind: RunKind | None = None
-    of: str = ""  # the subject in words
-    started: str = ""  # ISO 8601
-    used: int = 0  # bytes on the disk
-    verdicts: Mapping[str, int] | None = None  # the count of each
+    kind: RunKind | None
+    of: str  # the subject in words
+    started: str  # ISO 8601
+    bytes: int  # on the disk
+    verdicts: Mapping[str, int]  # the count of each
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
@@ -54,21 +54,24 @@ def runs_in(folder: Path) -> Iterator[KeptRun]:
         found = [path] if _has_run(path) else _below(path)
         yield from map(kept_run, found)
         if not found and not _is_empty(path):
-            yield KeptRun(path, RunState.NO_RUN, used=disk_use(path))
+            yield _unknown(path, RunState.NO_RUN)
 
 
 def kept_run(path: Path) -> KeptRun:
-    used = disk_use(path)
     try:
         about = read_document(path / "run.json")
         _check(path, about)
     except StoreError:
-        return KeptRun(path, RunState.DAMAGED, used=used)
+        return _unknown(path, RunState.DAMAGED)
     kind = kind_of(about)
     is_done = "finished" in about or (kind is RunKind.MATRIX and _is_finished(path))
     state = RunState.RUNNING if is_locked(path) else RunState.DONE if is_done else RunState.STOPPED
-    started = str(about.get("started", ""))
-    return KeptRun(path, state, str(about["id"]), kind, subject_of(about), started, used, _verdicts(path))
+    told = str(about["id"]), state, kind, subject_of(about), str(about.get("started", ""))
+    return KeptRun(str(path), *told, disk_use(path), _verdicts(path))
+
+
+def _unknown(path: Path, state: RunState) -> KeptRun:
+    return KeptRun(str(path), "", state, None, "", "", disk_use(path), {})
 
 
 def remove(path: Path) -> int:
