@@ -25,7 +25,6 @@ from bob.cli.commands import Command, Commands
 from bob.cli.display import watching
 from bob.cli.model_runs import by_configuration, read_workloads, watching_workloads, with_witnesses
 from bob.cli.output import Screen, console, is_stdout, present, write_json, write_text
-from bob.cli.run_directories import check_out
 from bob.errors import Exit, MissingProgramError, UsageError
 from bob.judge.modelled import Change
 from bob.judge.programs import SAFETY
@@ -36,6 +35,7 @@ from bob.report.programs import print_change
 from bob.report.published import osdi14
 from bob.run import option_table as table
 from bob.run.option_values import ALL, EXISTING_FOLDER, FOLDER, MODEL, NEW_FILE, OUTPUT, PROGRAM
+from bob.store.run_directory import check_runs
 from bob.text import plural
 from bob.workload.language import parse
 from bob.workload.operations import Workload
@@ -98,7 +98,6 @@ def derive(
       1   a model forbids what was seen of a workload that was left out
       9   RUN is no run directory, or lacks something that the run should have kept
     """
-
     documents, unsound, beside = [], 0, by_configuration(refuting) if refuting else {}
     configurations = by_configuration(runs)
     if beside and not beside.keys() & configurations.keys():
@@ -155,7 +154,6 @@ def states(
       0   these are all of them
       3   there are more than --limit
     """
-
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
     asked = graph_of_workload(workload)
@@ -194,7 +192,6 @@ def check_(
       1   it forbids something that was observed
       9   RUN is no run directory, or lacks something that the run should have kept
     """
-
     checks = []
     for name, folders in by_configuration([run]).items():
         held = named_model(str(Path(model) / f"{name}.json") if Path(model).is_dir() else model)
@@ -224,7 +221,6 @@ def compare_(
       0   they promise the same, or no small workload tells them apart
       1   they differ
     """
-
     one, other = named_model(a), named_model(b)
     found = list(differences(one, other))
     document = listing.apart_document(one, other, found)
@@ -329,11 +325,7 @@ def what_if_(
     programs: tuple[str, ...] = option(
         "--app PROGRAM", "Hold this program against both models. With all, each one that bob ships.", PROGRAM
     ),
-    image: str = table.IMAGE,
-    guests: table.GuestOptions,
-    exploration: table.Exploration,
-    json_file: Path | None = table.JSON,
-    quiet: bool = table.QUIET,
+    how: table.ProgramRunOptions,
 ) -> Exit:
     """Change MODEL by clauses, write it as a model file, and say what is different.
 
@@ -359,35 +351,33 @@ def what_if_(
       3   of a program it is not known
       4+  something is missing or went wrong, see `bob --help`
     """
-
     before = named_model(model)
     name = out.stem if out is not None else f"{before.name}-what-if"
     found = what_if(before, [change.strip() for change in changes], name)
     tried = _named_programs(programs)
     if tried:
-        check_out(None)
+        check_runs(None)
     path = out or Path("apm") / f"{name}.json"
     save(found.after, path)
-    if not is_stdout(json_file):
+    if not is_stdout(how.json_file):
         listing.print_what_if(console(), found, path)
     answers = []
     for program in tried:
         from bob.run.model_change import model_change  # libvirt and paramiko take a while to load
 
-        with watching(quiet=quiet) as progress:
-            answers.append(model_change(program, (found.before, found.after), exploration, image, guests, progress))
-        if not is_stdout(json_file):
+        with watching(quiet=how.quiet) as progress:
+            answers.append(model_change(program, (found.before, found.after), how, progress))
+        if not is_stdout(how.json_file):
             console().print()
             print_change(console(), answers[-1])
-    if json_file is not None:
-        write_json(json_file, listing.what_if_document(found, path, [_row(one) for one in answers]))
+    if how.json_file is not None:
+        write_json(how.json_file, listing.what_if_document(found, path, [_row(one) for one in answers]))
     if any(answer.added for answer in answers):
         return Exit.DIFFERENT
     return Exit.UNKNOWN_CELLS if any(answer.is_unknown for answer in answers) else Exit.DONE
 
 
 def _row(found: Change) -> listing.ProgramChange:
-
     sides = found.before, found.after
     evidence = (tuple(one.evidence for one in several) for several in (found.added, found.mended, found.kept))
     safety = [SAFETY[side.answer.verdict] for side in sides]

@@ -14,7 +14,7 @@ from bob.cli.commands import Commands
 from bob.cli.display import watching
 from bob.cli.options import completed
 from bob.cli.output import Screen, console, present
-from bob.cli.run_directories import check_out, telling_what_is_kept
+from bob.cli.run_directories import telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import group, option
 from bob.program.folder import named, of_commands
@@ -127,7 +127,6 @@ def run(
     from bob.run.programs import try_program  # libvirt and paramiko take a while to load
 
     against = named_models(models)
-    check_out(delivery.out)
     with telling_what_is_kept("app", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         requests = program_requests(
             program, systems, options, paces, exploration, image, guests, scheduler=scheduler, progress=progress.step
@@ -148,11 +147,7 @@ def check_app(
     *,
     about: ProgramOptions,
     options: table.FileSystemOptions,
-    image: str = table.IMAGE,
-    guests: table.GuestOptions,
-    exploration: table.Exploration,
-    json_file: Path | None = table.JSON,
-    quiet: bool = table.QUIET,
+    how: table.ProgramRunOptions,
 ) -> Exit:
     """Do everything but explore: run PROGRAM, record it, and try its checker.
 
@@ -176,9 +171,9 @@ def check_app(
     from bob.run.program_recording import AppCheckDocument
     from bob.run.programs import preflight
 
-    with watching(quiet=quiet) as progress:
+    with watching(quiet=how.quiet) as progress:
         requests = program_requests(
-            program, about.fs, options, paces, exploration, image, guests, progress=progress.step
+            program, about.fs, options, paces, how.exploration, how.image, how.guests, progress=progress.step
         )
         ready = preflight(program, requests, progress)
 
@@ -187,11 +182,11 @@ def check_app(
             told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
             calls = plural(one.calls, "traced call")
             screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
-            most = f"{plural(one.windows, 'window')} of at most {plural(exploration.budget, 'mount')} each"
+            most = f"{plural(one.windows, 'window')} of at most {plural(how.exploration.budget, 'mount')} each"
             states = f"{plural(one.states, 'whole state')} with what was told"
             screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
 
-    present(json_file, AppCheckDocument(program.name, tuple(ready)), show)
+    present(how.json_file, AppCheckDocument(program.name, tuple(ready)), show)
     return Exit.DONE
 
 

@@ -43,11 +43,7 @@ def reproduce(
         words="bob-runs/reproduce-SET",
     ),
     wanted: tuple[str, ...] = option("--app PROGRAM", "Only this program of it.", PROGRAM_OF_SET),
-    image: str = table.IMAGE,
-    guests: table.GuestOptions,
-    exploration: table.Exploration,
-    json_file: Path | None = table.JSON,
-    quiet: bool = table.QUIET,
+    how: table.ProgramRunOptions,
 ) -> Exit:
     """Do a published experiment again, and print it beside what was published.
 
@@ -83,12 +79,12 @@ def reproduce(
     folder = out or RUNS / f"reproduce-{made.name}"
     asked = {
         "experiment": made.name,
-        "image": image,
-        "budget": exploration.budget,
-        "seed": exploration.seed,
-        "write_cache": exploration.write_cache,
-        "atomic_write": str(exploration.atomic_write),
-        "completion": exploration.completion.value,
+        "image": how.image,
+        "budget": how.exploration.budget,
+        "seed": how.exploration.seed,
+        "write_cache": how.exploration.write_cache,
+        "atomic_write": str(how.exploration.atomic_write),
+        "completion": how.exploration.completion.value,
     }
     _check_asked(folder, asked)
     found: list[Result] = []
@@ -98,18 +94,18 @@ def reproduce(
         if (kept := _finished(run, program)) is not None:
             found.append(kept)
             continue
-        if not quiet:
+        if not how.quiet:
             console(stderr=True).print(Text(f"{program.name}: {number} of {len(programs)}", "bob.dim"))
         try:
-            with watching(quiet=quiet) as progress:
-                found.append(answers_by_models(program, models, exploration, image, guests, progress, run))
+            with watching(quiet=how.quiet) as progress:
+                found.append(answers_by_models(program, models, how, progress, run))
         except (UsageError, RecordingError, GuestError) as error:
             failed[program.name] = error.message
     theirs = {name: tables.published(which) for name, which in made.published.items()}
     sheet = tables.beside_published(found, [model.name for model in models], theirs, made.title)
     document = {**tables.to_json([sheet]), "schema": "bob.reproduce/1", "experiment": made.name}
     document |= {"programs": [_about(one) for one in found], "failed": failed}
-    present(json_file, document, lambda screen: _print(screen, sheet, made.about, found, failed))
+    present(how.json_file, document, lambda screen: _print(screen, sheet, made.about, found, failed))
     is_unknown = failed or any(one.has_unknown for one in found)
     return Exit.UNKNOWN_CELLS if is_unknown else Exit.DONE
 

@@ -14,8 +14,7 @@ from bob.cli.options import is_given
 from bob.errors import UsageError
 from bob.options import Option
 from bob.run.interrupts import Begun
-from bob.store.new_folder import check_new_folder
-from bob.store.run_directory import RUNS
+from bob.store.run_directory import RUNS, check_runs
 from bob.store.run_kind import instead_of_resuming
 
 
@@ -30,15 +29,11 @@ def check_resumed(context: click.Context) -> None:
             )
 
 
-def check_out(out: Path | None) -> None:
-    """Raise UsageError if ``out`` is unset and no new folder can be made in bob-runs."""
-    if out is None:
-        check_new_folder(RUNS / "new", "--out")
-
-
 @contextmanager
 def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True) -> Iterator[None]:
-    """If Ctrl-C ends the block, raise Interrupted with a hint on the run in ``folder`` (None: new in bob-runs)."""
+    """If Ctrl-C ends the block, raise Interrupted with a hint on the run in ``folder`` (None: new in bob-runs). Raise
+    UsageError if none can be made there."""
+    check_runs(folder)
     begun = Begun(folder, RUNS)
     try:
         yield

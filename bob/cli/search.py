@@ -12,7 +12,7 @@ from bob.cli.commands import command
 from bob.cli.display import watching
 from bob.cli.options import is_given
 from bob.cli.output import console
-from bob.cli.run_directories import check_out, check_resumed, telling_what_is_kept
+from bob.cli.run_directories import check_resumed, telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.run import option_table as table
@@ -150,7 +150,6 @@ def search(
             [image] = asked_images(
                 (image,), guests, [made.fs], completion=how, guest=guest, scheduler=scheduler, progress=progress.step
             )
-            check_out(delivery.out)
             asked = request(made, exploration, image, guests.host(scheduler))
             result, run = searching.search(wanted, asked, delivery.out, progress)
     return finish(result, run, delivery.json_file, delivery.junit_file)

@@ -14,7 +14,7 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.cli.ci import EXPECTED, check_expected, conclude
 from bob.cli.display import watching
 from bob.cli.output import deliver, present
-from bob.cli.run_directories import check_out, telling_what_is_kept
+from bob.cli.run_directories import telling_what_is_kept
 from bob.errors import Exit
 from bob.guest.capacity import check_device
 from bob.options import group
@@ -60,7 +60,6 @@ def make_table(
 ) -> Exit:
     """Probe ``configurations`` on each kernel in turn, or ``resume`` a run. Print the table, and changes between
     kernels. ``probe`` gets the request for the first configuration. The kernels must have what ``systems`` need."""
-
     delivery, guests = options.delivery, options.guests
 
     def ask(configuration: Subject, image: str) -> ProbeRequest:
@@ -85,7 +84,6 @@ def make_table(
             recovery_crashes=options.questions.recovery_crashes,
             progress=progress.step,
         )
-        check_out(delivery.out)
         wanted = [ask(configurations[0], image) for image in images]
         if len(images) > 1:
             done = _on_kernels(verb, wanted, delivery.out, probe, progress, systems)
@@ -111,8 +109,9 @@ def _on_kernels(
     """Probe on each image, in a run directory of its name in ``out`` (None: a new folder). Before that, unless on a
     cluster, build all images and check their kernels."""
     from bob.image import check_file_system, check_kernel, ensure
-    from bob.store.run_directory import RUNS, new_identity
+    from bob.store.run_directory import RUNS, check_runs, new_identity
 
+    check_runs(out)
     within = out or RUNS / new_identity()
     for one in wanted if wanted[0].host.scheduler is None else ():
         built = ensure(one.image, progress.step)

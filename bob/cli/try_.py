@@ -11,7 +11,7 @@ from bob.cli.commands import command
 from bob.cli.display import watching
 from bob.cli.formats import ResultKind, check_format, check_output, format_of, write
 from bob.cli.output import is_stdout
-from bob.cli.run_directories import check_out, telling_what_is_kept
+from bob.cli.run_directories import telling_what_is_kept
 from bob.errors import Exit, UsageError
 from bob.options import option
 from bob.report.saved import Saved
@@ -98,7 +98,6 @@ def try_(
 
     from bob.run.trial import try_out
 
-    check_out(delivery.out)
     with telling_what_is_kept("try", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         [image] = asked_images(
             (image,), guests, [made.fs], completion=exploration.completion, guest=guest, progress=progress.step

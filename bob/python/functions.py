@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bob.catalogue.request import Host
 from bob.errors import UsageError
-from bob.options import option
+from bob.options import group, option
 from bob.program.program import Pace
 from bob.progress import Progress, Silent
 from bob.python.calls import for_python
+from bob.report import saved
+from bob.report.saved import Saved
 from bob.run import option_table as table
-from bob.store.new_folder import check_new_folder
-from bob.store.run_directory import RUNS
+from bob.store.run_directory import RUNS, check_runs
 from bob.workload.operations import At
 
-if TYPE_CHECKING:
-    from bob.report.saved import Saved
-
 WATCHER: Progress | None = option("", "Gets the progress, from several threads.")
+
+
+@group
+class RunOptions:
+    """How deep bob looks, in which guests, where it keeps the run, and who gets the progress."""
+
+    exploration: table.Exploration
+    image: str = table.IMAGE
+    jobs: int | None = table.JOBS
+    out: Path | None = table.OUT
+    progress: Progress | None = WATCHER
+
+    @property
+    def watcher(self) -> Progress:
+        return self.progress or Silent()
 
 
 @for_python
@@ -28,22 +40,16 @@ def probe(
     *,
     options: table.FileSystemOptions,
     questions: table.Questions,
-    exploration: table.Exploration,
-    image: str = table.IMAGE,
-    jobs: int | None = table.JOBS,
-    out: Path | None = table.OUT,
-    progress: Progress | None = WATCHER,
+    run: RunOptions,
 ) -> Saved:
     """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
-    from bob.report.saved import Saved
     from bob.run import interrupts, prober
     from bob.run.requests import request
 
-    wanted = request(options.of(fs), exploration, image, Host(jobs=jobs), questions)
-    _check_runs(out)
-    with interrupts.telling_where(out, RUNS), interrupts.no_guest_left():
-        result, run = prober.probe(wanted, out, progress or Silent())
-    return Saved(result, run)
+    wanted = request(options.of(fs), run.exploration, run.image, Host(jobs=run.jobs), questions)
+    check_runs(run.out, "out")
+    with interrupts.telling_where(run.out, RUNS), interrupts.no_guest_left():
+        return Saved(*prober.probe(wanted, run.out, run.watcher))
 
 
 @for_python
@@ -51,12 +57,10 @@ def resume(run: Path = table.RUN, *, jobs: int | None = table.JOBS, progress: Pr
     """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
     not done again.
     """
-    from bob.report.saved import Saved
     from bob.run import interrupts, prober
 
     with interrupts.telling_where(run, RUNS), interrupts.no_guest_left():
-        result, folder = prober.resume(run, Host(jobs=jobs), progress or Silent())
-    return Saved(result, folder)
+        return Saved(*prober.resume(run, Host(jobs=jobs), progress or Silent()))
 
 
 @for_python
@@ -70,27 +74,21 @@ def try_(
     finishes: tuple[str, ...] = table.FINISHES,
     witnesses: int = table.WITNESSES,
     options: table.FileSystemOptions,
-    exploration: table.Exploration,
-    image: str = table.IMAGE,
-    jobs: int | None = table.JOBS,
-    out: Path | None = table.OUT,
-    progress: Progress | None = WATCHER,
+    run: RunOptions,
 ) -> Saved:
     """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
 
     Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
     """
-    from bob.report.saved import Saved
     from bob.run.interrupts import no_guest_left
     from bob.run.requests import QuickQuestion, request, trial
     from bob.run.trial import try_out
 
     asked = QuickQuestion(operations, expect, setup, finishes, at, most_witnesses=witnesses)
-    question = trial(asked, request(options.of(fs), exploration, image, Host(jobs=jobs)))
-    _check_runs(out)
+    question = trial(asked, request(options.of(fs), run.exploration, run.image, Host(jobs=run.jobs)))
+    check_runs(run.out, "out")
     with no_guest_left():
-        result, run = try_out(question, out, progress or Silent())
-    return Saved(result, run)
+        return Saved(*try_out(question, run.out, run.watcher))
 
 
 @for_python
@@ -101,11 +99,7 @@ def app(
     model: tuple[str, ...] = table.MODELS,
     pace: tuple[Pace, ...] = table.PACES,
     options: table.FileSystemOptions,
-    exploration: table.Exploration,
-    image: str = table.IMAGE,
-    jobs: int | None = table.JOBS,
-    out: Path | None = table.OUT,
-    progress: Progress | None = WATCHER,
+    run: RunOptions,
 ) -> Saved:
     """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the result and its place.
 
@@ -113,7 +107,6 @@ def app(
     """
     from bob.apm.named import named_models
     from bob.program.folder import named
-    from bob.report.saved import Saved
     from bob.run.interrupts import no_guest_left
     from bob.run.programs import try_program
     from bob.run.requests import RECORDED_ON, program_requests
@@ -122,14 +115,11 @@ def app(
     if not fs and not models:
         raise UsageError("neither a file system nor a model is named", hint="for example fs='ext4', or model='all'")
     paces = pace if pace or fs else (Pace.UNDISTURBED,)
-    watcher, guests = progress or Silent(), table.GuestOptions(jobs=jobs)
-    asked = program_requests(
-        found, fs or (RECORDED_ON,), options, paces, exploration, image, guests, progress=watcher.step
-    )
-    _check_runs(out)
+    systems, guests, watcher = fs or (RECORDED_ON,), table.GuestOptions(jobs=run.jobs), run.watcher
+    asked = program_requests(found, systems, options, paces, run.exploration, run.image, guests, progress=watcher.step)
+    check_runs(run.out, "out")
     with no_guest_left():
-        result, run = try_program(found, asked, out, watcher, models, explores=bool(fs))
-    return Saved(result, run)
+        return Saved(*try_program(found, asked, run.out, watcher, models, explores=bool(fs)))
 
 
 @for_python
@@ -139,12 +129,4 @@ def load(path: Path = option("", "A run directory, or a file that ``--json`` wro
     Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
     damaged.
     """
-    from bob.report.saved import load
-
-    return load(path)
-
-
-def _check_runs(out: Path | None) -> None:
-    """Raise UsageError if ``out`` is unset and no new folder can be made in bob-runs."""
-    if out is None:
-        check_new_folder(RUNS / "new", "out")
+    return saved.load(path)

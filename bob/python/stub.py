@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 import textwrap
@@ -20,24 +19,22 @@ import os
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from bob.progress import Progress
+from bob.report.saved import Saved
+
+StrPath: TypeAlias = str | os.PathLike[str]
+
 '''
 _ASKING = ("probe", "try_", "app", "resume")
 _PAGE = re.compile(r"\(docs/([\w-]+\.md)\)")
 _TABLE = re.compile(r"(?<=<!-- arguments -->\n).*?(?=<!-- /arguments -->)", re.DOTALL)
-_MIDDLE = "\nStrPath: TypeAlias = str | os.PathLike[str]\n\n"
 
 
 def stub() -> str:
     found = {name: one for name, one in sorted(vars(functions).items()) if getattr(one, "__module__", "") == "bob"}
     names = ", ".join(f'"{name}"' for name in found)
     made = "\n".join(map(_function, found.values()))
-    return f"{_HEAD}{_imported()}\n{_MIDDLE}__all__ = [{names}]\n\n__version__: str\n\n{made}"
-
-
-def _imported() -> str:
-    body = ast.parse(Path(inspect.getfile(functions)).read_text()).body
-    [answers] = [node.body for node in body if isinstance(node, ast.If)]
-    return "\n".join(sorted(["from bob.progress import Progress", *map(ast.unparse, answers)]))
+    return f"{_HEAD}__all__ = [{names}]\n\n__version__: str\n\n{made}"
 
 
 def _function(function: Any) -> str:

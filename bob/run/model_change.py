@@ -10,7 +10,7 @@ from bob.apm.model import Model, with_distinct_names
 from bob.judge.modelled import Change, change
 from bob.program.program import Pace, Program
 from bob.progress import Progress
-from bob.run.option_table import Exploration, FileSystemOptions, GuestOptions
+from bob.run.option_table import FileSystemOptions, ProgramRunOptions
 from bob.run.programs import try_program
 from bob.run.requests import RECORDED_ON, program_requests
 
@@ -18,35 +18,20 @@ from bob.run.requests import RECORDED_ON, program_requests
 def answers_by_models(
     program: Program,
     models: Sequence[Model],
-    exploration: Exploration,
-    image: str,
-    guests: GuestOptions,
+    how: ProgramRunOptions,
     progress: Progress,
     out: Path | None = None,
 ) -> Result:
     """Record ``program`` once, and return its answers by ``models`` alone. ``out`` keeps the run."""
+    where, paces = FileSystemOptions(), (Pace.UNDISTURBED,)
     requests = program_requests(
-        program,
-        (RECORDED_ON,),
-        FileSystemOptions(),
-        (Pace.UNDISTURBED,),
-        exploration,
-        image,
-        guests,
-        progress=progress.step,
+        program, (RECORDED_ON,), where, paces, how.exploration, how.image, how.guests, progress=progress.step
     )
     answers, _run = try_program(program, requests, out, progress, models, explores=False)
     return answers
 
 
-def model_change(
-    program: Program,
-    models: tuple[Model, Model],
-    exploration: Exploration,
-    image: str,
-    guests: GuestOptions,
-    progress: Progress,
-) -> Change:
+def model_change(program: Program, models: tuple[Model, Model], how: ProgramRunOptions, progress: Progress) -> Change:
     """Record ``program`` once, and return what the second of two ``models`` changes for it."""
-    answers = answers_by_models(program, with_distinct_names(models), exploration, image, guests, progress)
+    answers = answers_by_models(program, with_distinct_names(models), how, progress)
     return change(program.name, *answers.models)

@@ -264,6 +264,17 @@ QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
 
 
 @group
+class ProgramRunOptions:
+    """How programs are recorded and tried, and where the result goes."""
+
+    image: str = IMAGE
+    guests: GuestOptions
+    exploration: Exploration
+    json_file: Path | None = JSON
+    quiet: bool = QUIET
+
+
+@group
 class Delivery:
     """The places of a run and of its result."""
 

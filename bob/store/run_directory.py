@@ -35,6 +35,7 @@ from bob.fields import MISSHAPEN
 from bob.observe.observations import Observations
 from bob.schema import adapt, decode, encode
 from bob.store.files import changed, checksum_in, read_document, read_raw, reading, write_document, write_whole
+from bob.store.new_folder import check_new_folder
 from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument, RefusedWorkload
 from bob.store.run_kind import RunFolder, no_probe
 from bob.subject import Subject
@@ -249,6 +250,12 @@ def now() -> str:
 
 def new_identity() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+def check_runs(out: Path | None, option: str = "--out") -> None:
+    """Raise UsageError if ``out``, the value of ``option``, is unset and no new folder can be made in bob-runs."""
+    if out is None:
+        check_new_folder(RUNS / "new", option)
 
 
 def request_of(run: RunDirectory, host: Host = ANYWHERE) -> ProbeRequest:
