@@ -29,16 +29,21 @@ def page() -> str:
 
 def contexts() -> Iterator[click.Context]:
     """Yield a click context for every command, groups first."""
-    yield from _below(click.Context(cli, info_name="bob", terminal_width=WIDTH, **cli.context_settings))
+    yield from _from(click.Context(cli, info_name="bob", terminal_width=WIDTH, **cli.context_settings))
 
 
-def _below(context: click.Context) -> Iterator[click.Context]:
-    yield context
+def below(context: click.Context) -> Iterator[click.Context]:
+    """Yield the contexts of the commands of a group; nothing for another command."""
     if isinstance(context.command, click.Group):
         for name in context.command.list_commands(context):
-            command = context.command.get_command(context, name)
-            if command is not None and not command.hidden:
-                yield from _below(click.Context(command, parent=context, info_name=name))
+            if command := context.command.get_command(context, name):
+                yield click.Context(command, parent=context, info_name=name)
+
+
+def _from(context: click.Context) -> Iterator[click.Context]:
+    yield context
+    for inner in below(context):
+        yield from _from(inner)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 import click
 
 from bob.cli.commands import command
+from bob.cli.help_page import below, contexts
 from bob.cli.output import write_pages
 from bob.errors import Exit
 from bob.options import option
@@ -36,8 +37,6 @@ def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
       0   the pages were written
       2   they cannot be written there
     """
-    from bob.cli.help_page import contexts
-
     check_folder(folder, "DIR")
     pages = [(PurePosixPath("man1", f"{name_of(context)}.1"), page(context)) for context in contexts()]
     write_pages(folder, pages, "DIR")
@@ -103,15 +102,12 @@ def _options(context: click.Context) -> Iterator[str]:
 
 
 def _commands(context: click.Context) -> Iterator[str]:
-    if not isinstance(context.command, click.Group):
-        return
-    yield ".SH COMMANDS"
-    for name in context.command.list_commands(context):
-        command = context.command.get_command(context, name)
-        if command is not None and not command.hidden:
-            yield ".TP"
-            yield f"\\fB{_text(name_of(context))}\\-{_text(name)}\\fR(1)"
-            yield _text(command.get_short_help_str(200))
+    commands = list(below(context))
+    yield from [".SH COMMANDS"] if commands else []
+    for one in commands:
+        yield ".TP"
+        yield f"\\fB{_text(name_of(one))}\\fR(1)"
+        yield _text(one.command.get_short_help_str(200))
 
 
 def _see_also(context: click.Context) -> Iterator[str]:
