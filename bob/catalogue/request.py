@@ -79,6 +79,11 @@ class ProbeDocument(PropertyDocument, frozen=True):
     row: int
     workloads: tuple[WorkloadDocument, ...]
 
+    @classmethod
+    def of_probe(cls, probe: Probe) -> ProbeDocument:
+        workloads = tuple(map(WorkloadDocument.of, probe.workloads))
+        return adapt(cls, PropertyDocument.of(probe.property), row=probe.row, workloads=workloads)
+
     @property
     def probe(self) -> Probe:
         """The probe. Raise UsageError for a mistake."""
@@ -107,16 +112,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
     def of_request(cls, request: ProbeRequest) -> RequestDocument:
         parts = ConfigurationDocument.of(request.configuration), DeviceModelDocument.of(request.model)
         of_parts = {name: getattr(part, name) for part in parts for name in part.__struct_fields__}
-        probes = tuple(
-            adapt(
-                ProbeDocument,
-                PropertyDocument.of(one.property),
-                row=one.row,
-                workloads=_documents(one),
-            )
-            for one in request.probes
-        )
-        return adapt(cls, request, **of_parts, probes=probes)
+        return adapt(cls, request, **of_parts, probes=tuple(map(ProbeDocument.of_probe, request.probes)))
 
     def request(self, host: Host = ANYWHERE) -> ProbeRequest:
         """Return the request, for guests on ``host``. Raise UsageError for one of a later bob."""
@@ -129,10 +125,6 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
             model=adapt(DeviceModelDocument, self).model,
             probes=tuple(one.probe for one in self.probes),
         )
-
-
-def _documents(probe: Probe) -> tuple[WorkloadDocument, ...]:
-    return tuple(map(WorkloadDocument.of, probe.workloads))
 
 
 def request_to_json(request: ProbeRequest) -> dict[str, Any]:

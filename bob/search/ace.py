@@ -86,11 +86,7 @@ class Ace(Space):
     most_misses = 2000
 
     def __init__(self, name: str, verbs: tuple[str, ...], asked: tuple[Property, ...]) -> None:
-        self.name, self.verbs, self._asked = name, verbs, asked
-
-    @property
-    def asked(self) -> tuple[Property, ...]:
-        return self._asked
+        self.name, self.verbs, self.asked = name, verbs, asked
 
     def every(self, length: int) -> Iterator[Workload]:
         seen: set[Hashable] = set()

@@ -12,7 +12,7 @@ from typing import Any
 
 from bob.search.bounds import Bounds
 from bob.workload.language import write_one
-from bob.workload.operations import NAMES, Operation, Rename, names_of
+from bob.workload.operations import NAMES, Operation, Rename, paths_of
 
 Renaming = Mapping[str, str]  # the new path by the old one
 
@@ -52,7 +52,7 @@ class Renamings:
         spoken = frozenset(self._paths())
         found: dict[str, list[str]] = {path: [] for path in self._paths(self._bounds.setup) if path not in spoken}
         for one in self._bounds.setup:
-            own = _paths_of(one)
+            own = paths_of(one)
             for path in found.keys() & {above for name in own for above in _with_those_above(name)}:
                 there = {name: f"/*{name.removeprefix(path)}" for name in own if f"{name}/".startswith(f"{path}/")}
                 found[path].append(write_one(renamed(one, there)))
@@ -68,7 +68,7 @@ class Renamings:
         bounds = self._bounds
         entries = chain.from_iterable(bounds.operations)
         every = (*setup, *bounds.begin, *entries, *bounds.calls, *bounds.between)
-        named = [path for one in every for path in _paths_of(one)]
+        named = [path for one in every for path in paths_of(one)]
         found: dict[str, None] = {}
         for path in (*bounds.files, *bounds.directories, *named):
             found.update(dict.fromkeys(_with_those_above(path)))
@@ -95,19 +95,15 @@ def _with_those_above(path: str) -> list[str]:
     return ["/" + "/".join(parts[: number + 1]) for number in range(len(parts))]
 
 
-def _paths_of(operation: Operation) -> list[str]:
-    return [name for name in names_of(operation) if name.startswith("/")]  # without handles of open files
-
-
 def in_normal_names(setup: Sequence[Operation], operations: Sequence[Operation]) -> Hashable:
     """Return a value that is equal for workloads that differ only in names of equal length."""
     numbers = {"": ""}
-    for path in (path for one in (*operations, *setup) for path in _paths_of(one)):
+    for path in (path for one in (*operations, *setup) for path in paths_of(one)):
         for name in path.split("/"):
             numbers.setdefault(name, f"{len(numbers)}:{len(name.encode())}")
 
     def normal(one: Operation) -> Operation:
-        return renamed(one, {path: "/".join(map(numbers.__getitem__, path.split("/"))) for path in _paths_of(one)})
+        return renamed(one, {path: "/".join(map(numbers.__getitem__, path.split("/"))) for path in paths_of(one)})
 
     return tuple(map(normal, operations)), tuple(sorted(write_one(normal(one)) for one in setup))
 

@@ -9,13 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cached_property
 from random import Random
 from traceback import walk_tb
 from types import FrameType, ModuleType
 from typing import Any
 
-from bob.claim.property.rules import Property
 from bob.errors import UsageError
 from bob.schema import OneLine, decode, mistakes_in
 from bob.search.alike import in_normal_names
@@ -124,10 +122,6 @@ class PythonFile:
             raise self._told(choose.left)
         return Ran(setup, tuple(fs.performing.done), tuple(choose.places), ended, refused)
 
-    def check_end(self, runs: int, places: Sequence[Place]) -> None:
-        with mistakes_in(self.name, None):
-            check_end(runs, places)
-
     def _begun(self) -> Mapping[str, Any]:
         """Execute the file, for each run, so a run leaves nothing to the next one."""
         module = ModuleType(self._known_as)
@@ -224,13 +218,9 @@ class Choosing(Space):
     def __init__(self, name: str, text: str) -> None:
         self._file = PythonFile(name, text)
         self.name = name
-        self._names = self._file.promises()
-
-    @cached_property
-    def asked(self) -> tuple[Property, ...]:
-        """The promises that the file names; by default those of the bounds ``small``, and that of msync."""
-        chosen = promised(self._names) if self._names else (*load("small").promises, *promised(["msync.data"]))
-        return (*chosen, *together(chosen))
+        names = self._file.promises()  # by default those of the bounds ``small``, and that of msync
+        chosen = promised(names) if names else (*load("small").promises, *promised(["msync.data"]))
+        self.asked = (*chosen, *together(chosen))
 
     def check(self) -> None:
         """Run the first sequence. Raises UsageError for a mistake in it."""
@@ -248,7 +238,8 @@ class Choosing(Space):
         while again is not None:
             ran = self._file.run(again, seen=reached)
             how_many[ran.ended.name] += 1
-            self._file.check_end(sum(how_many[one.name] for one in Ended), ran.places)
+            with mistakes_in(self.name, None):
+                check_end(sum(how_many[one.name] for one in Ended), ran.places)
             first_refused = first_refused or ran.refused
             keys = []
             for key, workload in self._made(ran):

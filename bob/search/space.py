@@ -22,13 +22,9 @@ MOST_PASSED = 2_000  # after as many workloads in a row that do not ask for a pr
 
 class Space(ABC):
     name: str  # of the bounds
+    asked: tuple[Property, ...]  # each workload asks for at least one
     notes: tuple[str, ...] = ()  # lines to print about all its workloads, once they are made
     most_misses = 300  # after as many draws in a row without a new workload, no more are expected
-
-    @property
-    @abstractmethod
-    def asked(self) -> tuple[Property, ...]:
-        """The properties; each workload asks for at least one."""
 
     @abstractmethod
     def every(self, length: int) -> Iterator[Workload]:

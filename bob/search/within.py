@@ -28,10 +28,7 @@ class Within(Space):
 
     def __init__(self, bounds: Bounds, props: tuple[Property, ...] = ()) -> None:
         self.bounds, self.name, self._props = bounds, bounds.name, props
-
-    @cached_property
-    def asked(self) -> tuple[Property, ...]:
-        return self._props or (*self.bounds.promises, *together(self.bounds.promises))
+        self.asked = props or (*bounds.promises, *together(bounds.promises))
 
     def every(self, length: int) -> Iterator[Workload]:
         return chain.from_iterable(map(self._new_ones, self._sequences((), length)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 
-from bob.workload.operations import Close, Open, Operation, Rename, Symlink, Unnamed, Workload
+from bob.workload.operations import Close, Open, Operation, Rename, Unnamed, Workload, names_of, paths_of
 
 
 def smallest(workload: Workload, asked: Sequence[int]) -> Iterator[Workload]:
@@ -25,7 +25,7 @@ def needed(workload: Workload) -> Workload:
         used |= _before(operation, used) | _names(operation)
     kept: list[Operation] = []
     for operation in reversed(workload.setup):
-        if used & _paths(operation):
+        if used.intersection(paths_of(operation)):
             used |= _before(operation, used) | _names(operation)
             kept.append(operation)
     return replace(workload, setup=tuple(reversed(kept)))
@@ -40,14 +40,9 @@ def _with_opens(operations: Sequence[Operation], numbers: Sequence[int]) -> list
         if number in numbers or opened in wanted:
             kept.append(operation)
             wanted.discard(opened)
-            wanted |= {name for name in _handles(operation) if "/" not in name}
+            names = [operation.handle] if isinstance(operation, Close) else names_of(operation)
+            wanted |= {name for name in names if "/" not in name}
     return kept[::-1]
-
-
-def _handles(operation: Operation) -> list[str]:
-    if isinstance(operation, Close):
-        return [operation.handle]
-    return [getattr(operation, field) for field in ("path", "old", "source") if hasattr(operation, field)]
 
 
 def _before(operation: Operation, used: set[str]) -> set[str]:
@@ -60,13 +55,6 @@ def _before(operation: Operation, used: set[str]) -> set[str]:
 def _names(operation: Operation) -> set[str]:
     return {
         "/".join(names[:count])
-        for names in (path.split("/") for path in _paths(operation))
+        for names in (path.split("/") for path in paths_of(operation))
         for count in range(2, len(names) + 1)
     }
-
-
-def _paths(operation: Operation) -> set[str]:
-    if isinstance(operation, Symlink):  # its target may not exist
-        return {operation.path}
-    values = (getattr(operation, field.name) for field in fields(operation))
-    return {value for value in values if isinstance(value, str) and value.startswith("/")}

@@ -11,7 +11,7 @@ from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.history import PerformedOperation
 from bob.workload.language import write_one
-from bob.workload.operations import Allocation, How, Operation, Replacing
+from bob.workload.operations import Allocation, How, Operation, Replacing, names_of
 from bob.workload.pattern import FIRST_SETUP_NUMBER
 
 _FILLS = 0x7F  # fill bytes of operations; the initial tree has as many others
@@ -109,8 +109,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
     """Yield operations as lines of a shell script. Raises UsageError for one without a command, or on an open file."""
     for step in performed:
         words = _WORDS.get(type(step.operation))
-        done_to = (getattr(step.operation, name, "/") for name in ("path", "old", "source"))
-        if words is None or not all(path.startswith("/") for path in done_to):
+        if words is None or not all(name.startswith("/") for name in names_of(step.operation)):
             verb = write_one(step.operation).split()[0]
             raise UsageError(
                 f"bob cannot write the operation {verb!r} for xfstests", hint="bob witness export --probe takes it"

@@ -265,6 +265,11 @@ def names_of(operation: Operation) -> list[str]:
     return [getattr(operation, name) for name in NAMES if hasattr(operation, name)]
 
 
+def paths_of(operation: Operation) -> list[str]:
+    """Return the paths of ``operation``, without handles of open files."""
+    return [name for name in names_of(operation) if name.startswith("/")]
+
+
 def parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
 
