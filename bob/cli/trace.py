@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -55,7 +56,7 @@ def show(
       bob trace show --from 100 --limit 20 --data log.img
       bob trace show --json - /dev/vdc | jq '.entries[] | select(.mark != "")'
     """
-    with _opened(log, past_count=past_count) as reader:
+    with closing(_opened(log, past_count=past_count)) as reader:
         entries = islice(reader, first, None if limit is None else first + limit)
         if json_file is not None:
             with click.open_file(str(json_file), "w") as file:
@@ -80,7 +81,7 @@ def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
     Example:
       bob trace verify log.img && echo fine
     """
-    with _opened(log, past_count=True) as reader:
+    with closing(_opened(log, past_count=True)) as reader:
         found = encode(_count(reader, reader.super.nr_entries, reader.super.sectorsize))
     if json_file is not None:
         with click.open_file(str(json_file), "w") as file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from contextlib import ExitStack
 
 from bob.errors import RecordingError
 from bob.trace import differences
@@ -21,12 +20,11 @@ def checked(recording: Recording, base: Base) -> Trace:
     timeline = parse_timeline(recording.timeline)
     if len(recording.disks) != len(base.disks):
         raise RecordingError(f"a recording of {len(recording.disks)} disks is not of a base of {len(base.disks)}")
-    with ExitStack() as open_:
-        disks = [
-            DiskLog(open_.enter_context(LogReader(io.BytesIO(disk.log))), disk.device, length // SECTOR_BYTES)
-            for disk, length in zip(recording.disks, base.disks, strict=True)
-        ]
-        trace = join(disks, timeline)
+    disks = [
+        DiskLog(LogReader(io.BytesIO(disk.log)), disk.device, length // SECTOR_BYTES)
+        for disk, length in zip(recording.disks, base.disks, strict=True)
+    ]
+    trace = join(disks, timeline)
     wrong = disagreeing(trace, base, recording.final)
     if wrong:
         raise RecordingError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import FileIO
 from os import SEEK_END, PathLike
-from typing import BinaryIO, NoReturn, Self
+from typing import BinaryIO, NoReturn
 
 from bob.errors import MalformedError
 from bob.trace.log_format import ENTRY, KNOWN_FLAGS, MAGIC, SUPER, VERSION, EntryFlags, check_sectorsize, longest_mark
@@ -92,12 +92,6 @@ class LogReader:
     def close(self) -> None:
         if self._own is not None:
             self._own.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[LogEntry]:
         offset = self.super.sectorsize

@@ -4,6 +4,7 @@ what their kernel refuses, or takes and does not do, and nothing else."""
 from __future__ import annotations
 
 import io
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -152,7 +153,7 @@ def test_a_guest_keeps_several_bases_and_devices_apart(recording: Inhabited) -> 
 
 def entries(recording: Recording) -> list[tuple[int, int, int]]:
     """Sector, length and flags of each entry."""
-    with LogReader(io.BytesIO(recording.disks[0].log)) as log:
+    with closing(LogReader(io.BytesIO(recording.disks[0].log))) as log:
         return [(entry.sector, entry.nr_sectors, int(entry.flags)) for entry in log]
 
 

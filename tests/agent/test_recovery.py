@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def durable_after_the_flush(inhabited: Inhabited, completion: Completion, waited
     told = json.loads(inhabited.run(f"python3 -S /tmp/impatient.py {words}"))
     assert told["holds"] == [1, 2]
     major, minor = told["device"]
-    with LogReader(io.BytesIO(base64.b64decode(told["log"]))) as log:
+    with closing(LogReader(io.BytesIO(base64.b64decode(told["log"])))) as log:
         trace = join([DiskLog(log, (major, minor), DEVICE_SECTORS)], parse_timeline(told["text"]))
     assert sorted(write.data[0] for write in trace.writes) == [1, 2]
     since = VOLATILE.durable_since(trace)

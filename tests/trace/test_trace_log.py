@@ -6,6 +6,7 @@ import io
 import struct
 import time
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -260,7 +261,7 @@ def test_iterates_again_and_data_out_of_order() -> None:
 def test_a_path_is_opened_and_closed(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(log_bytes(THREE))
-    with LogReader(path) as log:
+    with closing(LogReader(path)) as log:
         (first, *_) = log
         assert first.data() == b"a" * 1024
     with pytest.raises(ValueError, match="closed"):
@@ -285,7 +286,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
         file.seek(0)
         file.write(SUPER.build({"magic": MAGIC, "version": 1, "nr_entries": len(sizes), "sectorsize": 512}))
     assert offset > 500_000_000
-    with LogReader(path) as log:
+    with closing(LogReader(path)) as log:
         tracemalloc.start()
         started = time.perf_counter()
         assert sum(entry.data_bytes for entry in log) == sum(sizes) * 512
