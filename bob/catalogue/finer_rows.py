@@ -145,12 +145,8 @@ def unit_rows() -> Iterator[Property]:
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"
-            yield Property(_unit_row(kind, Unit.WHOLE), ATOMICITY, meaning, Rule.ATOMIC, kinds=(kind,))
+            yield Property(f"{kind}.{Unit.WHOLE}", ATOMICITY, meaning, Rule.ATOMIC, kinds=(kind,))
             continue
         for unit in Unit:
             meaning = f"an {kind.value} {_UNIT_WORDS[unit]} is all or nothing"
-            yield Property(_unit_row(kind, unit), ATOMICITY, meaning, Rule.ATOMIC, spans=(_SPANS[unit],), kinds=(kind,))
-
-
-def _unit_row(kind: ChangeKind, unit: Unit) -> str:
-    return f"{kind.value}.{unit.value}"
+            yield Property(f"{kind}.{unit}", ATOMICITY, meaning, Rule.ATOMIC, spans=(_SPANS[unit],), kinds=(kind,))

@@ -62,7 +62,8 @@ def exit_code(command: Callable[[], object]) -> int:
         except BrokenPipeError:
             drop(sys.stdout)
     except BrokenPipeError:
-        return _reader_left()
+        drop(sys.stdout)  # its reader left
+        return Exit.DONE
     except (Exception, KeyboardInterrupt) as error:
         told = _tell(KeyboardInterrupt() if is_interrupt(error) else error)
         _give_up_full_output()
@@ -153,11 +154,6 @@ def _say(message: str, hint: str | None = None, excerpt: Sequence[str] = (), *, 
             click.echo(line, err=True)
         if hint:
             click.echo(f"hint: {printable(' '.join(hint.split()))}", err=True)
-
-
-def _reader_left() -> Exit:
-    drop(sys.stdout)
-    return Exit.DONE
 
 
 def _give_up_full_output() -> None:

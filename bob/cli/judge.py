@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bob.cli.ci import conclude
+from bob.cli.ci import finish
 from bob.cli.commands import command
 from bob.cli.display import watching
-from bob.cli.output import deliver
 from bob.errors import Exit
 from bob.run import option_table as table
 
@@ -50,5 +49,4 @@ def judge(
             result = load_table(run).result
         else:
             result = judge_again(run, progress.step)
-    deliver(result, run, json_file)
-    return conclude([(result, run)], json_file, junit_file, None)
+    return finish(result, run, json_file, junit_file, is_wrong=False)

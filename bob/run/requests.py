@@ -18,6 +18,7 @@ from bob.program.program import Pace, Program
 from bob.run.guest_images import asked_images
 from bob.run.option_table import MOST_WITNESSES, Exploration, FileSystemOptions, GuestOptions, Questions
 from bob.run.option_values import ALL, property_names
+from bob.schema import adapt
 from bob.subject import FileSystem, Subject
 from bob.workload.finishes import default_finishes
 from bob.workload.history import History
@@ -38,21 +39,9 @@ def request(
     questions: Questions = TABLE_1,
 ) -> ProbeRequest:
     """Return the request for a configuration. Raise as :func:`checked` does."""
-    return checked(
-        ProbeRequest(
-            configuration=configuration,
-            image=image,
-            host=host,
-            budget=exploration.budget,
-            seed=exploration.seed,
-            audit=exploration.audit,
-            model=exploration.model,
-            properties=questions.properties,
-            probes=questions.probes,
-            rows=questions.rows,
-            recovery_crashes=questions.recovery_crashes,
-        )
-    )
+    asked = adapt(ProbeRequest, questions, configuration=configuration, image=image, host=host)
+    budget, seed, audit = exploration.budget, exploration.seed, exploration.audit
+    return checked(replace(asked, budget=budget, seed=seed, audit=audit, model=exploration.model))
 
 
 def program_requests(

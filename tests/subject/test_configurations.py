@@ -16,12 +16,12 @@ from bob.subject import (
     Layer,
     Subject,
     configuration,
-    declared_by,
     file_system,
     file_systems,
     load_set,
     set_names,
 )
+from bob.subject.file_system import declared_by
 from bob.subject.subject import ConfigurationDocument
 from wording import text_with
 

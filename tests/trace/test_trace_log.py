@@ -266,7 +266,7 @@ def test_a_path_is_opened_and_closed(tmp_path: Path) -> None:
         assert first.data() == b"a" * 1024
     with pytest.raises(ValueError, match="closed"):
         first.data()
-    with path.open("rb") as file, LogReader(file):
+    with path.open("rb") as file, closing(LogReader(file)):
         pass
     with pytest.raises(OSError, match="No such file"):
         LogReader(tmp_path / "none")
