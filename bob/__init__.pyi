@@ -1,4 +1,4 @@
-"""What Python may call. This file is written by a program: python -m bob.python.stub."""
+"""What Python may call. This file is written by a program: python tests/python_stub.py."""
 
 import os
 from collections.abc import Sequence

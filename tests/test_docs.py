@@ -48,7 +48,6 @@ from bob.cli.ending import pointed
 from bob.crash.search import ENUMERABLE_STATES
 from bob.errors import Exit, PointedError
 from bob.observe.ledger import AUDIT_EVERY
-from bob.python.stub import with_table
 from bob.report.comparison.compare import Kind
 from bob.report.published import Direction, Reason
 from bob.resources import shipped
@@ -58,6 +57,7 @@ from bob.workload.language import GRAMMAR, parse
 from bob.workload.operations import At, How, Workload
 from bob.workload.simulation import simulate
 from claim.written import write as write_expectation
+from python_stub import with_table
 from wording import sentence_with
 
 ROOT = Path(__file__).parents[1]
@@ -112,7 +112,7 @@ def words(page: str) -> set[str]:
 
 def test_each_argument_of_python_is_told_with_the_functions_that_take_it() -> None:
     page = text("docs/reports.md")
-    assert page == with_table(page), "write it anew: python -m bob.python.stub"
+    assert page == with_table(page), "write it anew: python tests/python_stub.py"
     told = re.findall(r"^\| `(\w+)` \| (?=\w).*`(?:probe|resume|try_|app)` \|$", between(page, "arguments"), flags=re.M)
     functions = (bob.probe, bob.resume, bob.try_, bob.app)
     assert set(told) == {name for function in functions for name in inspect.signature(function).parameters}

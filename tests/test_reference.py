@@ -14,7 +14,6 @@ from bob.catalogue.probe_files import probe_names
 from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.main import run
-from bob.cli.readme_sample import SHOWN, sample, written
 from bob.report.saved import load, load_every
 from bob.report.vulnerability_tables import by_cross_check
 from bob.subject import load_set
@@ -26,6 +25,7 @@ from bob.workload.operations import Write
 from bob.workload.pattern import CELL_BYTES, UNSHADED, place
 from bob.workload.simulation import simulate
 from claims import question_of
+from readme_sample import SHOWN, sample, written
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 128 * 1024
@@ -152,7 +152,7 @@ def test_its_documents_are_up_to_date(
 
 
 def test_the_readme_shows_what_a_reference_says() -> None:
-    """After a change that is meant: ``python -m bob.cli.readme_sample``; ``reports/make-pages`` does it, too."""
+    """After a change that is meant: ``python tests/readme_sample.py``; ``reports/make-pages`` does it, too."""
     readme = (ROOT / "README.md").read_text()
     assert written(readme, ROOT) == readme
     assert all(f"× {row} " in sample(ROOT) for row in SHOWN) and sample(ROOT) in readme

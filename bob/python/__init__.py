@@ -1,1 +1,1 @@
-"""bob from Python: functions, the arguments that their options become (calls), and bob/__init__.pyi (stub)."""
+"""bob from Python: functions, and the arguments that their options become (calls)."""

@@ -29,7 +29,6 @@ from bob.errors import BobError, PointedError, StoreError, UsageError
 from bob.options import parameters
 from bob.program.program import Pace
 from bob.python.calls import bound
-from bob.python.stub import stub
 from bob.run import prober
 from bob.run.option_table import MOST_WITNESSES
 from bob.run.option_values import property_names
@@ -38,6 +37,7 @@ from bob.settings import forget
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, MIB, configuration
 from bob.trace.recording import Completion
 from bob.workload.operations import At
+from python_stub import stub
 from wording import text_with
 
 
@@ -324,7 +324,7 @@ def test_import_bob_loads_nothing_else() -> None:
 
 def test_editors_and_mypy_read_the_same_functions() -> None:
     written = Path(bob.__file__).with_suffix(".pyi").read_text()
-    assert written == stub(), "write it anew: python -m bob.python.stub"
+    assert written == stub(), "write it anew: python tests/python_stub.py"
     assert f"__all__ = {json.dumps(bob.__all__)}\n" in written
 
 

@@ -1,4 +1,4 @@
-"""``python -m bob.cli.readme_sample`` writes the sample of output in README.md, from a result in reports/."""
+"""``python tests/readme_sample.py`` writes the sample of output in README.md, from a result in reports/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m bob.python.stub`` writes bob/__init__.pyi and the table of arguments in docs/reports.md."""
+"""``python tests/python_stub.py`` writes bob/__init__.pyi and the table of arguments in docs/reports.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bob.python import functions
 from bob.python.calls import annotation_of, default_of, words_of
 
 _HEAD = '''\
-"""What Python may call. This file is written by a program: python -m bob.python.stub."""
+"""What Python may call. This file is written by a program: python tests/python_stub.py."""
 
 import os
 from collections.abc import Sequence
