@@ -101,8 +101,9 @@ class TreeOracle:
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
-        # File systems reuse the inode numbers of removed files, so names and contents tell files apart.
-        self._reader = ObservationReader(graph.workings, {})
+        # File systems reuse the inode numbers of removed files, so names and contents tell files apart. Not all states
+        # of models have attributes.
+        self._reader = ObservationReader(graph.workings, {}, attributes=False)
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
         """Return whether a crash after ``output`` may leave ``tree``; None if that takes too long."""
@@ -127,7 +128,7 @@ class TreeOracle:
             return frozenset()
 
     def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
-        """Read a tree without attributes (not all model states have them) and names in missing new directories."""
+        """Read a tree without the names in missing new directories."""
         things = self._graph.workings.history.things
         lost = tuple(
             f" in {min(thing.names)}"
@@ -135,7 +136,7 @@ class TreeOracle:
             if thing.kind is FileKind.DIRECTORY and thing.born >= 0 and not any(name in tree for name in thing.names)
         )
         found = self._reader.read(Observation(True, None, dict(tree)))
-        return [one for one in found if not one.about.startswith("the attribute ") and not one.about.endswith(lost)]
+        return [one for one in found if not one.about.endswith(lost)]
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:

@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations, pairwise
 
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, TreePart, saying_more
 from bob.apm.holes import Hole, hole, stale_at
 from bob.apm.micro import AttributeCell, DataCell, NameCell, SizeCell, TreeCell, Value, Workings, block_of
 from bob.claim.property.contents import FileStory
-from bob.claim.property.sightings import Sightings
+from bob.claim.property.sightings import ROOT, NamePlace, Sightings, join
 from bob.observe.observation import Node, Observation
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import MODE, OWNER, TIME, FileKind
 from bob.workload.kinds import ChangeKind
+
+MOST_WAYS = 100  # combinations of the things that two names may be; where there are more, they say nothing together
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,16 @@ class CellReading:
     missing: frozenset[int] = frozenset()
     lost: frozenset[int] = frozenset()
     breaks: frozenset[Clause] = frozenset()
+
+    def together(self, *others: CellReading) -> CellReading:
+        """Return the reading that is true where all of these are."""
+        every = (self, *others)
+        return CellReading(
+            frozenset[int]().union(*(one.there for one in every)),
+            frozenset[int]().union(*(one.missing for one in every)),
+            frozenset[int]().union(*(one.lost for one in every)),
+            frozenset[Clause]().union(*(one.breaks for one in every)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +52,9 @@ class Constraint:
 class ObservationReader:
     """A reader of the observations of one workload; ``inodes`` are the known inode numbers of its things."""
 
-    def __init__(self, taken: Workings, inodes: Mapping[int, int]) -> None:
+    def __init__(self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True) -> None:
         self._taken = taken
-        self._inodes = inodes
+        self._inodes, self._reads_attributes = inodes, attributes
         history = taken.history
         self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
@@ -52,24 +65,80 @@ class ObservationReader:
     def _constraints(self, seen: Sightings) -> Iterator[Constraint]:
         for stray in seen.strays:
             yield Constraint(f"the name {stray}", (_BROKEN[TreePart.NAMES],))
-        for place, bearers in self._taken.places.bearers.items():
-            cell, found = NameCell(place), seen.at(place)
-            about = f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
+        for place in self._taken.places.bearers:
             if seen.fault(place):
-                yield Constraint(about, (_BROKEN[TreePart.NAMES],))
-            elif found is not None:
-                initially = self._taken.places.initially(place)
-                readings = [
-                    reading
-                    for value in [*bearers, None]
-                    if value in found
-                    for reading in self._of(cell, value, initially)
-                ]
-                yield Constraint(about, tuple(readings) or (_BROKEN[TreePart.NAMES],))
+                yield Constraint(self._about(place), (_BROKEN[TreePart.NAMES],))
+            elif (found := seen.at(place)) is not None:
+                yield self._name(place, found)
         for thing in self._taken.history.things:
             node = seen.node(thing.identity) if thing.kind is FileKind.FILE else None
             if node is not None:
                 yield from self._file(thing.identity, min(thing.names), node)
+        names = _Names(self._taken, seen)
+        yield from self._of_several(names)
+        yield from self._of_inodes(names)
+
+    def _about(self, place: NamePlace) -> str:
+        return f"the name {place[1]} in {min(self._taken.history.things[place[0]].names)}"
+
+    def _name(self, place: NamePlace, found: Set[int | None]) -> Constraint:
+        """Return the readings of a name that leads to one of the things ``found`` (None: it is not there)."""
+        bearers = [*self._taken.places.bearers[place], None]
+        readings = [
+            reading for value in bearers if value in found for reading in _name_shows(self._taken, place, value)
+        ]
+        return Constraint(self._about(place), tuple(readings) or (_BROKEN[TreePart.NAMES],))
+
+    def _of_several(self, names: _Names) -> Iterator[Constraint]:
+        """Yield for each name that may lead to several things that it leads to one that is as observed."""
+        for path, things in names.who.items():
+            if not 1 < len(things) <= MOST_WAYS or names.nodes[path].fault:
+                continue
+            joined: list[CellReading] = []
+            for thing in sorted(things):
+                said = self._said_of(names, path, thing)
+                certain = [one.readings[0] for one in said if len(one.readings) == 1]
+                here = ways = [way.together(*certain) for way in names.leading(path, {thing})]
+                elsewhere = names.leading(path, things - {thing})
+                for one in (one for one in said if len(one.readings) != 1):
+                    if len(things) * len(ways) * len(one.readings) <= MOST_WAYS:
+                        ways = [way.together(reading) for way in ways for reading in one.readings]
+                    elif len(things) ** 2 <= MOST_WAYS:
+                        readings = (way.together(reading) for way in here for reading in one.readings)
+                        yield Constraint(one.about, (*elsewhere, *readings))
+                joined += ways
+            yield Constraint(f"the name {path}", tuple(joined) or (_BROKEN[TreePart.NAMES],))
+
+    def _said_of(self, names: _Names, path: str, thing: int) -> list[Constraint]:
+        """Return what an observation says of ``thing`` if ``path`` leads to it."""
+        if names.nodes[path].kind == FileKind.FILE:
+            return list(self._file(thing, min(self._taken.history.things[thing].names), names.nodes[path]))
+        return list(self._inside(names, path, thing))
+
+    def _inside(self, names: _Names, path: str, directory: int) -> Iterator[Constraint]:
+        """Yield what the names below ``path`` say if it leads to ``directory``."""
+        bearers = self._taken.places.bearers
+        known = {join(path, place[1]): place for place in bearers if place[0] == directory}
+        for inside in sorted({*known, *names.inside(path)}):
+            if inside not in known:
+                yield Constraint(f"the name {inside}", (_BROKEN[TreePart.NAMES],))
+            elif inside not in names.nodes or not names.nodes[inside].fault:
+                yield self._name(known[inside], names.who.get(inside, frozenset({None})))
+
+    def _of_inodes(self, names: _Names) -> Iterator[Constraint]:
+        """Yield that two names lead to one thing if they have one inode, and to two if they have two."""
+        for one, other in names.pairs():
+            is_same = names.nodes[one].inode == names.nodes[other].inode
+            at_one, at_other = names.who[one], names.who[other]
+            if len(at_one) * len(at_other) > MOST_WAYS:
+                continue
+            readings = [
+                way.together(beside)
+                for thing in sorted(at_one)
+                for way in names.leading(one, {thing})
+                for beside in names.leading(other, at_other & {thing} if is_same else at_other - {thing})
+            ]
+            yield Constraint(f"the names {one} and {other}", tuple(readings) or (_BROKEN[TreePart.NAMES],))
 
     def _file(self, thing: int, name: str, node: Node) -> Iterator[Constraint]:
         if node.fault:
@@ -77,7 +146,7 @@ class ObservationReader:
             return
         first = self._taken.history.steps[0].inodes.get(thing)
         initial = b"" if first is None else first.content
-        sizes = tuple(self._of(SizeCell(thing), node.size, len(initial)))
+        sizes = tuple(_shows(self._taken, SizeCell(thing), node.size, len(initial)))
         yield Constraint(f"the size of {name}", sizes or (_BROKEN[TreePart.SIZES],))
         visible = node.content[: node.size]
         for cell in self._taken.pieces.get(thing, (DataCell(thing, 0, max(len(initial), node.size)),)):
@@ -85,6 +154,10 @@ class ObservationReader:
                 about = f"bytes {cell.start:,} to {cell.stop:,} of {name}"
                 before = initial[cell.start : cell.start + len(found)]
                 yield Constraint(about, tuple(self._contents(cell, found, before)))
+        if self._reads_attributes:
+            yield from self._attributes(thing, name, node)
+
+    def _attributes(self, thing: int, name: str, node: Node) -> Iterator[Constraint]:
         attributes = {
             cell.name for cell in self._taken.writers if isinstance(cell, AttributeCell) and cell.thing == thing
         }
@@ -100,17 +173,9 @@ class ObservationReader:
                 if node.mtime is None or (shown not in known and self._stories[thing].writers):
                     continue  # not observed, or perhaps set by a change of the contents
                 shown = shown if shown in known else was
-            values = tuple(self._of(cell_of, shown, was))
+            values = tuple(_shows(self._taken, cell_of, shown, was))
             about = f"the attribute {attribute} of {name}"
             yield Constraint(about, values or (_BROKEN[TreePart.ATTRIBUTES],))
-
-    def _of(self, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
-        writers = self._taken.writers.get(cell, ())
-        if found == initially:
-            yield CellReading(missing=frozenset(writers))
-        for at, writer in enumerate(writers):
-            if self._taken.operations[writer].value == found:
-                yield CellReading(frozenset({writer}), frozenset(writers[at + 1 :]))
 
     def _contents(self, cell: DataCell, found: bytes, before: bytes) -> Iterator[CellReading]:
         """Yield the readings of a piece that shows ``found``, and had ``before`` at first."""
@@ -191,6 +256,61 @@ class ObservationReader:
 
     def _garbage(self, thing: int) -> CellReading:
         return _BROKEN[TreePart.CONTENTS] if thing in self._taken.freed else _BROKEN[TreePart.KEPT]
+
+
+class _Names:
+    """The names of an observation: its ``nodes``, and ``who``, the things that each may lead to, by path."""
+
+    def __init__(self, taken: Workings, seen: Sightings) -> None:
+        self._taken = taken
+        self.nodes, self.who = {"/": Node("directory")}, {"/": frozenset({ROOT})}
+        for path, node, things in seen.sighted():
+            self.nodes[path], self.who[path] = node, things
+
+    def inside(self, folder: str) -> Iterator[str]:
+        return (path for path in self.nodes if path != "/" and (path.rpartition("/")[0] or "/") == folder)
+
+    def leading(self, path: str, things: Set[int]) -> list[CellReading]:
+        """Return the readings of a name that leads to one of ``things``."""
+        return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
+
+    def _leading(self, path: str, thing: int) -> Iterator[CellReading]:
+        if self.who[path] == {thing}:
+            yield CellReading()  # the name has a constraint of its own that says so
+            return
+        folder, name = path.rsplit("/", 1)
+        for directory in sorted(self.who[folder or "/"]):
+            if thing in self._taken.places.bearers.get((directory, name), ()):
+                for above in self._leading(folder or "/", directory):
+                    for reading in _name_shows(self._taken, (directory, name), thing):
+                        yield above.together(reading)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield pairs of names whose inode numbers may say more than is known of what each of them leads to."""
+        of_number: dict[int, list[str]] = {}
+        of_thing: dict[int, dict[int, str]] = {}
+        for path, things in self.who.items():
+            if number := self.nodes[path].inode:  # 0: unknown
+                of_number.setdefault(number, []).append(path)
+                for thing in things:
+                    of_thing.setdefault(thing, {}).setdefault(number, path)
+        for paths in of_number.values():
+            yield from (pair for pair in pairwise(paths) if len(self.who[pair[0]] | self.who[pair[1]]) > 1)
+        yield from dict.fromkeys(pair for paths in of_thing.values() for pair in combinations(paths.values(), 2))
+
+
+def _name_shows(taken: Workings, place: NamePlace, value: int | None) -> Iterator[CellReading]:
+    return _shows(taken, NameCell(place), value, taken.places.initially(place))
+
+
+def _shows(taken: Workings, cell: TreeCell, found: Value, initially: Value) -> Iterator[CellReading]:
+    """Yield the readings of a cell that shows ``found``, and had the value ``initially`` at first."""
+    writers = taken.writers.get(cell, ())
+    if found == initially:
+        yield CellReading(missing=frozenset(writers))
+    for at, writer in enumerate(writers):
+        if taken.operations[writer].value == found:
+            yield CellReading(frozenset({writer}), frozenset(writers[at + 1 :]))
 
 
 def _filled(

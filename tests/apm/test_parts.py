@@ -52,7 +52,7 @@ from bob.workload.kinds import ChangeKind, OperationChange, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
 from tests.apm.cases import EVERYTHING, NOTHING, graph_of, graph_of_workload
-from tests.apm.test_allowed import observation
+from tests.apm.test_allowed import found_as
 
 SETUP = "mkdir /d; mkdir /e; write /a 0 4000; write /b 0 9000; write /d/f 0 100; create /e/g"
 OPERATIONS = (
@@ -332,12 +332,12 @@ class Seen:
     def sights(self) -> tuple[OutcomeConstraints, ...]:
         reader = ObservationReader(self.graph.workings, {})
         return tuple(
-            OutcomeConstraints(CrashState(0), number, 0, 1, reader.read(observation(tree)))
+            OutcomeConstraints(CrashState(0), number, 0, 1, reader.read(found_as(tree)))
             for number, tree in enumerate(self.trees)
         )
 
     def observation(self, sight: OutcomeConstraints) -> Observation:
-        return observation(self.trees[sight.outcome])
+        return found_as(self.trees[sight.outcome])
 
 
 def counted(promised: frozenset[Clause], *seen: Seen, limit: int = 1000) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations, islice
 from random import Random
@@ -33,6 +34,8 @@ from bob.apm.tree_digests import Shapes, _with_status, bits, shape_of
 from bob.apm.trees import ModelTree, nodes
 from bob.apm.what_if import what_if
 from bob.claim.property.vocabulary import Call, Unit, What
+from bob.errors import UsageError
+from bob.observe.observation import Node
 from bob.workload.kinds import ChangeKind, Relation
 from bob.workload.language import parse
 from bob.workload.operations import Workload
@@ -331,6 +334,50 @@ def test_what_a_model_leaves_of_a_program_is_not_missed_by_it(seed: int) -> None
     for state in islice(tries, 100):
         tree = tries.nodes(state)
         assert foreseen.allows(state.output, tree) is not False, (state, tree)
+
+
+NAMING = (
+    *("create /n", "rename /n /a", "create /a", "unlink /a", "link /a /l", "rename /l /a", "rename /a /n exchange"),
+    *("mkdir /d", "rename /d /e", "rename /e /d", "rmdir /d", "create /d/n", "rename /a /d/n", "rename /d/n /a"),
+    *("append /n 100", "append /a 100", "append /d/n 100", "truncate /a 0", "fsync /a", "fsync /n", "fsync /"),
+)
+
+
+@given(lists(sampled_from(NAMING), min_size=2, max_size=6), integers(0, 2**32))
+@example(["create /n", "rename /n /a", "create /n"], 1)
+@example(["create /n", "rename /a /n exchange"], 10)
+@settings(max_examples=40, deadline=None)
+def test_a_model_allows_just_the_trees_in_its_list(steps: list[str], seed: int) -> None:
+    """Also where one name may lead to several files, and several names to one: of all trees with nothing broken."""
+    asked = graph_of_those_that_work(steps)
+    if asked is None or len(asked.workings.operations) > 9:
+        return
+    rng, told = Random(seed), [str(number).encode() for number in range(len(asked.returns))]
+    intact = {clause for clause in every_clause() if isinstance(clause, Intact)}
+    share = rng.choice([0.3, 0.7, 0.95])
+    promised = closed(intact | {clause for clause in sorted_by_name() if rng.random() < share})
+    tries, every = (ModelStates(asked, clauses, told, 6000) for clauses in (promised, closed(intact)))
+    listed = {(state.output, tries.tree(state)) for state in tries}
+    if not tries.is_all or tries.shows_stale:
+        return
+    foreseen = TreeOracle(asked, promised, told)
+    for tree in list(dict.fromkeys(every.tree(state) for state in every))[:30]:
+        found = {"/": Node("directory", 2), **nodes(tree)}
+        assert [foreseen.allows(words, found) for words in told] == [(words, tree) in listed for words in told], tree
+
+
+def sorted_by_name() -> list[Clause]:
+    return sorted(every_clause(), key=lambda clause: clause.name)
+
+
+def graph_of_those_that_work(steps: list[str]) -> Graph | None:
+    """Those of the operations that can be done one after the other; None if it is none."""
+    done: list[str] = []
+    for step in steps:
+        with suppress(UsageError):
+            graph_of("; ".join([*done, step]), "create /a; create /b")
+            done.append(step)
+    return graph_of("; ".join(done), "create /a; create /b") if done else None
 
 
 def test_a_tree_that_a_model_forbids_is_missed() -> None:

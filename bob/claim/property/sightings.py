@@ -136,7 +136,7 @@ class Sightings:
             return frozenset({None}) if is_made and not is_removed and not self.may_be_there(directory) else None
         if self.is_broken(directory):
             return None
-        paths = [path for folder in folders if (path := _join(folder, name)) in self._tree]
+        paths = [path for folder in folders if (path := join(folder, name)) in self._tree]
         if not paths:
             return frozenset({None})
         return frozenset(thing for path in paths for thing in self._who[path])
@@ -188,7 +188,7 @@ class Sightings:
         return next((node.kind for node in self._nodes(place)), None)
 
     def _nodes(self, place: NamePlace) -> list[Node]:
-        paths = (_join(folder, place[1]) for folder in self._certain(place[0]))
+        paths = (join(folder, place[1]) for folder in self._certain(place[0]))
         return [self._tree[path] for path in paths if path in self._tree]
 
     def is_broken(self, directory: int) -> bool:
@@ -240,5 +240,5 @@ def _places(step: HistoryStep) -> dict[NamePlace, int]:
     return places
 
 
-def _join(folder: str, name: str) -> str:
+def join(folder: str, name: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
