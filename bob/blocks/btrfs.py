@@ -40,7 +40,10 @@ class TreeBlock:
 
 
 class Btrfs:
-    def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
+        superblock = _superblock(medium.read(form.SUPERBLOCKS_AT[0], form.SUPERBLOCK_BYTES))
+        if superblock is None:
+            raise ValueError("not a superblock of btrfs")
         self.owners = Owners()
         self._medium = medium
         self._trees = Trees(medium, superblock)
@@ -51,11 +54,6 @@ class Btrfs:
         root = self._trees.fs_tree(superblock)
         for _owner, items in self._trees.leaves(root) if root is not None else ():
             self._learn(-1, items)
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> Btrfs | None:
-        superblock = _superblock(medium.read(form.SUPERBLOCKS_AT[0], form.SUPERBLOCK_BYTES))
-        return None if superblock is None else cls(medium, superblock)
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         self._leaves = []

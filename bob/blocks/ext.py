@@ -19,17 +19,13 @@ _INODE_HEAD_BYTES = 120
 
 
 class Ext(Journaled):
-    def __init__(self, medium: OverlayMedium, geometry: ExtGeometry) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
+        geometry = ExtGeometry(medium)
         super().__init__(medium, geometry.block_bytes, geometry.blocks)
         self._geometry = geometry
         self._maps = MapReader(self._block, geometry.blocks)
         for inode in self._used_inodes():
             self._learn_inode(-1, inode)
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> Ext | None:
-        geometry = ExtGeometry.of(medium)
-        return None if geometry is None else cls(medium, geometry)
 
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
         return block_part(self._geometry, piece, self.owners.owner(index, piece.block))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from bob.blocks import ext_format as form
@@ -12,7 +10,7 @@ from bob.blocks.ext_directories import changes, entries, is_index
 from bob.blocks.ext_geometry import INODE_BITMAP, INODE_TABLE, SUPER, ExtGeometry, FixedBlock, read_superblock
 from bob.blocks.owners import BlockOwner
 from bob.blocks.parts import BlockKind, BlockPiece, WritePart, metadata
-from bob.blocks.summary import bitmap_changes
+from bob.blocks.summary import bitmap_changes, inode_changes
 from bob.workload.pattern import STALE_CELL
 
 
@@ -78,23 +76,10 @@ def _inode_table(geometry: ExtGeometry, piece: BlockPiece, group: int) -> WriteP
     notes: tuple[str, ...] = ()
     if len(changed) == 1:
         at = (changed[0] - geometry.first_inode(piece.block, group)) * geometry.inode_bytes
-        stop = at + geometry.inode_bytes
-        notes = _inode_changes(form.INODE.parse(piece.before[at:stop]), form.INODE.parse(piece.after[at:stop]))
+        old, new = (form.INODE.parse(data[at : at + geometry.inode_bytes]) for data in (piece.before, piece.after))
+        sizes = (old.size_lo | old.size_high << 32, new.size_lo | new.size_high << 32)
+        notes = inode_changes((old.links, new.links), sizes, is_new=bool(new.links and not old.mode))
     return WritePart(BlockKind.METADATA, "inode table", inodes=tuple(changed), notes=notes)
-
-
-def _inode_changes(old: Any, new: Any) -> tuple[str, ...]:
-    if new.links and (not old.links or not old.mode):
-        return ("new",)
-    if old.links and not new.links:
-        return ("last link removed",)
-    notes = []
-    sizes = [inode.size_lo | inode.size_high << 32 for inode in (old, new)]
-    if sizes[0] != sizes[1]:
-        notes.append(f"size {sizes[0]} to {sizes[1]}")
-    if old.links != new.links:
-        notes.append(f"links {old.links} to {new.links}")
-    return tuple(notes)
 
 
 def _bitmap(geometry: ExtGeometry, piece: BlockPiece, fixed: FixedBlock) -> WritePart:

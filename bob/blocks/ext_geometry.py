@@ -45,9 +45,17 @@ def read_superblock(data: bytes) -> Any:
 
 
 class ExtGeometry:
-    """The places of one file system. Lengths are bytes; blocks are its own."""
+    """The places of one file system. Lengths are bytes; blocks are its own. Raises ValueError for a bad superblock."""
 
-    def __init__(self, medium: OverlayMedium, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
+        superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
+        if (
+            superblock is None
+            or superblock.log_block_size > 6
+            or not (superblock.inodes_per_group and superblock.blocks_per_group >= 256)
+            or (superblock.rev_level and not 128 <= superblock.inode_size <= 4096)
+        ):
+            raise ValueError("not a superblock of ext2, ext3 or ext4")
         self.block_bytes: int = 1024 << superblock.log_block_size
         self.inode_bytes: int = superblock.inode_size if superblock.rev_level else form.OLD_INODE_BYTES
         self.inodes: int = superblock.inodes_count
@@ -68,17 +76,6 @@ class ExtGeometry:
             self._fixed[group.block_bitmap] = FixedBlock(BLOCK_BITMAP, number)
             self._fixed[group.inode_bitmap] = FixedBlock(INODE_BITMAP, number)
         self._tables = sorted((group.inode_table, number) for number, group in enumerate(self.groups))
-
-    @staticmethod
-    def of(medium: OverlayMedium) -> ExtGeometry | None:
-        superblock = read_superblock(medium.read(form.SUPERBLOCK_AT, form.SUPERBLOCK_BYTES))
-        if superblock is None or superblock.log_block_size > 6:
-            return None
-        if not (superblock.inodes_per_group and superblock.blocks_per_group >= 256):
-            return None
-        if superblock.rev_level and not 128 <= superblock.inode_size <= 4096:
-            return None
-        return ExtGeometry(medium, superblock)
 
     @property
     def superblock(self) -> int:

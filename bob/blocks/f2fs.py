@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from construct import Int16ul, Int32ul, Int64ul, Padding, Struct
 
@@ -40,36 +39,16 @@ FSYNC_MARK = 2
 _AREAS = ("superblock", "checkpoint", "segment information table", "node address table", "segment summary")
 
 
-@dataclass(frozen=True, slots=True)
-class F2fsGeometry:
-    """The first blocks of the areas before the main area, and the end of that."""
-
-    starts: tuple[int, ...]
-    main: int
-    blocks: int
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> F2fsGeometry | None:
-        data = medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof())
-        if len(data) < SUPERBLOCK.sizeof():
-            return None
-        found = SUPERBLOCK.parse(data)
-        starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)
-        is_in_order = list(starts) == sorted(set(starts)) and starts[-1] < found.main < found.blocks
-        if found.magic != MAGIC or 1 << found.log_block_bytes != BLOCK_BYTES or not is_in_order:
-            return None
-        return cls(starts, found.main, found.blocks)
-
-
 class F2fs:
-    def __init__(self, medium: OverlayMedium, geometry: F2fsGeometry) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
         self.owners = Owners()
-        self._medium, self._geometry = medium, geometry
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> F2fs | None:
-        geometry = F2fsGeometry.of(medium)
-        return None if geometry is None else cls(medium, geometry)
+        self._medium = medium
+        found = SUPERBLOCK.parse(medium.read(SUPERBLOCK_AT, SUPERBLOCK.sizeof()))
+        self._starts = (0, found.checkpoint, found.segments, found.nodes, found.summaries)  # of the areas before main
+        self._main, self._blocks = found.main, found.blocks
+        is_in_order = list(self._starts) == sorted(set(self._starts)) and self._starts[-1] < found.main < found.blocks
+        if found.magic != MAGIC or 1 << found.log_block_bytes != BLOCK_BYTES or not is_in_order:
+            raise ValueError("not a superblock of f2fs")
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         return [self._part(piece) for piece in self._medium.pieces(at, data, BLOCK_BYTES)]
@@ -78,12 +57,11 @@ class F2fs:
         """Learn nothing: a node block names its own inode."""
 
     def _part(self, piece: BlockPiece) -> WritePart:
-        geometry = self._geometry
-        if piece.block < geometry.main:
-            area = bisect_right(geometry.starts, piece.block) - 1
+        if piece.block < self._main:
+            area = bisect_right(self._starts, piece.block) - 1
             return WritePart(BlockKind.METADATA if area else BlockKind.SUPERBLOCK, _AREAS[area])
         footer = FOOTER.parse(piece.after[-FOOTER_BYTES:])
-        if footer.node and footer.inode and geometry.main <= footer.next < geometry.blocks:
+        if footer.node and footer.inode and self._main <= footer.next < self._blocks:
             notes = ("marked by fsync",) if footer.flags & FSYNC_MARK else ()
             return WritePart(BlockKind.METADATA, "node block", of=footer.inode, notes=notes)
         return data_part(piece.written, piece.sector, piece.block) or unknown(piece.block)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from construct import ConstructError
@@ -16,33 +15,24 @@ from bob.blocks.medium import OverlayMedium
 from bob.blocks.other import Other
 from bob.blocks.parts import UNKNOWN, BlockKind, Family, WritePart
 from bob.blocks.reiserfs import Reiserfs
-from bob.blocks.summary import sort, summary
+from bob.blocks.summary import BlockName, summary
 from bob.blocks.xfs import Xfs
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES, Trace
 
 __all__ = ["BlockKind", "BlockName", "names"]
 
-_FAMILIES: Mapping[str, Callable[[OverlayMedium], Family | None]] = {
-    "ext2": Ext.of,
-    "ext3": Ext.of,
-    "ext4": Ext.of,
-    "xfs": Xfs.of,
-    "btrfs": Btrfs.of,
-    "reiserfs": Reiserfs.of,
-    "f2fs": F2fs.of,
+_FAMILIES: Mapping[str, Callable[[OverlayMedium], Family]] = {
+    "ext2": Ext,
+    "ext3": Ext,
+    "ext4": Ext,
+    "xfs": Xfs,
+    "btrfs": Btrfs,
+    "reiserfs": Reiserfs,
+    "f2fs": F2fs,
 }
 
 _DAMAGED = (ConstructError, struct.error, ValueError, LookupError, ArithmeticError)  # raised for a damaged block
-
-
-@dataclass(frozen=True, slots=True)
-class BlockName:
-    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others."""
-
-    kind: BlockKind
-    text: str
-    sort: str
 
 
 def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple[BlockName, ...]:
@@ -64,17 +54,14 @@ def names(fs: str, base: Base, trace: Trace, inodes: Mapping[int, str]) -> tuple
             family.landed(write.index, at, write.data)
         except _DAMAGED:
             continue
-    return tuple(_name(family, write.index, parts, inodes) for write, parts in zip(trace.writes, found, strict=True))
+    return tuple(
+        summary(parts, partial(family.owners.owner, write.index), inodes)
+        for write, parts in zip(trace.writes, found, strict=True)
+    )
 
 
 def _family(fs: str, medium: OverlayMedium) -> Family:
-    make = _FAMILIES.get(fs)
     try:
-        return (make(medium) if make else None) or Other(medium)
+        return _FAMILIES.get(fs, Other)(medium)
     except _DAMAGED:
         return Other(medium)
-
-
-def _name(family: Family, index: int, parts: Sequence[WritePart], inodes: Mapping[int, str]) -> BlockName:
-    owner_of = partial(family.owners.owner, index)
-    return BlockName(*summary(parts, owner_of, inodes), sort(parts, owner_of))

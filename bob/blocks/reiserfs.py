@@ -16,7 +16,8 @@ from bob.blocks.summary import bitmap_changes
 
 
 class Reiserfs(Journaled):
-    def __init__(self, medium: OverlayMedium, superblock: Any, superblock_at: int) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
+        superblock, superblock_at = _first_superblock(medium)
         super().__init__(medium, superblock.blocksize, superblock.block_count)
         self._super_block = superblock_at // self._block_bytes
         if not superblock.journal_dev and 0 < superblock.journal_size < self._blocks:
@@ -25,14 +26,6 @@ class Reiserfs(Journaled):
         for items in leaves(self._block, superblock.root_block):
             self._items.update(items)
             self._learn_leaf(-1, items)
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> Reiserfs | None:
-        for at in (form.SUPERBLOCK_AT, form.OLD_SUPERBLOCK_AT):
-            superblock = _superblock(medium.read(at, form.SUPERBLOCK_BYTES))
-            if superblock is not None:
-                return cls(medium, superblock, at)
-        return None
 
     def _home_part(self, index: int, piece: BlockPiece, *, is_home: bool) -> WritePart:
         if piece.block == self._super_block:
@@ -76,6 +69,13 @@ class Reiserfs(Journaled):
             own = self._latest_items.of((first[0], inode, 0, 0), (first[0], inode, 1 << 64, 15))
             blocks = blocks_of(own).get(inode, [])
             self.owners.remap(index, inode, dict.fromkeys((n for n in blocks if n < self._blocks), "data"))
+
+
+def _first_superblock(medium: OverlayMedium) -> tuple[Any, int]:
+    for at in (form.SUPERBLOCK_AT, form.OLD_SUPERBLOCK_AT):
+        if (found := _superblock(medium.read(at, form.SUPERBLOCK_BYTES))) is not None:
+            return found, at
+    raise ValueError("not a superblock of reiserfs")
 
 
 def _superblock(data: bytes) -> Any:

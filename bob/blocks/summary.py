@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
@@ -31,9 +32,19 @@ _OF_A_TRANSACTION = r"journal (?:(?:descriptor|commit|revoke) block|block of an 
 Owned = Callable[[int, str | None], BlockOwner | None]
 
 
-def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str]) -> tuple[BlockKind, str]:
+@dataclass(frozen=True, slots=True)
+class BlockName:
+    """A name of a write: a short ``text`` in lower case, and its ``sort``: "inode table", "data" and others. All writes
+    of one sort have the same words, by the last part of the most common kind."""
+
+    kind: BlockKind
+    text: str
+    sort: str
+
+
+def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str]) -> BlockName:
     if not parts:
-        return BlockKind.UNKNOWN, "unknown"
+        return BlockName(BlockKind.UNKNOWN, "unknown", BlockKind.UNKNOWN.value)
     owners = {(part.place, part.role): owner_of(part.place, part.role) for part in parts if part.place is not None}
     parts = [part if part.place is None else owned(part, owners[part.place, part.role]) for part in parts]
 
@@ -42,24 +53,16 @@ def summary(parts: Sequence[WritePart], owner_of: Owned, paths: Mapping[int, str
         return part.kind, part.what, part.of if owner is None else owner.inode
 
     groups = [(key, list(group)) for key, group in groupby(parts, same)]
-    kind = _most(parts)
+    kind = max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
+    sort = sort_of(kind, next(part.what for part in reversed(parts) if part.kind is kind))
     lines = [_line(group, owner, paths) for (_kind, _what, owner), group in groups]
     whole = "; ".join(lines)
     if len(whole) <= LONGEST:
-        return kind, whole
+        return BlockName(kind, whole, sort)
     first = next(number for number, (key, _group) in enumerate(groups) if key[0] == kind)
     others = _blocks(part for number, (_key, group) in enumerate(groups) if number != first for part in group)
     more = f", and {others} more" if others else ""
-    return kind, shortened(lines[first], LONGEST - len(more)) + more
-
-
-def sort(parts: Sequence[WritePart], owner_of: Owned) -> str:
-    """Return the sort of a write, in the same words for all of that sort, by the last part of the most common kind."""
-    if not parts:
-        return BlockKind.UNKNOWN.value
-    known = [part if part.place is None else owned(part, owner_of(part.place, part.role)) for part in parts]
-    kind = _most(known)
-    return sort_of(kind, next(part.what for part in reversed(known) if part.kind is kind))
+    return BlockName(kind, shortened(lines[first], LONGEST - len(more)) + more, sort)
 
 
 def sort_of(kind: BlockKind, what: str) -> str:
@@ -75,10 +78,6 @@ def sort_of(kind: BlockKind, what: str) -> str:
     head = re.sub(r"(?:\b(?:of|at|in) (?:(?:transaction|group|block|inode) )?)?\b\d[\d/]*", "", head)
     head = re.sub(r"(\w+ tree) (?:leaf|node)$", r"\1", " ".join(head.split()))
     return f"{head} with a log tree" if what.endswith("with a log tree") else head
-
-
-def _most(parts: Sequence[WritePart]) -> BlockKind:
-    return max((part.kind for part in parts), key=lambda kind: _blocks(one for one in parts if one.kind == kind))
 
 
 def shortened(text: str, most: int) -> str:
@@ -125,6 +124,16 @@ def bitmap_changes(piece: BlockPiece, first: int, most: int, word: str) -> tuple
             exact = numbers(found)
             notes.append(f"{verb} {len(found)}" if len(exact) > 24 else f"{verb} {word} {exact}")
     return tuple(notes)
+
+
+def inode_changes(links: tuple[int, int], sizes: tuple[int, int], *, is_new: bool) -> tuple[str, ...]:
+    """Return what a write changes in an inode, by its numbers of names and its sizes (bytes) before and after."""
+    if is_new or (links[1] and not links[0]):
+        return ("new",)
+    if links[0] and not links[1]:
+        return ("last link removed",)
+    found = (("size", sizes), ("links", links))
+    return tuple(f"{what} {before} to {after}" for what, (before, after) in found if before != after)
 
 
 def _blocks(parts: Iterable[WritePart]) -> int:

@@ -15,20 +15,15 @@ from bob.blocks.xfs_log import XfsLogReader
 
 
 class Xfs:
-    def __init__(self, medium: OverlayMedium, geometry: XfsGeometry) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
         self.owners = Owners()
         self._medium = medium
-        self._geometry = geometry
+        self._geometry = geometry = XfsGeometry(medium)
         self._log = XfsLogReader()
         self._forks = ForkReader(geometry, self._block)
         self._changed: dict[int, bytes] = {}
         for inode in geometry.inodes(medium):
             self._learn(-1, inode, medium.read(geometry.inode_place(inode), geometry.inode_bytes))
-
-    @classmethod
-    def of(cls, medium: OverlayMedium) -> Xfs | None:
-        geometry = XfsGeometry.of(medium)
-        return None if geometry is None else cls(medium, geometry)
 
     def parts(self, index: int, at: int, data: bytes) -> Sequence[WritePart]:
         self._changed = {}

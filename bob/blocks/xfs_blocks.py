@@ -9,6 +9,7 @@ from bob.blocks.data import data_part, owned_part
 from bob.blocks.ext_directories import changes
 from bob.blocks.owners import BlockOwner
 from bob.blocks.parts import BlockKind, BlockPiece, WritePart, metadata
+from bob.blocks.summary import inode_changes
 from bob.blocks.xfs_geometry import XfsGeometry
 
 _GROUP_HEADERS = {b"XAGF": "agf", b"XAGI": "agi", b"XAFL": "agfl"}
@@ -106,14 +107,9 @@ def _inode_changes(piece: BlockPiece, changed: dict[int, bytes]) -> tuple[str, .
         return ()
     raw = next(iter(changed.values()))
     at = piece.after.find(raw)
-    new = form.INODE.parse(raw)
-    old = form.INODE.parse(piece.before[at : at + len(raw)])
-    if old.magic != form.INODE_MAGIC or (new.nlink and not old.nlink):
-        return ("new",)
-    if old.nlink and not new.nlink:
-        return ("last link removed",)
-    notes = [f"size {old.size} to {new.size}"] if old.size != new.size else []
-    return (*notes, f"links {old.nlink} to {new.nlink}") if old.nlink != new.nlink else tuple(notes)
+    old, new = form.INODE.parse(piece.before[at : at + len(raw)]), form.INODE.parse(raw)
+    links, sizes = (old.nlink, new.nlink), (old.size, new.size)
+    return inode_changes(links, sizes, is_new=old.magic != form.INODE_MAGIC)
 
 
 def directory_entries(block: bytes, geometry: XfsGeometry) -> dict[bytes, int]:

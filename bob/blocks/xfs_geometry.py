@@ -18,9 +18,19 @@ _MOST_RECORDS = 1 << 14
 
 
 class XfsGeometry:
-    """One file system, in bytes. A *block* counts from the start of the device; xfs has the group in the upper bits."""
+    """One file system, in bytes. A *block* counts from the start of the device; xfs has the group in the upper bits.
+    Raises ValueError for a bad superblock."""
 
-    def __init__(self, superblock: Any) -> None:
+    def __init__(self, medium: OverlayMedium) -> None:
+        data = medium.read(0, 512)
+        if data[:4] != form.SUPERBLOCK_MAGIC:
+            raise ValueError("not a superblock of xfs")
+        superblock = form.SUPERBLOCK.parse(data)
+        sizes = (superblock.blocksize, superblock.sectsize, superblock.inodesize)
+        if any(size < 256 or size > 65536 or size & (size - 1) for size in sizes) or superblock.sectsize < 512:
+            raise ValueError(f"a superblock of xfs with the sizes {sizes}")
+        if not superblock.agblocks or superblock.agblklog > 31 or superblock.inopblog > 8 or superblock.dirblklog > 7:
+            raise ValueError("a superblock of xfs with impossible groups")
         self.block_bytes: int = superblock.blocksize
         self.sector_bytes: int = superblock.sectsize
         self.inode_bytes: int = superblock.inodesize
@@ -33,19 +43,6 @@ class XfsGeometry:
         if superblock.logstart:
             start = self.block(superblock.logstart)
             self.log = range(start * self.block_bytes, (start + superblock.logblocks) * self.block_bytes)
-
-    @staticmethod
-    def of(medium: OverlayMedium) -> XfsGeometry | None:
-        data = medium.read(0, 512)
-        if data[:4] != form.SUPERBLOCK_MAGIC:
-            return None
-        superblock = form.SUPERBLOCK.parse(data)
-        sizes = (superblock.blocksize, superblock.sectsize, superblock.inodesize)
-        if any(size < 256 or size > 65536 or size & (size - 1) for size in sizes) or superblock.sectsize < 512:
-            return None
-        if not superblock.agblocks or superblock.agblklog > 31 or superblock.inopblog > 8 or superblock.dirblklog > 7:
-            return None
-        return XfsGeometry(superblock)
 
     def block(self, number: int) -> int:
         """Return the block of xfs's ``number``, counted from the start of the device."""
@@ -143,8 +140,9 @@ def log_area(form: str, base: Base) -> range:
     """Return the sectors of the log in ``base``; empty unless ``form`` is xfs and its superblock is valid."""
     if form != "xfs":
         return range(0)
-    geometry = XfsGeometry.of(OverlayMedium(base.length, base.sector))
-    if geometry is None:
+    try:
+        geometry = XfsGeometry(OverlayMedium(base.length, base.sector))
+    except ValueError:
         return range(0)
     first, stop = (min(end, base.length) // SECTOR_BYTES for end in (geometry.log.start, geometry.log.stop))
     return range(first, stop)

@@ -23,16 +23,13 @@ MAGIC = 0xC03B3998
 
 
 def geometry(base: Base) -> ExtGeometry:
-    found = ExtGeometry.of(OverlayMedium(base.length, base.sector))
-    assert found is not None
-    return found
+    return ExtGeometry(OverlayMedium(base.length, base.sector))
 
 
 def paths(base: Base) -> dict[int, str]:
     """The inodes of the tree, by what its directories say."""
     found = {2: "/"}
-    ext = Ext.of(OverlayMedium(base.length, base.sector))
-    assert ext is not None
+    ext = Ext(OverlayMedium(base.length, base.sector))
     for parent in (2, *range(11, 30)):
         for block, role in ext.owners.blocks(parent).items():
             if role == "directory":
@@ -44,8 +41,7 @@ def paths(base: Base) -> dict[int, str]:
 
 
 def blocks(base: Base, inode: int, role: str) -> list[int]:
-    ext = Ext.of(OverlayMedium(base.length, base.sector))
-    assert ext is not None
+    ext = Ext(OverlayMedium(base.length, base.sector))
     return [block for block, found in ext.owners.blocks(inode).items() if found == role]
 
 
@@ -115,8 +111,7 @@ def test_blocks_belong_to_files(fs: str) -> None:
 
 def journal(base: Base) -> list[int]:
     """The blocks of the journal, in order."""
-    ext = Ext.of(OverlayMedium(base.length, base.sector))
-    assert ext is not None
+    ext = Ext(OverlayMedium(base.length, base.sector))
     inode = form.INODE.parse(read(base, geometry(base).place(8) // 512 * 512, 512)[geometry(base).place(8) % 512 :])
     return [block for block, role in ext._maps.blocks_of(inode).items() if role == "data"]
 

@@ -11,7 +11,7 @@ from bob.blocks.data import data_part
 from bob.blocks.naming import names
 from bob.blocks.owners import BlockOwner, Owners
 from bob.blocks.parts import UNKNOWN, BlockKind, WritePart
-from bob.blocks.summary import LONGEST, listed, numbers, sort, sort_of, summary
+from bob.blocks.summary import LONGEST, BlockName, listed, numbers, sort_of, summary
 from bob.trace.base import Base
 from bob.workload.pattern import FIRST_SETUP_NUMBER, contents
 from wording import text_with
@@ -23,7 +23,7 @@ PATHS = {inode: f"/d/{inode}" for inode in range(12, 44)}
 
 
 def text(*parts: WritePart) -> str:
-    return summary(parts, lambda place, role: None, PATHS)[1]
+    return summary(parts, lambda place, role: None, PATHS).text
 
 
 def table(*inodes: int, notes: tuple[str, ...] = ()) -> WritePart:
@@ -49,13 +49,13 @@ def test_blocks_of_one_sort_are_counted_and_many_sorts_cut() -> None:
     assert text(journal, UNKNOWN) == "journal data; unknown"
     many = [WritePart(BlockKind.METADATA, f"some rather long name of a block, number {number}") for number in range(4)]
     assert text_with(text(*many), 0, 3) == snapshot("some rather long name of a block, number 0, and 3 more")
-    assert summary([], lambda place, role: None, {}) == (BlockKind.UNKNOWN, "unknown")
+    assert summary([], lambda place, role: None, {}) == BlockName(BlockKind.UNKNOWN, "unknown", "unknown")
     assert len(text(*(WritePart(BlockKind.METADATA, "x" * 300) for _ in range(3)))) <= LONGEST
 
 
 def told(data: bytes) -> str:
     part = data_part(data, 0, 1)
-    return "" if part is None else summary([part], lambda place, role: BlockOwner(12, "data"), PATHS)[1]
+    return "" if part is None else summary([part], lambda place, role: BlockOwner(12, "data"), PATHS).text
 
 
 def test_data_is_told_by_operation_and_sectors() -> None:
@@ -112,13 +112,10 @@ def test_a_sort_of_block_has_one_name(kind: BlockKind, what: str, expected: str)
 
 def test_the_sort_of_a_write_is_that_of_the_last_block_of_the_kind_that_it_has_most_of() -> None:
     blocks = [WritePart(JOURNAL, f"journal {what} block of transaction 5") for what in ("descriptor", "commit")]
-    assert sort([*blocks, TABLE], lambda place, role: None) == "journal transaction"
-    assert sort([TABLE, TABLE, TABLE, *blocks], lambda place, role: None) == "inode table"
-    assert (
-        sort([WritePart(BlockKind.UNKNOWN, "unknown", place=1)], lambda place, role: BlockOwner(12, "map"))
-        == "block map"
-    )
-    assert sort([], lambda place, role: None) == "unknown"
+    assert summary([*blocks, TABLE], lambda place, role: None, {}).sort == "journal transaction"
+    assert summary([TABLE, TABLE, TABLE, *blocks], lambda place, role: None, {}).sort == "inode table"
+    unknown = WritePart(BlockKind.UNKNOWN, "unknown", place=1)
+    assert summary([unknown], lambda place, role: BlockOwner(12, "map"), {}).sort == "block map"
 
 
 def test_lists_and_numbers() -> None:
