@@ -49,10 +49,10 @@ from bob.observe import explore as exploring
 from bob.observe.accesses import Access
 from bob.observe.effort import Effort
 from bob.observe.observation import OutcomeTable
-from bob.observe.observations import Observations
+from bob.observe.observations import Complaint, Observations
 from bob.observe.predict import Contents, Gap, ReadTree, places_read
 from bob.observe.rounds import Division, Rounds
-from bob.observe.session import Complaint, MountedState, Session
+from bob.observe.session import MountedState, Session
 from bob.observe.torn_courses import TornCourses
 from bob.run.agents import agent_stream
 from bob.store.run_directory import RunDirectory

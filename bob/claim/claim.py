@@ -13,7 +13,7 @@ from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.crash.work import Work, workload_in
 from bob.observe.observation import Observation
-from bob.observe.observations import Worded
+from bob.observe.observations import Complaint
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
 from bob.story.decisive import decisive
@@ -50,7 +50,7 @@ class View(Protocol):
     def observation(self) -> Observation:
         """The tree after the mount."""
 
-    def complaints(self) -> Sequence[Worded]:
+    def complaints(self) -> Sequence[Complaint]:
         """The kernel's complaints at the mount, and faults that a closer look finds."""
 
     def undisturbed(self) -> Observation:
@@ -66,7 +66,7 @@ class AfterMount:
 
     observation: Observation
 
-    def complaints(self) -> Sequence[Worded]:
+    def complaints(self) -> Sequence[Complaint]:
         return ()
 
     def undisturbed(self) -> Observation:

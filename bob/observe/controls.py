@@ -4,13 +4,12 @@ easiest state of each outcome, since it becomes a witness, and a sample at the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from random import Random
 from typing import Generic, TypeVar
 
-from bob.crash.state import CrashState
 from bob.observe.courses import Course
 from bob.observe.effort import Effort
 
@@ -28,57 +27,6 @@ class Prediction(Generic[T]):
     leaf: int
     outcome: int
     distance: int = 0
-
-
-class Samples:
-    """Draws checks at the rate ``audit``, and remembers the checked leaves and outcomes.
-
-    A *leaf* is the end of a course that was mounted once. Its outcome is wrong for a state if recovery depends on a
-    sector that it was not seen reading: the state that differs in the most sectors checks that. Unchecked leaves come
-    first, since a draw from all states would never reach a leaf of few. Errors in one combination need a second check,
-    of any state.
-    """
-
-    def __init__(self, audit: float, random: Random) -> None:
-        self._audit = audit
-        self._random = random
-        self._leaves: Counter[int] = Counter()
-        self._outcomes: Counter[int] = Counter()
-
-    def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
-        """Return how many of ``count`` to check: the requested share, but at least ``LEAST`` less ``done``. New
-        ``outcomes`` raise it to one each, up to twice ``LEAST``."""
-        return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
-
-    def unchecked(self, applied: Iterable[Prediction[T]]) -> int:
-        return len({one.outcome for one in applied} - self._outcomes.keys())
-
-    @property
-    def leaves(self) -> set[int]:
-        return set(self._leaves)
-
-    def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
-        """Return up to ``most`` of these: the farthest of the least checked leaves and outcomes."""
-        left = list(applied)
-        self._random.shuffle(left)  # ties are resolved by chance
-        if most >= len(left):
-            self._remember(left)
-            return left
-        taken: list[Prediction[T]] = []
-        while len(taken) < most:
-            best = min(left, key=self._rank)
-            left.remove(best)
-            taken.append(best)
-            self._remember([best])
-        return taken
-
-    def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:
-        return self._leaves[one.leaf], self._outcomes[one.outcome], -one.distance
-
-    def _remember(self, taken: Iterable[Prediction[T]]) -> None:
-        for one in taken:
-            self._leaves[one.leaf] += 1
-            self._outcomes[one.outcome] += 1
 
 
 class Reservoir(Generic[T]):
@@ -103,44 +51,60 @@ class Reservoir(Generic[T]):
 
 
 class Controls:
-    """Draws the samples; ``chosen`` are the numbers of the states to mount."""
+    """Draws checks at the rate of the ``effort``; ``chosen`` are the numbers of the states to mount. The counters
+    remember the checked ``leaves`` and outcomes.
+
+    A *leaf* is the end of a course that was mounted once. Its outcome is wrong for a state if recovery depends on a
+    sector that it was not seen reading: the state that differs in the most sectors checks that. Unchecked leaves come
+    first, since a draw from all states would never reach a leaf of few. Errors in one combination need a second check,
+    of any state.
+    """
 
     def __init__(self, effort: Effort) -> None:
         self.chosen: set[int] = set()
         self.random = Random(f"{effort.seed} controls")
         # Apart, so that other draws do not depend on the recalled states.
         self._random_recalled = Random(f"{effort.seed} recalled")
-        self._samples = Samples(effort.audit, self.random)
         self._audit = effort.audit
+        self.leaves: Counter[int] = Counter()
+        self._outcomes: Counter[int] = Counter()
+
+    def wanted(self, count: int, outcomes: int = 0, done: int = 0) -> int:
+        """Return how many of ``count`` to check: the requested share, but at least ``LEAST`` less ``done``. New
+        ``outcomes`` raise it to one each, up to twice ``LEAST``."""
+        return min(count, max(LEAST - done, min(outcomes, 2 * LEAST), ceil(self._audit * count)))
+
+    def take(self, applied: Iterable[Prediction[T]], most: int) -> list[Prediction[T]]:
+        """Return up to ``most`` of these: the farthest of the least checked leaves and outcomes."""
+        left = list(applied)
+        self.random.shuffle(left)  # ties are resolved by chance
+        if most >= len(left):
+            self._remember(left)
+            return left
+        taken: list[Prediction[T]] = []
+        while len(taken) < most:
+            best = min(left, key=self._rank)
+            left.remove(best)
+            taken.append(best)
+            self._remember([best])
+        return taken
 
     def of_states(self, predicted: Sequence[Prediction[int]]) -> None:
-        taken = self._samples.take(predicted, self._samples.wanted(len(predicted)))
-        self.chosen.update(one.item for one in taken)
+        self.chosen.update(one.item for one in self.take(predicted, self.wanted(len(predicted))))
 
     def of_bare(self, predicted: Sequence[int]) -> None:
         self.chosen.update(self.random.sample(predicted, min(MOST_BARE, len(predicted))))
 
     def of_whole(
-        self,
-        applied: Sequence[Prediction[Course]],
-        count: int,
-        done: int,
-        farthest: Callable[[Prediction[Course]], CrashState],
-        any_of: Callable[[Course], CrashState],
-    ) -> Iterator[tuple[CrashState, Course]]:
-        """Yield states of some of ``count`` courses of whole writes; ``done`` single states were chosen before."""
-        checked = self._samples.leaves
-        wanted = self._samples.wanted(count, self._samples.unchecked(applied), done)
-        for one in self._samples.take(applied, wanted):
-            yield (any_of(one.item) if one.leaf in checked else farthest(one)), one.item
+        self, applied: Sequence[Prediction[Course]], count: int, done: int
+    ) -> Iterator[tuple[Prediction[Course], bool]]:
+        """Yield some of ``count`` courses of whole writes, each with whether its leaf was checked before; ``done``
+        single states were chosen before."""
+        checked = set(self.leaves)
+        outcomes = {one.outcome for one in applied} - self._outcomes.keys()
+        for one in self.take(applied, self.wanted(count, len(outcomes), done)):
+            yield one, one.leaf in checked
             checked.add(one.leaf)
-
-    def of_torn(
-        self, applied: Sequence[Prediction[Course]], count: int, done: int, any_of: Callable[[Course], CrashState]
-    ) -> Iterator[tuple[CrashState, Course]]:
-        """Yield any state of some torn courses: the farthest is not torn, since it has all of a write or none."""
-        for one in self._samples.take(applied, self._samples.wanted(count, done=done)):
-            yield any_of(one.item), one.item
 
     def of_very_many(self, courses: Iterator[Course]) -> tuple[list[Course], int]:
         """Return the torn courses to check, and the count of courses with several states; memory cannot hold all."""
@@ -157,4 +121,12 @@ class Controls:
         return [*drawn, *kept.kept], count
 
     def of_recalled(self, recalled: Sequence[int]) -> list[int]:
-        return self._random_recalled.sample(recalled, self._samples.wanted(len(recalled)))
+        return self._random_recalled.sample(recalled, self.wanted(len(recalled)))
+
+    def _rank(self, one: Prediction[T]) -> tuple[int, int, int]:
+        return self.leaves[one.leaf], self._outcomes[one.outcome], -one.distance
+
+    def _remember(self, taken: Iterable[Prediction[T]]) -> None:
+        for one in taken:
+            self.leaves[one.leaf] += 1
+            self._outcomes[one.outcome] += 1

@@ -15,9 +15,9 @@ from random import Random
 from bob.crash.plan import Plan
 from bob.observe.easiest import Easiest
 from bob.observe.observation import shape
-from bob.observe.observations import StateTrouble, alike
+from bob.observe.observations import Complaint, StateTrouble, alike
 from bob.observe.rounds import Rounds
-from bob.observe.session import Complaint, Session
+from bob.observe.session import Session
 
 MOST_EXAMINED = 3  # outcomes of a workload
 ATTEMPTS, PAUSE_SECONDS = 3, 6.0
@@ -28,12 +28,12 @@ ATTEMPTS, PAUSE_SECONDS = 3, 6.0
 @dataclass(frozen=True, slots=True)
 class Examination:
     """The troubles of states that mounted. ``normal`` ones also occur if the recording wrote nothing. The kernel did
-    not repeat ``passing`` complaints. ``outcomes`` are the numbers of the examined outcomes."""
+    not repeat ``passing`` complaints. ``examined`` are numbers of outcomes."""
 
     troubles: tuple[StateTrouble, ...]
     normal: tuple[str, ...]
     passing: tuple[str, ...]
-    outcomes: tuple[int, ...]
+    examined: tuple[int, ...]
 
 
 NOT_EXAMINED = Examination((), (), (), ())

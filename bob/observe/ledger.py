@@ -8,7 +8,8 @@ from bob.crash.image import Composer
 from bob.crash.state import CrashState, departure
 from bob.observe.easiest import Easiest
 from bob.observe.mount_cache import Disks
-from bob.observe.session import Complaint, MountedState, Session
+from bob.observe.observations import Complaint
+from bob.observe.session import MountedState, Session
 
 
 class Ledger:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bob.observe.accesses import Access
-from bob.observe.observation import OutcomeTable
+from bob.observe.observation import OutcomeTable, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,7 @@ class OutcomeCollector:
 
     def tell(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
         """Add outcomes that are new to the guest, and contents of these lengths (bytes), end to end."""
-        position = 0
-        for length in lengths:
-            self._told_contents.append(self._content(contents[position : position + length]))
-            position += length
+        self._told_contents += map(self._content, split(contents, lengths))
         self._told_outcomes += [self._outcome(text, self._told_contents) for text in found]
 
     def number_of(self, outcome: int) -> int:

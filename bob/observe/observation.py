@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, overload
+from typing import Any
 
 from bob.workload.history import attributes
 
@@ -99,17 +99,9 @@ class Observation:
 class OutcomeTable:
     """The distinct outcomes of a workload, ``found`` as JSON, and ``chunks``, the contents that they name by number."""
 
-    def __init__(self, found: Sequence[str] = (), chunks: Sequence[bytes] = ()) -> None:
+    def __init__(self, found: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
         self.found = list(found)
         self.chunks = list(chunks)
-
-    def add(self, found: Sequence[str], lengths: Sequence[int], contents: bytes) -> None:
-        """Add outcomes, and contents of these lengths (bytes), end to end in ``contents``."""
-        self.found.extend(found)
-        position = 0
-        for length in lengths:
-            self.chunks.append(contents[position : position + length])
-            position += length
 
     def observation(self, outcome: int) -> Observation:
         found = json.loads(self.found[outcome])
@@ -123,10 +115,8 @@ class OutcomeTable:
 
     def unseen(self, outcome: int) -> str | None:
         """Return :attr:`Observation.unseen` of outcome number ``outcome``."""
-        if '"unseen":' not in self.found[outcome]:  # a fast way for most outcomes, which may be large
-            return None
-        tree = json.loads(self.found[outcome])["tree"] or {}
-        return next((f"{path}: {entry['fault']}" for path, entry in sorted(tree.items()) if "unseen" in entry), None)
+        # Most outcomes, which may be large, are not read.
+        return self.observation(outcome).unseen if '"unseen":' in self.found[outcome] else None
 
     def observations(self) -> Sequence[Observation]:
         """Return all outcomes; each is built on access, since together they may not fit into memory."""
@@ -140,16 +130,13 @@ class _LazyOutcomes(Sequence[Observation]):
     def __len__(self) -> int:
         return len(self._findings.found)
 
-    @overload
-    def __getitem__(self, outcome: int) -> Observation: ...
-
-    @overload
-    def __getitem__(self, outcome: slice) -> Sequence[Observation]: ...
-
-    def __getitem__(self, outcome: int | slice) -> Observation | Sequence[Observation]:
+    def __getitem__(self, outcome: int | slice) -> Any:
         if isinstance(outcome, slice):
             return [self[number] for number in range(*outcome.indices(len(self)))]
         return self._findings.observation(outcome)
+
+
+_AS_THEY_ARE = {each.name for each in fields(Node)} - {"kind", "content", "xattrs", "pieces"}
 
 
 def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
@@ -157,22 +144,19 @@ def _node(entry: Mapping[str, Any], chunks: Sequence[bytes]) -> Node:
     places = entry.get("places")
     return Node(
         kind=entry["kind"],
-        inode=entry.get("inode", 0),
-        links=entry.get("links", 1),
-        size=entry.get("size", 0),
         content=b"".join(content) if places is None else b"",
-        target=entry.get("target", ""),
         xattrs={name: chunks[number] for name, number in entry.get("xattrs", {}).items()},
-        fault=entry.get("fault"),
-        mode=entry.get("mode"),
-        uid=entry.get("uid"),
-        gid=entry.get("gid"),
-        mtime=entry.get("mtime"),
-        unseen=entry.get("unseen", False),
         pieces=None if places is None else dict(zip(places, content, strict=True)),
-        flags=entry.get("flags", 0),
-        project=entry.get("project", 0),
+        **{name: value for name, value in entry.items() if name in _AS_THEY_ARE},
     )
+
+
+def split(contents: bytes, lengths: Iterable[int]) -> Iterator[bytes]:
+    """Yield the pieces of ``contents`` with these lengths (bytes), which stand end to end."""
+    position = 0
+    for length in lengths:
+        yield contents[position : position + length]
+        position += length
 
 
 CONTENTS = ("content", "places", "blocks", "xattrs", "mtime", "atime", "ctime", "btime", "touched")

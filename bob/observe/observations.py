@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from bob.counts import Count
 from bob.crash.coverage import States
@@ -49,23 +49,20 @@ class ExploredState(NamedTuple):
         return self.whole if self.whole is not None else min(self.states, int(not self.state.torn))
 
 
+class Complaint(NamedTuple):
+    """A trouble of a state that mounts; ``kind`` is a :class:`TroubleKind`."""
+
+    kind: str
+    words: str
+
+
 class StateTrouble(NamedTuple):
     state: int
     kind: str
     words: str
 
 
-class Worded(Protocol):
-    """Has a kind and words."""
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def words(self) -> str: ...
-
-
-def alike(trouble: Worded) -> tuple[str, str]:
+def alike(trouble: Complaint | StateTrouble) -> tuple[str, str]:
     """Return a key that is equal for troubles of one kind whose words differ only in numbers."""
     return trouble.kind, without_numbers(trouble.words)
 

@@ -220,31 +220,20 @@ class Rounds:
         return Prediction(number, leaf.source, leaf.outcome, int(np.count_nonzero(contents != away)))
 
     def _check_whole(self, courses: Sequence[Course]) -> None:
-        legal, random = self._plan.legal, self.controls.random
-
-        def farthest(one: Prediction[Course]) -> CrashState:
-            return legal.farthest(one.item.cube, self._plan.medium(self.ledger.states[one.leaf]))
-
-        chosen = self.controls.of_whole(
-            self._of_several(courses, torn=False),
-            len(courses),
-            self._chosen(torn=False),
-            farthest,
-            lambda course: legal.sample(course.cube, random),
-        )
-        for state, course in chosen:
-            self.controls.chosen.add(self._predicted(state, course))
+        legal, applied = self._plan.legal, self._of_several(courses, torn=False)
+        for one, is_checked in self.controls.of_whole(applied, len(courses), self._chosen(torn=False)):
+            if is_checked:
+                state = legal.sample(one.item.cube, self.controls.random)
+            else:
+                state = legal.farthest(one.item.cube, self._plan.medium(self.ledger.states[one.leaf]))
+            self.controls.chosen.add(self._predicted(state, one.item))
 
     def _check_torn(self, courses: Sequence[Course], count: int) -> None:
-        legal, random = self._plan.parts.legal, self.controls.random
-        chosen = self.controls.of_torn(
-            self._of_several(courses, torn=True),
-            count,
-            self._chosen(torn=True),
-            lambda course: legal.sample(course.cube, random),
-        )
-        for state, course in chosen:
-            self.controls.chosen.add(self._predicted(state, course))
+        applied = self._of_several(courses, torn=True)
+        for one in self.controls.take(applied, self.controls.wanted(count, done=self._chosen(torn=True))):
+            # Any state: the farthest is not torn, since it has all of a write or none.
+            state = self._plan.parts.legal.sample(one.item.cube, self.controls.random)
+            self.controls.chosen.add(self._predicted(state, one.item))
 
     def _of_several(self, courses: Sequence[Course], *, torn: bool) -> list[Prediction[Course]]:
         composer, legal = self._plan.composer, self._plan.parts.legal if torn else self._plan.legal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from bob.agent.client import Agent, AgentBroken
 from bob.crash.case import Case
@@ -13,7 +13,8 @@ from bob.observe.accesses import Access, Accesses, accesses
 from bob.observe.events import Decoder
 from bob.observe.leftovers import Leftovers, Stretches
 from bob.observe.mount_cache import CachedMount, OutcomeCollector
-from bob.observe.observation import OutcomeTable
+from bob.observe.observation import OutcomeTable, split
+from bob.observe.observations import Complaint
 from bob.program.answer import CheckerAnswer
 from bob.record.base import put_base
 from bob.record.encode import encode_subject
@@ -27,13 +28,6 @@ STATE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on one crash 
 
 
 EXAMINE_TIMEOUT = 120.0  # host seconds for a state that is examined
-
-
-class Complaint(NamedTuple):
-    """A trouble of a state that mounts; ``kind`` is a TroubleKind."""
-
-    kind: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +111,17 @@ class Session:
         position = sum(header["chunks"])
         self._gathering.tell(header["new_outcomes"], header["chunks"], contents[:position])
         outcomes = [self._gathering.number_of(outcome) for outcome in header["outcomes"]]
-        self._complaints += [Complaint(*words) for words in header.get("new_complaints", ())]
-        complaints = [
-            self._complaints[number - 1] if number else None for number in header.get("complaints", [0] * len(outcomes))
-        ]
+        self._complaints += [Complaint(*words) for words in header["new_complaints"]]
+        complaints = [self._complaints[number - 1] if number else None for number in header["complaints"]]
         traced: list[Accesses] = []
-        for length, sectors in zip(header["traces"], header["sectors_read"], strict=True):
-            traced.append(accesses(self._decoder.events(contents[position : position + length])))
-            position += length
+        for pages, sectors in zip(split(contents[position:], header["traces"]), header["sectors_read"], strict=True):
+            traced.append(accesses(self._decoder.events(pages)))
             if traced[-1].sectors_read != sectors:
                 raise AgentBroken("the agent failed: the trace of what recovery read is not complete")
         if self._watched is None:
-            return [
-                MountedState(outcome, (), complaint=complaint)
-                for outcome, complaint in zip(outcomes, complaints, strict=True)
-            ]
-        self._choose_lookups(traced, self._watched)
+            traced = [Accesses()] * len(outcomes)
+        else:
+            self._choose_lookups(traced, self._watched)
         left: Sequence[Leftovers | None] = [None] * len(traced)
         if self._stretches is not None:
             left = [

@@ -10,7 +10,7 @@ from bob.crash.image import ByteRun
 from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
-from bob.observe.observations import Worded
+from bob.observe.observations import Complaint
 from bob.observe.session import CheckerRun, Session
 from bob.program.answer import CheckerAnswer
 from bob.program.program import Program
@@ -90,7 +90,7 @@ class _WitnessView:
         [self._mounted] = session.mount([delta], payload)
         self.observation = session.findings.observation(self._mounted.outcome)
 
-    def complaints(self) -> Sequence[Worded]:
+    def complaints(self) -> Sequence[Complaint]:
         of_the_mount = [] if self._mounted.complaint is None else [self._mounted.complaint]
         return [*of_the_mount, *self._session.examine([self._delta], self._payload)[0]]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bob.agent.loss import Loss, LossCause
 from bob.crash.coverage import States
-from bob.observe.observation import OutcomeTable
+from bob.observe.observation import OutcomeTable, split
 from bob.observe.observations import ExploredState, Observations, StateTrouble
 from bob.schema import Document, adapt, field, older
 from bob.trace.base import Base
@@ -99,8 +99,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
             raise ValueError("its contents are not as long as they should be")
-        findings = OutcomeTable()
-        findings.add(self.outcomes, self.chunks, contents)
+        findings = OutcomeTable(self.outcomes, split(contents, self.chunks))
         predicted = frozenset(self.predicted)
         return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)
 

@@ -11,7 +11,8 @@ from inline_snapshot import snapshot
 
 from bob.agent.inside import complaints
 from bob.agent.inside.complaints import Complaints, run_checker
-from bob.observe.session import Complaint, MountedState, Session
+from bob.observe.observations import Complaint
+from bob.observe.session import MountedState, Session
 from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import parse

@@ -19,7 +19,7 @@ from bob.crash.plan import Plan
 from bob.crash.state import CrashState, departure
 from bob.observe import controls, torn_courses
 from bob.observe.accesses import Access
-from bob.observe.controls import LEAST, Prediction, Reservoir, Samples
+from bob.observe.controls import LEAST, Controls, Prediction, Reservoir
 from bob.observe.effort import Effort
 from bob.observe.leftovers import Leftovers
 from bob.observe.observation import OutcomeTable
@@ -494,14 +494,14 @@ def test_the_easiest_of_all_states_that_were_divided_explains_an_outcome(seed: i
 
 def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> None:
     for seed in range(20):
-        samples = Samples(0.01, Random(seed))
+        samples = Controls(Effort(1, seed, audit=0.01))
         offered = [Prediction(f"{leaf}", leaf, leaf // 3, leaf) for leaf in range(9)]
         first = samples.take(offered, 3)
         assert {one.outcome for one in first} == {0, 1, 2}
         assert [one.distance % 3 for one in first] == [2, 2, 2], "the farthest of each"
         rest = samples.take(offered, 6)
         assert not {one.leaf for one in first} & {one.leaf for one in rest}
-        assert samples.leaves == set(range(9))
+        assert samples.leaves.keys() == set(range(9))
         assert len(samples.take(offered, 20)) == 9
         alike = samples.take([Prediction(f"{number}", 0, 0) for number in range(5)], 4)
         assert len({one.item for one in alike}) == 4, "none is taken twice"
@@ -511,7 +511,7 @@ def test_of_outcomes_and_leaves_those_that_were_checked_least_come_first() -> No
     ("audit", "count", "wanted"), [(0.01, 0, 0), (0.01, 2, 2), (0.01, 200, 3), (0.1, 95, 10), (1, 7, 7)]
 )
 def test_at_least_three_of_each_kind_and_all_where_that_is_asked(audit: float, count: int, wanted: int) -> None:
-    assert Samples(audit, Random(0)).wanted(count) == wanted
+    assert Controls(Effort(1, 0, audit=audit)).wanted(count) == wanted
 
 
 def test_a_reservoir_keeps_some_of_each_outcome_each_as_likely() -> None:

@@ -26,7 +26,7 @@ from bob.observe.effort import Effort
 from bob.observe.events import AccessEvent, Bio, ReadAhead
 from bob.observe.explore import explore
 from bob.observe.mount_cache import Sights
-from bob.observe.observation import Node, Observation, OutcomeTable
+from bob.observe.observation import Node, Observation, OutcomeTable, split
 from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import NO_BLOCKS
 from bob.subject import DEFAULT_AUDIT, Subject
@@ -139,6 +139,7 @@ class FakeAgent:
             for number in range(known, len(self.outcomes))
         ]
         header = {"outcomes": numbers, "new_outcomes": found, "chunks": [32 * SECTOR_BYTES] * len(found)}
+        header |= {"complaints": [0] * len(numbers), "new_complaints": []}
         if not self.reads:
             return {**header, "traces": [], "sectors_read": [], "left": [], "elsewhere": []}, new
         header |= {"traces": [len(trace) for trace in traces], "sectors_read": counts}
@@ -642,12 +643,10 @@ def test_writes_are_known_by_what_they_carry() -> None:
 
 
 def test_of_a_long_file_what_is_in_it_is_read_where_it_is() -> None:
-    findings = OutcomeTable()
     entry = {"kind": "file", "size": 6 * GIB, "content": [0, 1], "places": [0, 5 * GIB], "flags": 0x80010}
     tree = {"/far": entry, "/part": {"kind": "file", "fault": "more than is looked at", "unseen": True}}
-    for one in (tree, {"/far": entry}):
-        findings.add([json.dumps({"error": None, "repaired": False, "tree": one})], [], b"")
-    findings.add([], [4, 4], b"aaaabbbb")
+    found = [json.dumps({"error": None, "repaired": False, "tree": one}) for one in (tree, {"/far": entry})]
+    findings = OutcomeTable(found, split(b"aaaabbbb", [4, 4]))
     seen = findings.observation(0)
     assert seen.tree is not None
     node = seen.tree["/far"]
@@ -662,15 +661,14 @@ def test_of_a_long_file_what_is_in_it_is_read_where_it_is() -> None:
 GIB = 2**30
 
 
-def test_findings_grow_and_are_put_together_again() -> None:
-    findings = OutcomeTable()
-    findings.add([samples.outcome(("/a", 11, [0, 1], 8))], [4, 4], b"aaaabbbb")
+def test_findings_are_put_together_again() -> None:
     tree = {
         "/d": {"kind": "directory", "inode": 5, "fault": "cannot be listed"},
         "/l": {"kind": "symlink", "target": "x"},
     }
     tree["/a"] = {"kind": "file", "size": 4, "links": 2, "content": [2], "xattrs": {"user.x": 1}}  # type: ignore[dict-item]
-    findings.add([json.dumps({"error": "no", "repaired": True, "tree": tree})], [4], b"cccc")
+    found = [samples.outcome(("/a", 11, [0, 1], 8)), json.dumps({"error": "no", "repaired": True, "tree": tree})]
+    findings = OutcomeTable(found, split(b"aaaabbbbcccc", [4, 4, 4]))
     first, second = findings.observations()
     assert isinstance(first, Observation)
     assert first.tree is not None
