@@ -15,16 +15,33 @@ FARTHEST = 2  # writes: the largest departure whose states bob lists
 
 def distance(pending: Sequence[int], state: CrashState) -> int:
     """Return by how many writes of ``pending`` (in submission order) ``state`` departs from the nearest prefix."""
+    return _nearest_prefixes(pending, state)[0]
+
+
+def departures(pending: Sequence[int], state: CrashState) -> list[int]:
+    """Return the departures of ``state`` from its nearest clean prefixes: writes, in their order."""
+    _away, shortest, longest = _nearest_prefixes(pending, state)
+    kept, torn = set(state.kept), dict(state.torn)
+    return [
+        index
+        for place, index in enumerate(pending)
+        if index in torn or (place >= shortest if index in kept else place < longest)
+    ]
+
+
+def _nearest_prefixes(pending: Sequence[int], state: CrashState) -> tuple[int, int, int]:
+    """Return how many writes off the nearest prefixes are, and the lengths of the shortest and longest of these."""
     kept, torn = set(state.kept), dict(state.torn)
     # With k = 0 each write that is there is one too many.
-    best = here = sum(index in kept or index in torn for index in pending)
-    for index in pending:
-        if index in kept:
-            here -= 1
-        elif index not in torn:
-            here += 1
-        best = min(best, here)
-    return best
+    away = here = sum(index in kept or index in torn for index in pending)
+    shortest = longest = 0
+    for length, index in enumerate(pending, start=1):
+        here += -1 if index in kept else 0 if index in torn else 1
+        if here < away:
+            away, shortest, longest = here, length, length
+        elif here == away:
+            longest = length
+    return away, shortest, longest
 
 
 def nearest(points: Sequence[GrowthPoint], number: int, departure: int) -> Iterator[CrashState]:

@@ -37,23 +37,20 @@ class Draft(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchPoint:
-    """A growth point: ``durable`` and ``pending`` as bit masks, ``writes`` the pending ones in submission order."""
+class SearchPoint(GrowthMasks):
+    """Growth point number ``point``; ``writes`` are the pending ones in submission order."""
 
     point: int
-    durable: int
-    pending: int
     writes: tuple[int, ...]
-    becoming: tuple[int, ...]
 
 
 def view(number: int, point: GrowthPoint) -> SearchPoint:
-    return SearchPoint(number, mask(point.durable), mask(point.pending), point.pending, point.becomes_durable)
+    masks = mask(point.durable), mask(point.pending), mask(point.becomes_durable)
+    return SearchPoint(*masks, number, point.pending)
 
 
 def legal_states(views: Sequence[SearchPoint]) -> LegalStates:
-    points = [GrowthMasks(point.durable, point.pending, mask(point.becoming)) for point in views]
-    return LegalStates(points, lambda number, medium: CrashState(number, _indexes(views[number].writes, medium)))
+    return LegalStates(views, lambda number, medium: CrashState(number, indexes(views[number].writes, medium)))
 
 
 def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), legal_at: int = 0) -> CrashState:
@@ -61,10 +58,10 @@ def settled(points: Sequence[SearchPoint], medium: int, torn: TornWrites = (), l
     number = legal_at
     while number + 1 < len(points) and not points[number + 1].durable & ~medium:
         number += 1
-    return CrashState(number, _indexes(points[number].writes, medium), torn)
+    return CrashState(number, indexes(points[number].writes, medium), torn)
 
 
-def _indexes(writes: Sequence[int], medium: int) -> tuple[int, ...]:
+def indexes(writes: Sequence[int], medium: int) -> tuple[int, ...]:
     return tuple(index for index in writes if medium >> index & 1)
 
 

@@ -66,12 +66,12 @@ def growth_points(trace: Trace, model: DeviceModel) -> tuple[GrowthPoint, ...]:
 
 def count_writes(points: Sequence[GrowthPoint]) -> int:
     """Return the exact number of legal states of whole writes: distinct sets of writes on the medium."""
-    return sum(_new_states(len(point.pending), len(point.becomes_durable)) for point in points)
+    return sum(new_states(len(point.pending), len(point.becomes_durable)) for point in points)
 
 
 def count_sectors(points: Sequence[GrowthPoint]) -> int:
     """Return the exact number of legal states with tears: distinct sets of atomic units on the medium."""
-    return sum(_new_states(point.pending_units, point.becoming_units) for point in points)
+    return sum(new_states(point.pending_units, point.becoming_units) for point in points)
 
 
 def check_trace(trace: Trace) -> None:
@@ -101,7 +101,7 @@ def _by(since: int | None, time: int) -> bool:
     return since is not None and since <= time
 
 
-def _new_states(pending: int, becoming: int) -> int:
+def new_states(pending: int, becoming: int) -> int:
     """Return the states of one point that do not recur at the next: subsets that lack some of ``becoming``."""
     every: int = 1 << pending
     return every - (1 << (pending - becoming)) if becoming else every

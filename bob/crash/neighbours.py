@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from bob.crash.departures import departures
 from bob.crash.drafts import mask, settled, view
 from bob.crash.legal import GrowthPoint
 from bob.crash.state import CrashState
@@ -36,24 +37,6 @@ class Neighbours:
             yield settled(self._views, medium | bit, torn, state.point)
         if medium & bit or len(torn) < len(state.torn):
             yield settled(self._views, medium & ~bit, torn, state.point)
-
-
-def departures(pending: Sequence[int], state: CrashState) -> list[int]:
-    """Return the departures of ``state`` from its nearest clean prefixes: writes, in their order."""
-    kept, torn = set(state.kept), dict(state.torn)
-    away = here = sum(index in kept or index in torn for index in pending)
-    shortest = longest = 0
-    for place, index in enumerate(pending, start=1):
-        here += -1 if index in kept else 0 if index in torn else 1
-        if here < away:
-            away, shortest, longest = here, place, place
-        elif here == away:
-            longest = place
-    return [
-        index
-        for place, index in enumerate(pending)
-        if index in torn or (place >= shortest if index in kept else place < longest)
-    ]
 
 
 def causes(points: Sequence[GrowthPoint], state: CrashState, is_fine: Callable[[CrashState], bool]) -> tuple[int, ...]:

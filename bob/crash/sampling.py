@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from random import Random
 
-from bob.crash.drafts import Draft, SearchPoint
+from bob.crash.drafts import Draft, SearchPoint, indexes
+from bob.crash.legal import new_states
 from bob.crash.state import Ranges
 
 MOST_TORN_AT_ONCE = 3  # writes in a random state: more would explain no more
@@ -16,7 +17,7 @@ MOST_TORN_AT_ONCE = 3  # writes in a random state: more would explain no more
 def every_state(points: Sequence[SearchPoint], units: Sequence[int], rng: Random) -> Iterator[Draft]:
     """Yield every legal state once, in a random order; write i can be torn into ``units[i]`` parts (1: not at all).
     Keeps a list of all: only for small numbers."""
-    ends = list(accumulate(_new_states(point, units) for point in points))
+    ends = list(accumulate(_states(point, units) for point in points))
     order = list(range(ends[-1]))
     rng.shuffle(order)
     for number in order:
@@ -72,20 +73,19 @@ def _tear(units: int, rng: Random) -> int:
     return inside if inside != every else 1 << rng.randrange(units)
 
 
-def _new_states(point: SearchPoint, units: Sequence[int]) -> int:
-    """Return the states of this point that do not recur at the next one (as in ``bob.crash.legal``)."""
-    becoming = sum(units[index] for index in point.becoming)
-    rest = sum(units[index] for index in point.writes) - becoming
-    return (max((1 << becoming) - 1, 1)) << rest
+def _states(point: SearchPoint, units: Sequence[int]) -> int:
+    becoming = (units[index] for index in indexes(point.writes, point.becoming))
+    return new_states(sum(units[index] for index in point.writes), sum(becoming))
 
 
 def _state(point: SearchPoint, units: Sequence[int], number: int) -> Draft:
     """Return number ``number`` of those states. The units of becoming writes are its low digit, never all ones."""
-    becoming = sum(units[index] for index in point.becoming)
+    first = indexes(point.writes, point.becoming)
+    becoming = sum(units[index] for index in first)
     high, low = divmod(number, max((1 << becoming) - 1, 1))
     bits = high << becoming | low
     kept, torn = 0, []
-    for index in (*point.becoming, *(index for index in point.writes if index not in point.becoming)):
+    for index in (*first, *indexes(point.writes, ~point.becoming)):
         every = (1 << units[index]) - 1
         here = bits & every
         bits >>= units[index]

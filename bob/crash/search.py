@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
 from bob.crash.drafts import (
     Draft,
@@ -56,19 +55,11 @@ class Coverage:
     legal_sectors: int
 
     @property
-    def exhausted_writes(self) -> bool:
-        return self.write_states == self.legal_writes
-
-    @property
-    def exhausted_sectors(self) -> bool:
-        return self.sector_states == self.legal_sectors
-
-    @property
-    def exhaustive(self) -> Literal["writes", "sectors"] | None:
+    def exhaustive(self) -> str | None:
         """Return what a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
-        if self.exhausted_sectors:
+        if self.sector_states == self.legal_sectors:
             return "sectors"
-        return "writes" if self.exhausted_writes else None
+        return "writes" if self.write_states == self.legal_writes else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from bob.agent.client import Agent, AgentBroken, what_happened
 from bob.agent.loss import GuestLost
@@ -133,7 +133,7 @@ class _Exploration:
             for number, state in enumerate(self.rounds.ledger.states)
         )
         explored = sum(seen.states for seen in known if seen.outcome is not None)
-        exhaustive: Literal["writes", "sectors"] | None = None
+        exhaustive: str | None = None
         if lost is None and known:
             if self.search is not None:
                 exhaustive = self.search.coverage.exhaustive

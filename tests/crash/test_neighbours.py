@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.crash.cubes import Cube, Divider, LegalStates
-from bob.crash.departures import distance
+from bob.crash.departures import departures, distance
 from bob.crash.device import DeviceModel
 from bob.crash.drafts import legal_states, mask, parts, spread, view
 from bob.crash.image import Composer
 from bob.crash.legal import count_sectors, count_writes, growth_points
-from bob.crash.neighbours import MOST, Neighbours, causes, departures
+from bob.crash.neighbours import MOST, Neighbours, causes
 from bob.crash.sampling import MOST_TORN_AT_ONCE, every_state, random_subsets, random_tears, ranges
 from bob.crash.state import CrashState, check_state
 from bob.crash.units import WriteUnits

@@ -94,17 +94,18 @@ def test_candidates_are_legal_and_claims_are_exact(
         # A claim holds at any moment, not only at the end
         coverage = found.coverage
         assert coverage.explored == len(explored)
-        assert not coverage.exhausted_writes or set(whole) <= explored.keys()
-        assert not coverage.exhausted_sectors or set(legal.values()) <= explored.keys()
+        assert coverage.write_states < coverage.legal_writes or set(whole) <= explored.keys()
+        assert coverage.sector_states < coverage.legal_sectors or set(legal.values()) <= explored.keys()
     assert len(explored) <= budget
     assert explored.keys() <= set(legal.values())
     coverage = found.coverage
     assert (coverage.legal_writes, coverage.legal_sectors) == (len(whole), len(legal))
     assert coverage.write_states <= sum(image in explored for image in whole)
     assert coverage.sector_states <= sum(image in explored for image in legal.values())
-    assert coverage.exhausted_writes == (set(whole) <= explored.keys())
-    assert coverage.exhausted_sectors == (set(legal.values()) <= explored.keys())
-    assert coverage.exhausted_writes or not coverage.exhausted_sectors
+    has_writes, has_sectors = set(whole) <= explored.keys(), set(legal.values()) <= explored.keys()
+    assert (coverage.write_states == coverage.legal_writes) == has_writes
+    assert (coverage.sector_states == coverage.legal_sectors) == has_sectors
+    assert coverage.exhaustive == ("sectors" if has_sectors else "writes" if has_writes else None)
 
 
 @settings(max_examples=60, deadline=None)
