@@ -13,7 +13,7 @@ from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
-from bob.crash.coverage import NOTHING, States, total
+from bob.crash.coverage import NOTHING, total
 from bob.crash.state import CrashState
 from bob.observe.easiest import Easiest
 from bob.observe.observations import Observations
@@ -24,14 +24,6 @@ from bob.workload.operations import Workload
 class SaidByRecording:
     recording: ByRecording
     ways: Mapping[str, Easiest[CrashState]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class EasiestOfWay:
-    """The crash state that explains a way best; ``place`` is the number of its recording."""
-
-    place: int
-    state: CrashState
 
 
 def refused(workload: Workload, reason: str, fall: Loss | None) -> SaidByRecording:
@@ -45,29 +37,26 @@ def said_by(
 ) -> list[SaidByRecording]:
     """Return the answer of one recording to each of ``expectations``; ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
-    mounted: set[int] = set()
+    refused = {seen.outcome for seen in bench.unmountable}
     # Observations are built on demand, and may be large: read each once.
     for outcome, observation in enumerate(observed.findings.observations()):
-        if observation.mounted:
-            mounted.add(outcome)
         for wrong, expectation in zip(broken, expectations, strict=True):
             if holds(expectation.test, observation, bench.history) is False:
                 wrong[outcome] = evidence(expectation.test, observation, bench.history)
     if bench.distrust is not None:
         # bob's readings of trees are not believed, but the kernel's refusal to mount is.
-        broken = [{outcome: told for outcome, told in one.items() if outcome not in mounted} for one in broken]
-    doubt = _doubt(bench, observed.coverage, observed.lost, len(mounted))
+        broken = [{outcome: told for outcome, told in one.items() if outcome in refused} for one in broken]
     settled = complete if bench.workload.finish.is_settled else None
-    return [_said(bench, wrong, observed, settled, doubt) for wrong in broken]
+    return [_said(bench, wrong, observed, settled) for wrong in broken]
 
 
-def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
+def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple[Answer, tuple[CrashState, ...]]:
     """Return the answer of all recordings, and the easiest state of each way. It fails if one fails, and holds if all
     do."""
-    ways: dict[str, Easiest[EasiestOfWay]] = {}
+    ways: dict[str, Easiest[tuple[int, CrashState]]] = {}
     for place, said in enumerate(each):
         for told, way in said.ways.items():
-            ways.setdefault(told, Easiest()).add(way.shown, EasiestOfWay(place, way.shown), way.states)
+            ways.setdefault(told, Easiest()).add(way.shown, (place, way.shown), way.states)
     ordered = sorted(ways.items(), key=lambda way: way[1].rank)
     recordings = [said.recording for said in each]
     several = len(each) > 1
@@ -81,7 +70,7 @@ def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple
             Way(
                 told,
                 way.states,
-                place=way.shown.place,
+                place=way.shown[0],
                 by_recording=tuple(said.ways[told].states if told in said.ways else 0 for said in each),
             )
             for told, way in ordered
@@ -89,20 +78,11 @@ def together(expectation: Expectation, each: Sequence[SaidByRecording]) -> tuple
         tuple(recordings),
         unknown[0] if verdict is Verdict.UNKNOWN else None,
     )
-    return answer, tuple(way.shown for _told, way in ordered)
-
-
-def _doubt(bench: JudgedCase, coverage: States, lost: str | None, mounted: int) -> str | None:
-    """Return why no expectation can be known to hold; None if one can."""
-    if bench.distrust is not None or lost is not None:
-        return bench.distrust or lost
-    if coverage.explored == 0:
-        return "no crash state was explored"
-    return bench.unseen if mounted else "no crash state that was explored could be mounted"
+    return answer, tuple(way.shown[1] for _told, way in ordered)
 
 
 def _said(
-    bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None, doubt: str | None
+    bench: JudgedCase, broken: Mapping[int, str], observed: Observations, settled: CrashState | None
 ) -> SaidByRecording:
     ways: dict[str, Easiest[CrashState]] = {}
     needs_no_crash = False
@@ -110,14 +90,14 @@ def _said(
         if seen.outcome is not None and seen.outcome in broken:
             ways.setdefault(broken[seen.outcome], Easiest()).add(seen.state, seen.state, seen.states)
             needs_no_crash = needs_no_crash or seen.state == settled
-    verdict = Verdict.FAILS if ways else Verdict.HOLDS if doubt is None else Verdict.UNKNOWN
+    verdict = Verdict.FAILS if ways else Verdict.HOLDS if bench.doubt is None else Verdict.UNKNOWN
     said = ByRecording(
         bench.workload.name,
         bench.workload.finish.name,
         verdict,
         bench.coverage,
         sum(way.states for way in ways.values()),
-        doubt if verdict is Verdict.UNKNOWN else None,
+        bench.doubt if verdict is Verdict.UNKNOWN else None,
         needs_no_crash,
     )
     return SaidByRecording(said, ways)

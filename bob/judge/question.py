@@ -59,10 +59,10 @@ def judge_question(trial: Trial, run: RunDirectory, about: Run, environment: Env
     for number, (expectation, said) in enumerate(zip(trial.expectations, each, strict=True), start=1):
         answer, easiest_states = together(expectation, said)
         ways = list(answer.ways)
-        for place, shown in enumerate(easiest_states[: trial.most_witnesses]):
-            name, told = f"expectation-{number}-{place + 1}", ways[place].evidence
-            path = keep(name, shown.place, shown.state, told, ExpectationClaim(expectation.text))
-            ways[place] = replace(ways[place], witness=path)
+        for place, state in enumerate(easiest_states[: trial.most_witnesses]):
+            name, way = f"expectation-{number}-{place + 1}", ways[place]
+            path = keep(name, way.place, state, way.evidence, ExpectationClaim(expectation.text))
+            ways[place] = replace(way, witness=path)
         answers.append(replace(answer, ways=tuple(ways)))
     refusing: list[Way] = []
     for place, one in recorded.items():

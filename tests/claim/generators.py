@@ -12,7 +12,6 @@ from bob.claim.expectation.syntax import (
     Content,
     Exists,
     Formula,
-    Implies,
     KeptContents,
     Mounts,
     NamedPath,
@@ -58,6 +57,10 @@ def anything_about(names: st.SearchStrategy[NamedPath]) -> st.SearchStrategy[For
     )
     return st.recursive(
         atoms,
-        lambda inner: st.one_of(st.builds(Not, inner), *(st.builds(kind, inner, inner) for kind in (And, Or, Implies))),
+        lambda inner: st.one_of(
+            st.builds(Not, inner),
+            *(st.builds(kind, inner, inner) for kind in (And, Or)),
+            st.builds(Or, st.builds(Not, inner), inner),
+        ),
         max_leaves=12,
     )

@@ -13,7 +13,7 @@ from inline_snapshot import snapshot
 
 from bob.claim.expectation.evaluate import LONGEST_WORDS, check, evidence, holds
 from bob.claim.expectation.language import parse
-from bob.claim.expectation.syntax import And, Formula, Implies, Mounts, NamedPath, Not, Or, atoms
+from bob.claim.expectation.syntax import And, Formula, Mounts, NamedPath, Not, Or, atoms
 from bob.errors import PointedError
 from bob.observe.observation import Node, Observation
 from bob.workload.language import parse as operations
@@ -263,9 +263,6 @@ def truth(test: Formula, others: Iterator[bool]) -> bool:
             return all([truth(left, others), truth(right, others)])
         case Or(left, right):
             return any([truth(left, others), truth(right, others)])
-        case Implies(left, right):
-            first, second = truth(left, others), truth(right, others)
-            return second or not first
         case Mounts():
             return False
     return next(others)

@@ -12,7 +12,6 @@ from bob.claim.expectation.syntax import (
     Content,
     Exists,
     Formula,
-    Implies,
     Mounts,
     NamedPath,
     Not,
@@ -46,17 +45,21 @@ def write(test: Formula) -> str:
             return f"not {_inside(inner, Not)}"
         case And(left, right):
             return f"{_inside(left, Not, And)} and {_inside(right, Not)}"
+        case Or(Not(left), right):
+            then = write(right) if _is_implication(right) else _inside(right, Not, And, Or)
+            return f"{_inside(left, Not, And, Or)} implies {then}"
         case Or(left, right):
             return f"{_inside(left, Not, And, Or)} or {_inside(right, Not, And)}"
-        case Implies(left, right):
-            return f"{_inside(left, Not, And, Or)} implies {_inside(right, Not, And, Or, Implies)}"
 
 
 def _inside(test: Formula, *bare: type) -> str:
     """``test``, in brackets unless it is an atom or one of ``bare``."""
-    return (
-        f"({write(test)})" if isinstance(test, Not | And | Or | Implies) and not isinstance(test, bare) else write(test)
-    )
+    is_bare = not isinstance(test, Not | And | Or) or (isinstance(test, bare) and not _is_implication(test))
+    return write(test) if is_bare else f"({write(test)})"
+
+
+def _is_implication(test: Formula) -> bool:
+    return isinstance(test, Or) and isinstance(test.left, Not)
 
 
 def _quoted(name: NamedPath) -> str:

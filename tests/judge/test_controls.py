@@ -17,7 +17,7 @@ from bob.claim.property.judged_case import JudgedCase
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
-from bob.judge.expectations import EasiestOfWay, SaidByRecording, said_by, together
+from bob.judge.expectations import SaidByRecording, said_by, together
 from bob.observe.observation import Node, Observation
 from bob.observe.observations import ExploredState, Observations
 from bob.workload.language import parse
@@ -172,12 +172,12 @@ class Asked(NamedTuple):
 
     said: SaidByRecording
     answer: Answer
-    easiest: tuple[EasiestOfWay, ...]
+    easiest: tuple[CrashState, ...]
 
     @property
     def ways(self) -> list[tuple[str, int, CrashState]]:
         shown = zip(self.answer.ways, self.easiest, strict=True)
-        return [(way.evidence, way.states, easiest.state) for way, easiest in shown]
+        return [(way.evidence, way.states, easiest) for way, easiest in shown]
 
 
 def asked(observed: Observations, *texts: str, workload: Workload = samples.WORKLOAD) -> list[Asked]:
@@ -195,7 +195,7 @@ def asked(observed: Observations, *texts: str, workload: Workload = samples.WORK
     return [Asked(said, *together(one, [said])) for one, said in every]
 
 
-def over(text: str, finishes: Sequence[str], each: Sequence[Observations]) -> tuple[Answer, tuple[EasiestOfWay, ...]]:
+def over(text: str, finishes: Sequence[str], each: Sequence[Observations]) -> tuple[Answer, tuple[CrashState, ...]]:
     """The answer over recordings with these finishes."""
     said = [asked(one, text)[0].said for one in each]
     named = [
@@ -297,7 +297,7 @@ def test_recordings_that_show_the_same_show_one_way_and_the_easiest_state_says_w
     answer, [easiest] = over("content /a = new implies exists /n", "abc", (torn, whole, other))
     [way] = answer.ways
     assert (way.states, way.place, way.by_recording) == (3, 1, (1, 2, 0))
-    assert easiest == EasiestOfWay(1, LOST)
+    assert easiest == LOST
 
 
 def test_a_loss_leaves_what_broke_and_makes_the_rest_unknown() -> None:

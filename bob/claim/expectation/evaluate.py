@@ -15,7 +15,6 @@ from bob.claim.expectation.syntax import (
     Exists,
     Expectation,
     Formula,
-    Implies,
     KeptContents,
     Mounts,
     NamedPath,
@@ -66,8 +65,6 @@ def holds(test: Formula, observation: Observation, history: History) -> bool | N
         case Not(inner):
             found = holds(inner, observation, history)
             return None if found is None else not found
-        case Implies(left, right):
-            return holds(Or(Not(left), right), observation, history)
         case And(left, right) | Or(left, right):
             decisive = isinstance(test, Or)
             sides = [holds(side, observation, history) for side in (left, right)]
@@ -284,8 +281,6 @@ def _deciding(test: Formula, observation: Observation, history: History) -> Iter
             sides = [side for side in (left, right) if holds(side, observation, history) is decisive]
             for side in sides or (left, right):
                 yield from _deciding(side, observation, history)
-        case Implies(left, right):
-            yield from _deciding(Or(Not(left), right), observation, history)
         case _:
             yield test
 

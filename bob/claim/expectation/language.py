@@ -20,7 +20,6 @@ from bob.claim.expectation.syntax import (
     Exists,
     Expectation,
     Formula,
-    Implies,
     KeptContents,
     Mounts,
     NamedPath,
@@ -114,7 +113,7 @@ class _Parser:
         tests = [self._or()]
         while self._takes("implies"):
             tests.append(self._or())
-        return reduce(lambda right, left: Implies(left, right), reversed(tests))
+        return reduce(lambda right, left: Or(Not(left), right), reversed(tests))
 
     def _or(self) -> Formula:
         test = self._and()

@@ -128,14 +128,8 @@ class Or:
     right: Formula
 
 
-@dataclass(frozen=True, slots=True)
-class Implies:
-    left: Formula
-    right: Formula
-
-
 Atom = Mounts | Exists | Absent | Same | StatIs | Content | Attribute
-Formula = Atom | Not | And | Or | Implies
+Formula = Atom | Not | And | Or
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +150,7 @@ def atoms(test: Formula) -> Iterator[Atom]:
     match test:
         case Not(inner):
             yield from atoms(inner)
-        case And(left, right) | Or(left, right) | Implies(left, right):
+        case And(left, right) | Or(left, right):
             yield from atoms(left)
             yield from atoms(right)
         case _:

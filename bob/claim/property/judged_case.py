@@ -142,7 +142,7 @@ class JudgedCase:
         showing = [seen for seen in self._states if seen.outcome in broken]
         if self.distrust is not None:
             showing = []
-        reason = None if showing else self._doubt
+        reason = None if showing else self.doubt
         verdict = Verdict.FAILS if showing else Verdict.HOLDS if reason is None else Verdict.UNKNOWN
         breach = Easiest[ExploredState]()
         for seen in showing:
@@ -151,8 +151,8 @@ class JudgedCase:
         return WorkloadVerdict(verdict, self.coverage, breach.states, reason, evidence, tuple(showing))
 
     @property
-    def _doubt(self) -> str | None:
-        """Why no property holds; None if one may."""
+    def doubt(self) -> str | None:
+        """Why nothing can be known to hold; None if something can."""
         if self.distrust is not None or self._lost is not None:
             return self.distrust or self._lost
         if self.coverage.explored == 0 and self.coverage.unmountable == 0:

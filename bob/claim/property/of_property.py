@@ -70,9 +70,6 @@ class OfProperty(Judgeable):
         found = self.violation(view.observation, context)
         return None if found is None else found.evidence
 
-    def kept(self, view: View, context: Context) -> bool:
-        return view.observation.mounted and self.broken(view, context) is None
-
     def asking(self, workload: Workload) -> Workload:
         returned = self.question.returned
         if returned is None or returned == len(workload.operations):

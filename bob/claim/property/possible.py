@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings
+from bob.claim.property.sightings import ROOT, NamePlace, NamePlaces, Sightings, place_of
 from bob.workload import operations as ops
 from bob.workload.history import FileKind, History
 from bob.workload.operations import Replacing
@@ -221,14 +221,14 @@ def _step(history: History, places: NamePlaces, number: int) -> _NameStep | None
     before, after = history.steps[number - 1].names, history.steps[number].names
     match operation:
         case ops.Rename(old, new, replacing):
-            return _NameStep(number, _RENAMES[replacing], _place(before, new), before[old], _place(before, old))
+            return _NameStep(number, _RENAMES[replacing], place_of(before, new), before[old], place_of(before, old))
         case ops.Link(_old, new):
             is_first = not history.steps[number - 1].inodes[after[new]].links
-            return _NameStep(number, _Act.MAKE if is_first else _Act.LINK, _place(before, new), after[new])
+            return _NameStep(number, _Act.MAKE if is_first else _Act.LINK, place_of(before, new), after[new])
         case ops.Unlink(path):
-            return _NameStep(number, _Act.REMOVE, _place(before, path))
+            return _NameStep(number, _Act.REMOVE, place_of(before, path))
         case ops.Rmdir(path):
-            return _NameStep(number, _Act.REMOVE_DIRECTORY, _place(before, path))
+            return _NameStep(number, _Act.REMOVE_DIRECTORY, place_of(before, path))
         case (
             ops.Create(path)
             | ops.Mkdir(path)
@@ -238,10 +238,5 @@ def _step(history: History, places: NamePlaces, number: int) -> _NameStep | None
             | ops.CopyRange(_, path)
             | ops.Reflink(_, path)
         ):
-            return _NameStep(number, _Act.MAKE, _place(before, path), after[path])
+            return _NameStep(number, _Act.MAKE, place_of(before, path), after[path])
     raise ValueError(f"an operation on names that is not known: {operation}")
-
-
-def _place(names: Mapping[str, int], path: str) -> NamePlace:
-    folder, name = path.rsplit("/", 1)
-    return names[folder or "/"], name

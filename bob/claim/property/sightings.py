@@ -232,12 +232,12 @@ class Sightings:
 
 
 def _places(step: HistoryStep) -> dict[NamePlace, int]:
-    places = {}
-    for path, thing in step.names.items():
-        if path != "/":
-            folder, name = path.rsplit("/", 1)
-            places[step.names[folder or "/"], name] = thing
-    return places
+    return {place_of(step.names, path): thing for path, thing in step.names.items() if path != "/"}
+
+
+def place_of(names: Mapping[str, int], path: str) -> NamePlace:
+    folder, name = path.rsplit("/", 1)
+    return names[folder or "/"], name
 
 
 def join(folder: str, name: str) -> str:
