@@ -34,8 +34,9 @@ from bob.guest.spec import Clock
 from bob.image import Image, ensure, ensure_world
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
-from bob.observe.session import CheckerRun, Session
-from bob.observe.tree_builder import BuiltTree, TreeBuilder
+from bob.observe.session import Session
+from bob.observe.tree_builder import TreeBuilder
+from bob.program.answer import CheckerRun
 from bob.program.case import ProgramCase
 from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program
@@ -184,7 +185,7 @@ while [ $n -lt {LOOPS} ]; do "$(dirname "$0")/checker" "$1" "$2" || exit; n=$((n
     with agent_in(hypervisor, image, Clock.REAL, world) as agent:
         put_program(agent, replace(program, files=tuple(files)))
         builder = TreeBuilder(agent, after.get("/", Node("directory")))
-        asked = [BuiltTree(tree, case.transcript.output)]
+        asked = [CheckerRun(tree, case.transcript.output)]
         builder.check(asked, program.seconds)
         start = time.monotonic()
         builder.check(asked, program.seconds)

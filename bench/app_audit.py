@@ -20,7 +20,8 @@ from bob.guest.hypervisor import Hypervisor
 from bob.guest.spec import Clock
 from bob.image import ensure, ensure_world
 from bob.judge.looked import Looked
-from bob.observe.session import CheckerRun, session_of
+from bob.observe.session import session_of
+from bob.program.answer import CheckerRun
 from bob.program.folder import load, shipped_programs
 from bob.program.program import Program
 from bob.progress import Silent

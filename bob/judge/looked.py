@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -24,6 +24,15 @@ SURELY = 0.25  # seconds between a write and a surely later call: the clocks of 
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredTrees:
+    """Trees by the number of their outcome, after the output ``told``; the checker accepts some of them."""
+
+    told: bytes
+    accepted: list[int]
+    tree: Callable[[int], Mapping[str, Node]]
+
+
+@dataclass(frozen=True, slots=True)
 class Looked:
     """The window of crashes after the output ``told``: the checker's answers by outcome, in ``checks`` runs.
     ``disagreed`` describes different answers on the same tree."""
@@ -36,8 +45,9 @@ class Looked:
     disagreed: str | None = None
 
     @property
-    def accepted(self) -> tuple[int, ...]:
-        return tuple(outcome for outcome, answer in self.answers.items() if answer.consequence is None)
+    def answered(self) -> AnsweredTrees:
+        accepted = [outcome for outcome, answer in self.answers.items() if answer.consequence is None]
+        return AnsweredTrees(self.told, accepted, self.tree)
 
     def tree(self, outcome: int) -> Mapping[str, Node]:
         return self.observed.findings.observation(outcome).tree or {}
@@ -53,7 +63,7 @@ class Looked:
 
     def causes(self, state: CrashState) -> tuple[int, ...]:
         """Return the deciding writes (indexes): without one, the checker would accept ``state``."""
-        accepted = set(self.accepted)
+        accepted = set(self.answered.accepted)
         fine = {seen.state for seen in self.observed.states if seen.outcome in accepted}
         return causes(self.case.plan.points, state, fine.__contains__)
 

@@ -11,7 +11,7 @@ from bob.answer.result import Allowed, Checks, Missed, SubjectResult
 from bob.claim.checking import evidence
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING
-from bob.judge.looked import NOTHING_TOLD, Looked
+from bob.judge.looked import NOTHING_TOLD, AnsweredTrees, Looked
 from bob.judge.programs import CHECKER, verdict_of
 from bob.judge.reliance import Explaining, Reliances
 from bob.observe.observation import Node
@@ -53,16 +53,6 @@ class ModelLooked:
     disagreed: str | None = None
 
 
-class _AfterOutput:
-    def __init__(self, looked: ModelLooked, told: bytes) -> None:
-        self._looked = looked
-        self.told = told
-        self.accepted: list[int] = []
-
-    def tree(self, outcome: int) -> Mapping[str, Node]:
-        return self._looked.tree(outcome)
-
-
 def judge_model(
     looked: ModelLooked,
     calls: Sequence[SystemCall],
@@ -77,9 +67,9 @@ def judge_model(
         reasons.append("the checker was not run on all that was built")
     if not looked.states:
         reasons.append("nothing was built")
-    told: dict[bytes, _AfterOutput] = {}
+    told: dict[bytes, AnsweredTrees] = {}
     for place, state in enumerate(looked.states):
-        after = told.setdefault(state.told, _AfterOutput(looked, state.told))
+        after = told.setdefault(state.told, AnsweredTrees(state.told, [], looked.tree))
         if state.answer is not None and state.answer.consequence is None:
             after.accepted.append(place)
     number = {one: place for place, one in enumerate(told)}

@@ -6,10 +6,10 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from bob.answer.answer import CallWords, ReliedOn
-from bob.judge.looked import Looked, Unmade
+from bob.judge.looked import AnsweredTrees, Looked, Unmade
 from bob.observe.observation import Node, Presence
 from bob.program.strace import SystemCall
 from bob.protocol.contrast import (
@@ -26,7 +26,7 @@ from bob.protocol.contrast import (
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.effects import Effects
 from bob.protocol.kinds import kind_of
-from bob.protocol.presence import cleared, locate, presence, signs_of
+from bob.protocol.presence import cleared, locate, signs_of
 from bob.protocol.protocol import protocol
 from bob.protocol.unsynced import names_kept
 from bob.protocol.untold import Untold, untold
@@ -68,19 +68,6 @@ class Explaining:
         return f"bob itself broke ({' '.join(f'{type(broken).__name__}: {broken}'.split())}{self._where})"
 
 
-class Answered(Protocol):
-    """Trees by the number of their outcome, after the output ``told``."""
-
-    @property
-    def told(self) -> bytes: ...
-
-    @property
-    def accepted(self) -> Sequence[int]:
-        """The outcomes that the checker accepts."""
-
-    def tree(self, outcome: int) -> Mapping[str, Node]: ...
-
-
 class Reliances:
     """Explains refused trees by the system ``calls`` of the program, in ``windows``; nothing without their ``effects``.
     The calls of each of ``groups`` must be there together. ``known`` returns how much of each call an outcome has, as a
@@ -89,7 +76,7 @@ class Reliances:
 
     def __init__(
         self,
-        windows: Sequence[Answered],
+        windows: Sequence[AnsweredTrees],
         calls: Sequence[SystemCall],
         effects: Effects | None,
         groups: Sequence[CallGroup] = (),
@@ -118,7 +105,8 @@ class Reliances:
         program. ``offset`` (seconds; None: not known) leads from the clock of the calls to that of the recordings."""
         effects = explaining.made(lambda: effects_of(calls, root, looked[0].control(0), looked[-1].control(-1)), None)
         unmade = Unmade(looked, calls, offset).of
-        return cls(looked, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade)
+        windows = [one.answered for one in looked]
+        return cls(windows, calls, effects, tellings=tellings, explaining=explaining, unmade=unmade)
 
     def steps(self) -> tuple[DiagramStep, ...]:
         effects = self._effects
@@ -158,7 +146,7 @@ class Reliances:
         if effects is None:
             return []
         return self.explaining.made(
-            lambda: asked_for(self._calls, effects, self._presence(effects, place, outcome)[0], offset), []
+            lambda: calls_with_effects(self._calls, effects, self._presence(effects, place, outcome)[0], offset), []
         )
 
     def _those_accepted(self, effects: Effects, place: int) -> tuple[Presences, Presences]:
@@ -197,15 +185,9 @@ class Reliances:
 
 
 def calls_with_effects(
-    calls: Sequence[SystemCall], effects: Effects, tree: Mapping[str, Node], offset: float
-) -> list[ProgramCallEvent]:
-    """Return the ``calls`` that have ``effects``, ``offset`` seconds later, with how much of each a ``tree`` has."""
-    return asked_for(calls, effects, presence(effects, tree), offset)
-
-
-def asked_for(
     calls: Sequence[SystemCall], effects: Effects, there: PresenceByCall, offset: float
 ) -> list[ProgramCallEvent]:
+    """Return the ``calls`` that have ``effects``, ``offset`` seconds later, with how much of each is ``there``."""
     return [
         ProgramCallEvent(round(calls[number].seconds + offset, 6), words, _AS_TOLD.get(there.get(number), ""))
         for number, words in sorted(effects.words.items())

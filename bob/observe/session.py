@@ -15,7 +15,7 @@ from bob.observe.leftovers import Leftovers, Stretches
 from bob.observe.mount_cache import CachedMount, OutcomeCollector
 from bob.observe.observation import OutcomeTable, split
 from bob.observe.observations import Complaint
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.record.base import put_base
 from bob.record.encode import encode_subject
 from bob.subject import Subject
@@ -40,15 +40,6 @@ class MountedState:
     left: Leftovers | None = None
     ahead: bool = False
     complaint: Complaint | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckerRun:
-    """A crash state for a program's checker, the ``output`` before the crash, and the state's spoiler, if any."""
-
-    delta: Sequence[ByteRun]
-    output: bytes
-    spoiler: str = ""
 
 
 class Session:
@@ -139,12 +130,14 @@ class Session:
         self._lookups = NO_BLOCKS
         return [[Complaint(*wrong) for wrong in each] for each in header["wrong"]]
 
-    def check_program(self, asked: Sequence[CheckerRun], payload: bytes, seconds: float) -> list[CheckerAnswer]:
+    def check_program(
+        self, asked: Sequence[CheckerRun[Sequence[ByteRun]]], payload: bytes, seconds: float
+    ) -> list[CheckerAnswer]:
         """Return what the program's checker says of each state, in at most ``seconds``. Raises as :meth:`mount` does;
         UsageError if a state does not mount, or cannot be spoilt."""
         header, _ = self._ask(
             "check_program",
-            [one.delta for one in asked],
+            [one.state for one in asked],
             payload,
             STATE_TIMEOUT + (seconds + EXAMINE_TIMEOUT) * len(asked),
             told=[one.output.decode("latin-1") for one in asked],

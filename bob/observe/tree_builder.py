@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from bob.agent.client import Agent
 from bob.observe.observation import Node
-from bob.program.answer import CheckerAnswer
+from bob.program.answer import CheckerAnswer, CheckerRun
 
 CHUNK = 4096
 MOST_CHUNKS = 50_000  # different chunks that the guest keeps (200 MiB); beyond that, bob sends all again
 TREE_TIMEOUT = 60.0  # host seconds before a guest counts as hung on building one tree
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltTree:
-    """A tree for a checker (without its root), the ``output`` before it, and what spoils it first, if anything."""
-
-    tree: Mapping[str, Node]
-    output: bytes
-    spoiler: str = ""
 
 
 class TreeBuilder:
@@ -35,13 +25,13 @@ class TreeBuilder:
         self.without: tuple[str, ...] = ()
         self._forget()
 
-    def check(self, asked: Sequence[BuiltTree], seconds: float) -> list[CheckerAnswer]:
-        """Return what the checker says of each tree, in at most ``seconds``. Raises UsageError if a tree cannot be
-        built or spoilt, and GuestLost if the guest does not return."""
+    def check(self, asked: Sequence[CheckerRun[Mapping[str, Node]]], seconds: float) -> list[CheckerAnswer]:
+        """Return what the checker says of each tree (without its root), in at most ``seconds``. Raises UsageError if a
+        tree cannot be built or spoilt, and GuestLost if the guest does not return."""
         if len(self._numbers) > MOST_CHUNKS:
             self._forget()
         new: list[bytes] = []
-        trees = [[self._entry(path, node, new) for path, node in sorted(one.tree.items())] for one in asked]
+        trees = [[self._entry(path, node, new) for path, node in sorted(one.state.items())] for one in asked]
         header, _ = self._agent.ask(
             "check_built",
             timeout=TREE_TIMEOUT + (seconds + TREE_TIMEOUT) * len(asked),

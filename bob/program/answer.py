@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from bob.text import printable
 
 K = TypeVar("K")
+S_co = TypeVar("S_co", covariant=True)
 
 
 class Consequence(StrEnum):
@@ -75,6 +76,15 @@ class CheckerAnswer:
             return "it was ended when its time was over"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
         return printable(lines[-1])[:300] if lines else f"it prints nothing and ends with {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckerRun(Generic[S_co]):
+    """A run of a checker on a ``state`` after the ``output`` of the program, and what spoils the state, if anything."""
+
+    state: S_co
+    output: bytes
+    spoiler: str = ""
 
 
 @dataclass(slots=True)

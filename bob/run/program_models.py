@@ -26,8 +26,8 @@ from bob.judge.looked import Looked
 from bob.judge.modelled import BuiltState, Key, ModelLooked, judge_model, refused_trees, unknown
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node, Observation
-from bob.observe.tree_builder import BuiltTree, TreeBuilder
-from bob.program.answer import CheckerAnswer
+from bob.observe.tree_builder import TreeBuilder
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.case import ProgramCase
 from bob.program.program import Program
 from bob.protocol.diagram import DiagramStep, steps_of
@@ -166,7 +166,7 @@ def _validate_checker(
 
     def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
-        asked = [BuiltTree(*one) for one in trust_trials(program, before, after, said)]
+        asked = trust_trials(program, before, after, said)
         return TreeBuilder(agent, _root(ends[0])).check(asked, program.seconds)
 
     try:
@@ -213,7 +213,7 @@ class _ModelledProgram:
             builders[agent] = TreeBuilder(agent, self.root)
 
         def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
-            asked = [BuiltTree(tree, state.output) for state, tree in built]
+            asked = [CheckerRun(tree, state.output) for state, tree in built]
             return builders[agent].check(asked, self.case.work.seconds)
 
         queue = StateQueue(

@@ -17,8 +17,8 @@ from bob.crash.legal import count_writes, growth_points
 from bob.errors import MalformedError, UsageError
 from bob.guest.spec import Clock
 from bob.observe.observation import Observation
-from bob.observe.session import CheckerRun, session_of
-from bob.program.answer import CheckerAnswer
+from bob.observe.session import session_of
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
 from bob.program.functions import located
@@ -207,9 +207,9 @@ class Mistrust(NamedTuple):
     must_refuse: bool
 
 
-def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[tuple[T, bytes, str]]:
-    """Return the trials of a checker (tree, output, spoiler): after the setup, after a clean end, and spoilt trees."""
-    return [(first, b"", ""), (last, output, ""), *((last, output, spoiler) for spoiler in program.must_fail)]
+def trust_trials(program: Program, first: T, last: T, output: bytes) -> list[CheckerRun[T]]:
+    """Return the trials of a checker: after the setup, after a clean end, and spoilt trees."""
+    return [CheckerRun(first, b""), *(CheckerRun(last, output, spoiler) for spoiler in ("", *program.must_fail))]
 
 
 def first_mistrust(program: Program, answers: Sequence[CheckerAnswer]) -> Mistrust | None:
@@ -239,7 +239,7 @@ def validate_checker(guests: ProgramGuests, case: ProgramCase) -> None:
     def ask(agent: Agent) -> list[CheckerAnswer]:
         put_program(agent, program)
         pristine, complete = (plan.composer.delta(state) for state in (plan.controls[0], plan.controls[-1]))
-        runs = [CheckerRun(*one) for one in trust_trials(program, pristine, complete, case.transcript.output)]
+        runs = trust_trials(program, pristine, complete, case.transcript.output)
         return session_of(agent, case).check_program(runs, plan.composer.payload_since(0), program.seconds)
 
     answers = guests.ask(program, Clock.REAL, ask, is_spoilt=True)

@@ -20,8 +20,8 @@ from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import ExploredState, Observations
-from bob.observe.session import CheckerRun, session_of
-from bob.program.answer import Batches, CheckerAnswers
+from bob.observe.session import session_of
+from bob.program.answer import Batches, CheckerAnswers, CheckerRun
 from bob.program.case import ProgramCase
 from bob.program.transcript import Window
 from bob.progress import Progress

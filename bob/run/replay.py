@@ -11,8 +11,8 @@ from bob.guest.spec import Clock
 from bob.image import Image
 from bob.observe.observation import Observation
 from bob.observe.observations import Complaint
-from bob.observe.session import CheckerRun, Session
-from bob.program.answer import CheckerAnswer
+from bob.observe.session import Session
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.program import Program
 from bob.progress import Progress
 from bob.record.base import drop_base

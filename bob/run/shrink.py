@@ -28,11 +28,12 @@ from bob.image import Image
 from bob.judge.reliance import Explaining, calls_with_effects, effects_of
 from bob.observe.observation import Observation
 from bob.observe.observations import ExploredState, Observations, without_numbers
-from bob.observe.session import CheckerRun, session_of
-from bob.program.answer import CheckerAnswer
+from bob.observe.session import session_of
+from bob.program.answer import CheckerAnswer, CheckerRun
 from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
 from bob.progress import Progress
+from bob.protocol.presence import presence
 from bob.record.base import drop_base, make_base, put_base
 from bob.record.recorder import put_program, record, record_program
 from bob.run.program_recording import case_of, framed, framed_if_any, look_at_ends, tellings
@@ -347,7 +348,8 @@ class _ProgramShrinker:
         effects = explaining.made(partial(effects_of, said.calls, ROOT, *(end.tree for end in ends)), None)
         if said.offset is None or effects is None:
             return ()
-        calls = explaining.made(partial(calls_with_effects, said.calls, effects, tree, said.offset - start), [])
+        there, offset = partial(presence, effects, tree), said.offset - start
+        calls = explaining.made(lambda: calls_with_effects(said.calls, effects, there(), offset), [])
         for note in explaining.notes:
             self._progress.step(note)
         return (*calls, *tellings(said, start))

@@ -668,7 +668,7 @@ def test_where_bob_breaks_over_an_explanation_the_answer_is_given(tmp_path: Path
         return "broken.txt"
 
     window, broken, explaining = looked({0: FINE, 1: LOST, 2: FINE}, b"a"), cast(Effects, _Broken()), Explaining(keep)
-    reliances = Reliances([window], (), broken, explaining=explaining)
+    reliances = Reliances([window.answered], (), broken, explaining=explaining)
     found, _easiest = judge(subject("ext4"), [window], (), reliances)
     assert found.answer.verdict is Verdict.FAILS and [one.relied_on for one in found.answer.ways] == [()]
     assert (reliances.steps(), reliances.calls_up_to(0, 1, 0.0)) == ((), [])

@@ -6,11 +6,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bob.judge.looked import AnsweredTrees
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node, Presence
 from bob.protocol.presence import presence
@@ -52,7 +52,7 @@ def test_no_tree_breaks_an_explanation_and_no_reason_contradicts_its_tree(
         file.followed = file.followed and rng.random() < 0.7
     trees = [mixed(rng, done, knows_inodes) for _ in range(6)]
     unmade = frozenset(range(rng.randint(0, 2 * len(done.calls)), len(done.calls)))
-    window = SimpleNamespace(told=b"", accepted=[1, 2, 3, 4, 5], tree=trees.__getitem__)
+    window = AnsweredTrees(told=b"", accepted=[1, 2, 3, 4, 5], tree=trees.__getitem__)
     reliances = Reliances([window], done.calls, effects, unmade=lambda _place, _outcome: unmade)
     told = reliances.relied_on([(0, 0)])
     assert not reliances.explaining.notes

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
+from bob.judge.looked import AnsweredTrees
 from bob.judge.reliance import Reliances, ReliedOn
 from bob.observe.observation import Node, Presence
 from bob.program.strace import SystemCall
@@ -306,7 +306,7 @@ def test_no_reason_names_a_call_that_the_refused_tree_contradicts(seed: int) -> 
     if len(different) < 2:
         return
     refused, *accepted = different
-    window = SimpleNamespace(told=b"", accepted=accepted, tree=trees.__getitem__)
+    window = AnsweredTrees(told=b"", accepted=accepted, tree=trees.__getitem__)
     calls = [call("x")] * (1 + max(calls_of(effects)))
     reliances = Reliances([window], calls, effects, unmade=lambda _place, _outcome: unmade)
     told: tuple[ReliedOn, ...] = reliances.relied_on([(0, refused)])
@@ -322,7 +322,7 @@ def test_no_reason_names_a_call_that_the_refused_tree_contradicts(seed: int) -> 
 
 def reason(effects: Effects, refused: dict[str, Node], *accepted: dict[str, Node]) -> Explanation:
     trees = [refused, *accepted]
-    window = SimpleNamespace(told=b"", accepted=list(range(1, len(trees))), tree=trees.__getitem__)
+    window = AnsweredTrees(told=b"", accepted=list(range(1, len(trees))), tree=trees.__getitem__)
     reliances = Reliances([window], made_of("create x; create x; create x"), effects)
     [told] = reliances.relied_on([(0, 0)])
     assert all(words in told.sentence for words in told.explanation.beside)
@@ -351,7 +351,7 @@ def test_where_no_tree_is_accepted_what_was_done_by_then_and_is_missing_is_told(
     create, write, *later = effects.changing
     trees = [tree({"/g": b""}), tree({}), tree({"/g": b"ab", "/h": b"cd"})]
     for accepted, missing in (([], (write,)), ([2], (write,))):
-        window = SimpleNamespace(told=b"ok", accepted=accepted, tree=trees.__getitem__)
+        window = AnsweredTrees(told=b"ok", accepted=accepted, tree=trees.__getitem__)
         calls = made_of("write x x; write x x")
         reliances = Reliances([window], calls, effects, tellings={later[0] - 1: b"ok"})
         [told] = reliances.relied_on([(0, 0)])

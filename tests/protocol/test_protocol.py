@@ -16,7 +16,6 @@ from itertools import groupby, islice
 from pathlib import Path
 from random import Random
 from socket import AF_UNIX, socket
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -31,6 +30,7 @@ from bob.apm.counting import count
 from bob.apm.micro import workings
 from bob.apm.model_graph import graph_under
 from bob.apm.model_states import CrashStage, ModelStates
+from bob.judge.looked import AnsweredTrees
 from bob.judge.reliance import Reliances
 from bob.observe.observation import Node, Presence
 from bob.program.program import Program
@@ -509,7 +509,7 @@ def test_what_belongs_together_is_told_once_whichever_part_of_it_a_tree_lacks(tm
     """nano empties a file and writes it in two calls: a crash may leave nothing of it, or the first half."""
     done = perform(tmp_path, [("write", "/a", b"xy" * 100, "O_TRUNC", 0)])
     trees = dict(enumerate(done.trees[-4:]))
-    asked = SimpleNamespace(told=b"", accepted=[0, 3], tree=trees.__getitem__)
+    asked = AnsweredTrees(told=b"", accepted=[0, 3], tree=trees.__getitem__)
     told = Reliances([asked], done.calls, made(done)).relied_on([(0, 1), (0, 2)])
     assert [(one.explanation.reliance, one.trees, len(one.calls)) for one in told] == [(Reliance.TOGETHER, 2, 3)]
 
@@ -780,7 +780,7 @@ def test_an_fsync_after_the_telling_is_none_that_was_to_keep_the_name(tmp_path: 
     assert kind_of(lost, effects, 1) == "durability: other"
     assert kind_of(lost, effects, 3) == snapshot("durability: safe file flush")
     trees = {0: done.trees[-1], 1: done.trees[0]}
-    asked = SimpleNamespace(told=b"ok", accepted=[0], tree=trees.__getitem__)
+    asked = AnsweredTrees(told=b"ok", accepted=[0], tree=trees.__getitem__)
     for telling, kind in ((1, "durability: other"), (3, "durability: safe file flush")):
         [told] = Reliances([asked], done.calls, effects, tellings={telling: b"ok"}).relied_on([(0, 1)])
         assert (told.explanation.reliance, told.kind) == (Reliance.DURABLE, kind)
