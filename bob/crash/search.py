@@ -43,25 +43,6 @@ class Candidate:
     stage: str
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The part of the legal states that a search has covered: ``explored`` counts distinct contents, the others states
-    with these contents. A candidate counts once it is handed out, whether or not the caller gets its outcome."""
-
-    explored: int
-    write_states: int
-    sector_states: int
-    legal_writes: int
-    legal_sectors: int
-
-    @property
-    def exhaustive(self) -> str | None:
-        """Return what a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
-        if self.sector_states == self.legal_sectors:
-            return "sectors"
-        return "writes" if self.write_states == self.legal_writes else None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _StateKind:
     """A kind of state, which hands out ``turn`` new ones at a time; ``tears`` says that they may be torn."""
@@ -76,7 +57,8 @@ class _StateKind:
 class StateSearch(Iterator[Candidate]):
     """A search of ``trace``: an iterator of up to ``budget`` candidates; the same arguments give the same. ``points``
     are the growth points under ``composer.model``. ``focus`` has, for each operation of interest, the indexes of the
-    writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False)."""
+    writes that carry its data. ``torn`` allows only states with torn writes (True) or without (False). ``legal_writes``
+    and ``legal_sectors`` count all legal states, as :func:`bob.crash.legal.count_writes` and ``count_sectors`` do."""
 
     def __init__(
         self,
@@ -91,8 +73,8 @@ class StateSearch(Iterator[Candidate]):
     ) -> None:
         self._composer = composer
         self._budget = budget
-        self._legal_writes = count_writes(points)
-        self._legal_sectors = count_sectors(points)
+        self.legal_writes = count_writes(points)
+        self.legal_sectors = count_sectors(points)
         self._views = [view(number, point) for number, point in enumerate(points)]
         self._keys: set[bytes] = set()
         self._known_whole: set[int] = set()
@@ -106,20 +88,26 @@ class StateSearch(Iterator[Candidate]):
         return next(self._candidates)
 
     @property
-    def coverage(self) -> Coverage:
-        return Coverage(
-            explored=len(self._keys),
-            write_states=len(self._known_whole),
-            sector_states=len(self._known_whole) + len(self._known_torn),
-            legal_writes=self._legal_writes,
-            legal_sectors=self._legal_sectors,
-        )
+    def write_states(self) -> int:
+        """Return how many legal states of whole writes have the contents of a candidate that was handed out."""
+        return len(self._known_whole)
+
+    @property
+    def sector_states(self) -> int:
+        return len(self._known_whole) + len(self._known_torn)
+
+    @property
+    def exhaustive(self) -> str | None:
+        """Return what a result may claim (docs/design.md, section 5), given an outcome for each candidate."""
+        if self.sector_states == self.legal_sectors:
+            return "sectors"
+        return "writes" if self.write_states == self.legal_writes else None
 
     def _all_stages(self, trace: Trace, seed: int, focus: Sequence[frozenset[int]]) -> list[_StateKind]:
         model = self._composer.model
         units = [model.units(write) for write in trace.writes]
         enumerable = max(ENUMERABLE_STATES, self._budget)
-        few_writes, few_sectors = self._legal_writes <= enumerable, self._legal_sectors <= enumerable
+        few_writes, few_sectors = self.legal_writes <= enumerable, self.legal_sectors <= enumerable
         ones = [1] * len(units)
         subsets, tears = Random(f"{seed} subsets"), Random(f"{seed} tears")
 
@@ -177,6 +165,6 @@ class StateSearch(Iterator[Candidate]):
                 yield Candidate(state, key, stage.name)
 
     def _set_aside(self) -> bool:
-        missing = self._legal_writes - len(self._known_whole)
-        fits = self._legal_writes <= self._budget * 3 // 4 and not self._only_torn
+        missing = self.legal_writes - self.write_states
+        fits = self.legal_writes <= self._budget * 3 // 4 and not self._only_torn
         return fits and missing > 0 and self._budget - len(self._keys) <= missing

@@ -78,8 +78,11 @@ class Column:
         self.refuse(workload, self._told(workload, broken))
 
     def _told(self, workload: Workload, broken: Exception) -> str:
+        """Return one line on an error in bob's judgement, which does not end the run (design, section 2)."""
         self._keep_traceback(workload.title, "".join(traceback.format_exception(broken)))
-        return _broke(broken)
+        where = traceback.extract_tb(broken.__traceback__)[-1]
+        said = str(broken).strip() or type(broken).__name__
+        return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
 
     def refuse_property(self, prop: Property, reason: str) -> None:
         """Note that ``prop`` cannot hold, as something that it asks for could not be done."""
@@ -226,13 +229,6 @@ def _explained(showing: ShownState, bench: JudgedCase) -> ShownState:
     assert isinstance(claim, Judgeable)
     found = causes(showing.case.plan.points, showing.state, partial(claim.kept_in, bench))
     return replace(showing, causes=found)
-
-
-def _broke(error: Exception) -> str:
-    """Return one line on an error in bob's judgement, which does not end the run (design, section 2)."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    said = str(error).strip() or type(error).__name__
-    return f"bob's own judgement broke: {said.splitlines()[0]} ({Path(where.filename).name}, line {where.lineno})"
 
 
 def cell(prop: Property, results: Sequence[ByRecording], refused: str | None) -> Answer:

@@ -136,7 +136,7 @@ class _Exploration:
         exhaustive: str | None = None
         if lost is None and known:
             if self.search is not None:
-                exhaustive = self.search.coverage.exhaustive
+                exhaustive = self.search.exhaustive
             elif self.is_complete:
                 exhaustive = "sectors" if explored == coverage.legal_sectors else "writes"
         mounted = len(outcomes.keys() & mounts.mounted)

@@ -67,8 +67,7 @@ def test_torn_states_alone_or_none_of_them(case: Case, budget: int, seed: int, f
         tried.add(bytes(image))
     kept = {units_of_all(case.trace, case.model, kept) for kept in legal_writes(case.trace, case.model)}
     missing = {medium.content(units) for units in legal_units(case.trace, case.model) - kept} - tried
-    counted = torn.coverage
-    complete = counted.sector_states - counted.write_states == counted.legal_sectors - counted.legal_writes
+    complete = torn.sector_states - torn.write_states == torn.legal_sectors - torn.legal_writes
     assert complete == (not missing)
 
 
@@ -92,20 +91,17 @@ def test_candidates_are_legal_and_claims_are_exact(
         assert bytes(image) not in explored and candidate.key not in explored.values()
         explored[bytes(image)] = candidate.key
         # A claim holds at any moment, not only at the end
-        coverage = found.coverage
-        assert coverage.explored == len(explored)
-        assert coverage.write_states < coverage.legal_writes or set(whole) <= explored.keys()
-        assert coverage.sector_states < coverage.legal_sectors or set(legal.values()) <= explored.keys()
+        assert found.write_states < found.legal_writes or set(whole) <= explored.keys()
+        assert found.sector_states < found.legal_sectors or set(legal.values()) <= explored.keys()
     assert len(explored) <= budget
     assert explored.keys() <= set(legal.values())
-    coverage = found.coverage
-    assert (coverage.legal_writes, coverage.legal_sectors) == (len(whole), len(legal))
-    assert coverage.write_states <= sum(image in explored for image in whole)
-    assert coverage.sector_states <= sum(image in explored for image in legal.values())
+    assert (found.legal_writes, found.legal_sectors) == (len(whole), len(legal))
+    assert found.write_states <= sum(image in explored for image in whole)
+    assert found.sector_states <= sum(image in explored for image in legal.values())
     has_writes, has_sectors = set(whole) <= explored.keys(), set(legal.values()) <= explored.keys()
-    assert (coverage.write_states == coverage.legal_writes) == has_writes
-    assert (coverage.sector_states == coverage.legal_sectors) == has_sectors
-    assert coverage.exhaustive == ("sectors" if has_sectors else "writes" if has_writes else None)
+    assert (found.write_states == found.legal_writes) == has_writes
+    assert (found.sector_states == found.legal_sectors) == has_sectors
+    assert found.exhaustive == ("sectors" if has_sectors else "writes" if has_writes else None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -119,7 +115,7 @@ def test_with_budget_enough_every_legal_content_is_explored(case: Case, seed: in
         images.append(bytes(image))
     assert len(set(images)) == len(images)
     assert set(images) == {medium.content(units) for units in legal_units(case.trace, case.model)}
-    assert found.coverage.exhaustive == "sectors"
+    assert found.exhaustive == "sectors"
 
 
 def test_the_same_arguments_give_the_same_candidates() -> None:
@@ -183,7 +179,7 @@ def test_a_state_that_keeps_what_becomes_durable_is_not_repeated() -> None:
     case = case_of(trace)
     found, _ = start(case, 1000)
     candidates = list(found)
-    assert len(candidates) == found.coverage.legal_writes == 21
+    assert len(candidates) == found.legal_writes == 21
     # Each is named by the last growth point that has it: just before the next write becomes durable
     assert {candidate.state for candidate in candidates} == {CrashState(k) for k in range(21)}
 
@@ -193,59 +189,59 @@ def test_states_with_equal_contents_are_explored_together() -> None:
     case = case_of(trace_of(writes, [], 0, 50, (64,)))
     found, _ = start(case, 2)
     assert len(list(found)) == 2
-    assert found.coverage.legal_writes == found.coverage.write_states == 2**12
-    assert found.coverage.exhaustive == "sectors"
+    assert found.legal_writes == found.write_states == 2**12
+    assert found.exhaustive == "sectors"
 
 
 def test_after_the_budget_the_rest_may_turn_out_to_be_explored() -> None:
     writes = [DeviceWrite(k, 0, content("aabb"), at(k), at(100 + k)) for k in range(10)]
     found, _ = start(case_of(trace_of(writes, [], 0, 50, (64,))), 2)
     assert {candidate.state.torn for candidate in found} == {()}
-    assert found.coverage.exhaustive == "writes"
+    assert found.exhaustive == "writes"
 
 
 def test_an_exhausted_budget_that_missed_a_state_claims_nothing() -> None:
     found, _ = start(case_of(flat(4)), 15)
     assert len(list(found)) == 15
-    assert found.coverage.exhaustive is None
+    assert found.exhaustive is None
     found, _ = start(case_of(flat(4)), 16)
     list(found)
-    assert found.coverage.exhaustive == "sectors"
+    assert found.exhaustive == "sectors"
 
 
 def test_budget_is_set_aside_for_all_states_of_whole_writes() -> None:
     found, _ = start(case_of(flat(6, sectors=4)), 100)
     kinds = Counter(bool(candidate.state.torn) for candidate in found)
-    assert found.coverage.exhaustive == "writes"
+    assert found.exhaustive == "writes"
     assert kinds == {False: 64, True: 36}
 
 
 def test_a_search_that_is_broken_off_claims_what_it_handed_out() -> None:
     found, _ = start(case_of(flat(4)), 100)
     list(islice(found, 15))
-    assert found.coverage.exhaustive is None
+    assert found.exhaustive is None
     list(found)
-    assert found.coverage.exhaustive == "sectors"
+    assert found.exhaustive == "sectors"
 
 
 def test_endless_stages_end() -> None:
     writes = [DeviceWrite(k, 0, content("aa" if k % 2 else "bb"), at(k), at(100 + k)) for k in range(60)]
     found, _ = start(case_of(trace_of(writes, [], 0, 90, (64,))), 50)
     assert len(list(found)) == 3
-    assert found.coverage.exhaustive is None
+    assert found.exhaustive is None
 
 
 @pytest.mark.parametrize("budget", [0, 1])
 def test_tiny_budgets(budget: int) -> None:
     found, _ = start(case_of(flat(3)), budget)
     assert len(list(found)) == budget
-    assert found.coverage.exhaustive is None
+    assert found.exhaustive is None
 
 
 def test_a_trace_without_writes_has_one_state() -> None:
     found, _ = start(case_of(trace_of([], [Flush(at(1), at(2))], 0, 9, (64,))), 10)
     assert [candidate.state for candidate in found] == [CrashState(0)]
-    assert found.coverage.exhaustive == "sectors"
+    assert found.exhaustive == "sectors"
 
 
 def test_4096_byte_units_leave_blocks_whole() -> None:
