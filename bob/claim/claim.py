@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 from bob.claim.property.judged_case import JudgedCase
 from bob.claim.property.rules import Property
-from bob.crash.case import Case
 from bob.crash.state import CrashState
 from bob.crash.work import Work, workload_in
 from bob.observe.observation import Observation
@@ -37,10 +36,6 @@ class Context:
     def workload(self) -> Workload:
         """The operations. Raises TypeError if a program did the work."""
         return workload_in(self.work)
-
-
-def context_of(case: Case) -> Context:
-    return Context(case.work, case.inodes, case.statuses)
 
 
 class View(Protocol):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
-from bob.crash.state import CrashState, effective, replay
+from bob.crash.state import CrashState, effective
 from bob.trace.model import SECTOR_BYTES, Trace
 
 DIGEST_BYTES = 16  # length of a sector's digest and of a state's key
@@ -180,10 +180,6 @@ class Composer:
 
     def payload_since(self, sector: int) -> bytes:
         return self._payload.since(sector)
-
-    def apply(self, state: CrashState, image: bytearray | memoryview) -> None:
-        """Write ``state`` into ``image``, which holds the base (or the ground) of all devices, end to end."""
-        replay(self._trace, effective(self._trace, self.model, self._points, state), image)
 
     def _lay_floor(self) -> None:
         for index in self._points[0].durable:

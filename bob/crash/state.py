@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bob.crash.device import DeviceModel
 from bob.crash.legal import GrowthPoint
 from bob.errors import MalformedError
-from bob.trace.model import SECTOR_BYTES, DeviceWrite, Trace
+from bob.trace.model import DeviceWrite, Trace
 
 Ranges = tuple[tuple[int, int], ...]
 """Units ``(first, stop)`` of one write, ``stop`` exclusive: ascending and apart, so each set has one form."""
@@ -74,10 +74,3 @@ def departure(state: CrashState) -> tuple[int, int]:
     """Return how hard a state is to explain: torn writes first, then the number of separate runs of kept writes."""
     runs = sum(1 for before, index in zip((-2, *state.kept), state.kept, strict=False) if index != before + 1)
     return len(state.torn), runs
-
-
-def replay(trace: Trace, pieces: Sequence[WritePiece], image: bytearray | memoryview) -> None:
-    """Write ``pieces`` into ``image``, the devices of the trace end to end, in the given order."""
-    for piece in pieces:
-        begin = trace.address(piece.write) * SECTOR_BYTES
-        image[begin + piece.start : begin + piece.stop] = piece.write.data[piece.start : piece.stop]

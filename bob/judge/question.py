@@ -12,7 +12,7 @@ from typing import Any
 from bob.answer.answer import Way
 from bob.answer.result import UNMOUNTABLE, Environment, Result, Run, SubjectResult, beside
 from bob.catalogue.request import ProbeRequest
-from bob.claim.claim import AfterMount, Claim, context_of
+from bob.claim.claim import AfterMount, Claim, Context
 from bob.claim.expectation.expected import ExpectationClaim
 from bob.claim.expectation.syntax import Expectation
 from bob.claim.mounting import unmountable
@@ -23,6 +23,7 @@ from bob.crash.state import CrashState
 from bob.errors import RecordingError
 from bob.judge.expectations import SaidByRecording, refused, said_by, together
 from bob.observe.observations import StateTrouble, TroubleKind, alike
+from bob.schema import adapt
 from bob.store.run_directory import RunDirectory
 from bob.store.run_documents import RefusedWorkload
 from bob.witness import document as witness
@@ -115,7 +116,7 @@ class _Recorded:
     def _keeps(self, claim: Claim, state: CrashState) -> bool:
         if (outcome := self.bench.outcome(state)) is None:
             return False
-        return claim.kept(AfterMount(self.bench.observation(outcome)), context_of(self.case))
+        return claim.kept(AfterMount(self.bench.observation(outcome)), adapt(Context, self.case))
 
     def witness(self, state: CrashState, evidence: str, claim: Claim, environment: Environment) -> Mapping[str, Any]:
         found = causes(self.case.plan.points, state, partial(self._keeps, claim))

@@ -30,11 +30,6 @@ class Base:
         if sum(self.disks) != self.length:
             raise MalformedError(f"a base image of {self.length:,} bytes has disks of {sum(self.disks):,} bytes")
 
-    def image(self) -> bytes:
-        image = bytearray(stale(self.length))
-        differences.apply(self.packed, image)
-        return bytes(image)
-
     def write(self, file: BinaryIO) -> None:
         """Write the image into the empty ``file``, with holes for zeros."""
         done = 0

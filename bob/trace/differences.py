@@ -64,11 +64,6 @@ def by_sector(runs: Iterable[tuple[int, bytes]]) -> dict[int, bytes]:
     }
 
 
-def apply(packed: bytes, image: bytearray) -> None:
-    for sector, data in runs(packed):
-        image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
-
-
 def overlaid(packed: bytes, over: Iterable[tuple[int, bytes]]) -> bytes:
     """Return a packed difference with the runs ``over`` (first sector, data) on top, in their order."""
     sectors = by_sector(over)

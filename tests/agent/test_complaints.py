@@ -17,6 +17,7 @@ from bob.subject import configuration
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.language import parse
 from bob.workload.operations import Finish, Workload
+from mediums import image_of
 
 from .conftest import Inhabited
 from .workloads import NATURAL, WRITES, Taken, session, take, taken_once
@@ -103,7 +104,7 @@ def descriptor(image: bytes | bytearray, field: int) -> int:
 def planted(guest: Inhabited, taken: Taken, place: int) -> tuple[MountedState, list[Complaint]]:
     """What is found when the byte at ``place`` of the base is another one."""
     sector, inside = divmod(place, SECTOR_BYTES)
-    data = bytearray(taken.base.image()[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])
+    data = bytearray(image_of(taken.base)[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES])
     data[inside] ^= 0x10
     looking = Session(guest.agent, taken.configuration, taken.base, [], bytes(data))
     [mounted] = looking.mount([[(sector, 0, 1)]], bytes(data))
@@ -119,7 +120,7 @@ def test_a_damaged_inode_of_which_the_kernel_warns_and_that_cannot_be_removed(
     taken: Taken, observing: Inhabited
 ) -> None:
     inode = taken.recording.inodes_before["/d/a"]
-    table = descriptor(taken.base.image(), TABLE) * BLOCK
+    table = descriptor(image_of(taken.base), TABLE) * BLOCK
     mounted, wrong = planted(observing, taken, table + (inode - 1) * 256 + 16)
     assert mounted.complaint is not None
     assert mounted.complaint.kind == "kernel-message"
@@ -130,7 +131,7 @@ def test_a_damaged_inode_of_which_the_kernel_warns_and_that_cannot_be_removed(
 
 
 def test_a_damaged_bitmap_that_only_the_checker_sees(taken: Taken, observing: Inhabited) -> None:
-    place = descriptor(taken.base.image(), BITMAP) * BLOCK + 2000
+    place = descriptor(image_of(taken.base), BITMAP) * BLOCK + 2000
     mounted, wrong = planted(observing, taken, place)
     assert mounted.complaint is None
     assert "checker" in {complaint.kind for complaint in wrong}

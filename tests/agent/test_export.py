@@ -16,11 +16,11 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.crash.state import CrashState
 from bob.run.export import ATTEMPTS, exported, record_again
-from bob.trace import differences
 from bob.trace.log_writer import write_log
 from bob.witness import document as witness
 from bob.witness.xfstests import to_case
 from bob.workload.operations import At
+from mediums import image_of, lay
 from strict_replay import replay
 
 from .conftest import Inhabited
@@ -53,8 +53,8 @@ def test_the_exported_log_makes_the_recorded_device(recording: Inhabited, tmp_pa
         with (tmp_path / "base.img").open("wb") as file:
             found.base.write(file)
         base = (tmp_path / "base.img").read_bytes()
-        device, recorded = bytearray(base), bytearray(found.base.image())
-        differences.apply(again.recording.final, recorded)
+        device, recorded = bytearray(base), bytearray(image_of(found.base))
+        lay(again.recording.final, recorded)
         marks = replay(log.getvalue(), device)
         assert device == recorded
         assert device != base

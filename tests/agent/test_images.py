@@ -27,6 +27,7 @@ from bob.agent.inside.images import (
 )
 from bob.trace import differences
 from bob.workload.pattern import STALE_CELL, stale
+from mediums import lay
 
 LENGTH = 3 * STEPS[0] + STEPS[1]
 BLOCK_SECTORS = STEPS[-1] // SECTOR
@@ -65,7 +66,7 @@ def test_what_is_packed_is_what_the_host_unpacks(image: DeviceImage, changed: li
     assert all(first + count < second for (first, count), (second, _) in pairwise(runs))
     packed = pack(image, runs)
     on_the_host = bytearray(stale(LENGTH))
-    differences.apply(packed, on_the_host)
+    lay(packed, on_the_host)
     assert on_the_host == expected == image.data
     in_the_guest = bytearray(stale(LENGTH))
     for sector, data_there in unpack(packed):
@@ -193,7 +194,7 @@ def test_loading_another_base_leaves_nothing_of_the_one_before(here: None) -> No
         images.setdefault(name, bytes(loaded.work.data))
         assert images[name] == loaded.work.data
         expected = bytearray(stale(LENGTH))
-        differences.apply(medium.bases[name].packed, expected)
+        lay(medium.bases[name].packed, expected)
         assert loaded.work.data == expected
     assert medium.medium_of(LENGTH, STALE_CELL).work.data == stale(LENGTH)
 

@@ -22,6 +22,7 @@ from bob.trace import differences
 from bob.trace.base import Base
 from bob.trace.model import SECTOR_BYTES
 from bob.workload.pattern import stale
+from mediums import image_of, lay, put
 
 from .conftest import Guests, Inhabited
 from .workloads import FSYNC, WRITES, Taken, expected, found, observe, session, taken_once, workload
@@ -126,12 +127,12 @@ def test_the_guest_builds_the_image_that_the_host_builds(taken: Taken, observing
     assert any(state.torn for state in chosen)
     looking = session(observing.agent, taken)
     for state in chosen:
-        image = bytearray(taken.base.image())
-        taken.plan.composer.apply(state, image)
+        image = bytearray(image_of(taken.base))
+        put(taken.plan.composer, state, image)
         delta = taken.plan.composer.delta(state)
         _, packed = observing.agent.ask("state_image", timeout=60, runs=flat(delta))
         in_guest = bytearray(stale(taken.base.length))
-        differences.apply(packed, in_guest)
+        lay(packed, in_guest)
         assert in_guest == image
         looking.observe([delta], taken.plan.composer.payload_since(0))
 
@@ -218,7 +219,7 @@ def test_how_the_kernel_words_a_refusal_makes_no_outcome(taken: Taken, observing
 
 def test_a_file_system_that_has_to_be_repaired_is_looked_at_after_that(taken: Taken, observing: Inhabited) -> None:
     # An inode of the journal that is no journal: the mount fails, e2fsck makes a new one.
-    bad_inode = taken.base.image()
+    bad_inode = image_of(taken.base)
     looking, garbage = with_garbage(observing, taken)
     table = int.from_bytes(bad_inode[4096 + 8 : 4096 + 12], "little")  # of the first group descriptor
     journal_inode = (table * 4096 + 7 * 256) // SECTOR_BYTES

@@ -22,6 +22,7 @@ from bob.workload.lacking import LACKABLE
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import Finish, How, Workload
 from bob.workload.simulation import simulate
+from mediums import image_of
 
 from . import workloads
 from .conftest import Guests, Inhabited
@@ -143,7 +144,7 @@ def test_a_guest_keeps_several_bases_and_devices_apart(recording: Inhabited) -> 
     other = make_base(recording.agent, EXT4, other_setup)
     larger = workloads.configuration("ext4", mount_options="data=ordered", device=64 * 1024 * 1024)
     large = take(recording.agent, WRITES, larger)
-    assert other.image() != one.base.image()
+    assert image_of(other) != image_of(one.base)
     assert large.base.length == 2 * one.base.length
     for again in (take(recording.agent, WRITES, base=one.base), take(recording.agent, WRITES, larger, large.base)):
         last, first = observe(recording.agent, again, [again.last, again.first])
@@ -173,7 +174,7 @@ def test_a_recording_repeats_itself_in_another_guest(guests: Guests, completion:
 
 def test_a_base_comes_out_the_same_again(recording: Inhabited) -> None:
     first, second = (make_base(recording.agent, EXT4, SETUP) for _ in range(2))
-    one, two = first.image(), second.image()
+    one, two = image_of(first), image_of(second)
     differing = [at // 4096 for at in range(0, len(one), 4096) if one[at : at + 4096] != two[at : at + 4096]]
     # Inode generations are random numbers, and with them the checksums of what has them.
     assert len(differing) < 12, differing

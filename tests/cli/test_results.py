@@ -20,6 +20,7 @@ from bob.catalogue.request import Host, ProbeRequest
 from bob.store.run_kind import no_probe
 from bob.subject import load_set
 from bob.trace.replay_log import steps
+from mediums import image_of
 from report.witnesses import documents
 from strict_replay import replay
 from wording import line_with, text_with
@@ -375,7 +376,7 @@ def test_the_files_and_how_to_replay_them(bob: Bob, work: Work, crash: SimpleNam
     assert {**more, "progress": None} == wanted
     assert (ended.code, ended.err) == (0, "")
     device = bytearray(Path("base.img").read_bytes())
-    assert device == samples.BASE.image()
+    assert device == image_of(samples.BASE)
     assert replay(Path("a log").read_bytes(), device) == ["start", "crash", "end"]
     assert ended.out.splitlines() == snapshot(
         [

@@ -20,6 +20,7 @@ from bob.crash.sampling import random_subsets, random_tears, ranges
 from bob.crash.search import StateSearch
 from bob.crash.state import CrashState, TornWrites, check_state
 from bob.trace.model import DeviceWrite, Trace
+from mediums import put
 
 from .brute import Medium, Unit, legal_units, subsets, units_of, units_of_all
 from .traces import Case, at, cases, content, journal, patched, trace_of
@@ -59,7 +60,7 @@ def test_a_disk_is_the_same_whatever_is_in_every_state(case: Case) -> None:
         composer = composer_of(case, points[first:])
         for state, _units in some(list(states_of(case, points[first:])), 20):
             image = bytearray(case.base)
-            composer.apply(state, image)
+            put(composer, state, image)
             assert disks.setdefault(composer.disk(state), bytes(image)) == image
             earlier = CrashState(state.point + first, state.kept, state.torn)
             assert composer.disk(state) == whole.disk(earlier)
@@ -75,7 +76,7 @@ def test_numbers_of_contents_are_equal_where_the_contents_are(case: Case) -> Non
     for state, _units in some(list(states_of(case, points)), 40):
         numbers.append(composer.contents(state).tolist())
         image = bytearray(case.base)
-        composer.apply(state, image)
+        put(composer, state, image)
         images.append([bytes(image[sector * 512 : (sector + 1) * 512]) for sector in composer.sectors.tolist()])
         outside = set(range(len(image) // 512)).difference(composer.sectors.tolist())
         ground = patched(case.base, composer.floor_delta(), composer.payload_since(0))
@@ -99,9 +100,9 @@ def test_every_legal_state_has_its_contents_and_its_key(case: Case) -> None:
         check_state(case.trace, case.model, points, state)
         expected = medium.content(units)
         image = bytearray(case.base)
-        composer.apply(state, image)
+        put(composer, state, image)
         assert bytes(image) == expected
-        composer.apply(state, image := bytearray(ground))
+        put(composer, state, image := bytearray(ground))
         assert bytes(image) == expected
         runs = composer.delta(state)
         assert patched(ground, runs, composer.payload_since(0)) == expected
@@ -190,7 +191,7 @@ def test_a_sector_torn_inside_adds_to_the_payload() -> None:
     composer.key(state)
     assert sectors(composer) == before + 1
     image = bytearray(case.base)
-    composer.apply(state, image)
+    put(composer, state, image)
     assert bytes(image) == patched(case.base, runs, composer.payload_since(0))
 
 
@@ -228,7 +229,7 @@ def test_random_states_of_longer_traces(seed: int, atomic: int, cache: WriteCach
     for candidate in StateSearch(trace, points, composer, budget=40, seed=seed):
         check_state(trace, case.model, points, candidate.state)
         image = bytearray(base)
-        composer.apply(candidate.state, image)
+        put(composer, candidate.state, image)
         assert patched(ground, composer.delta(candidate.state), composer.payload_since(0)) == image
         assert keys.setdefault(bytes(image), candidate.key) == candidate.key
     assert len(keys) == len(set(keys.values()))

@@ -16,6 +16,7 @@ from bob.crash.legal import count_sectors, count_writes, growth_points
 from bob.crash.search import StateSearch
 from bob.crash.state import CrashState, check_state
 from bob.trace.model import DeviceWrite, Flush, Trace
+from mediums import put
 
 from .brute import Medium, legal_units, legal_writes, units_of_all
 from .traces import Case, at, cases, content, journal, trace_of
@@ -63,7 +64,7 @@ def test_torn_states_alone_or_none_of_them(case: Case, budget: int, seed: int, f
     tried = set()
     for candidate in StateSearch(case.trace, points, composer, budget=budget, seed=seed, focus=focus, torn=True):
         image = bytearray(case.base)
-        composer.apply(candidate.state, image)
+        put(composer, candidate.state, image)
         tried.add(bytes(image))
     kept = {units_of_all(case.trace, case.model, kept) for kept in legal_writes(case.trace, case.model)}
     missing = {medium.content(units) for units in legal_units(case.trace, case.model) - kept} - tried
@@ -87,7 +88,7 @@ def test_candidates_are_legal_and_claims_are_exact(
     for candidate in found:
         check_state(case.trace, case.model, points, candidate.state)
         image = bytearray(case.base)
-        composer.apply(candidate.state, image)
+        put(composer, candidate.state, image)
         assert bytes(image) not in explored and candidate.key not in explored.values()
         explored[bytes(image)] = candidate.key
         # A claim holds at any moment, not only at the end
@@ -111,7 +112,7 @@ def test_with_budget_enough_every_legal_content_is_explored(case: Case, seed: in
     found, composer = start(case, 10_000, seed, focus)
     images = []
     for candidate in found:
-        composer.apply(candidate.state, image := bytearray(case.base))
+        put(composer, candidate.state, image := bytearray(case.base))
         images.append(bytes(image))
     assert len(set(images)) == len(images)
     assert set(images) == {medium.content(units) for units in legal_units(case.trace, case.model)}

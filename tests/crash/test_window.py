@@ -31,6 +31,7 @@ from bob.trace.log import LogReader
 from bob.trace.model import Mark, Trace
 from bob.trace.timeline import parse_timeline
 from bob.workload.operations import At
+from mediums import put
 from wording import text_with
 
 from . import brute
@@ -166,7 +167,7 @@ def test_a_real_recording() -> None:
     images = set()
     for candidate in found:
         check_state(trace, model, points, candidate.state)
-        composer.apply(candidate.state, image := bytearray(base))
+        put(composer, candidate.state, image := bytearray(base))
         assert patched(ground, composer.delta(candidate.state), payload) == image
         images.add(hash(bytes(image)))
     assert len(images) == 60

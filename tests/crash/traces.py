@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
 from bob.crash.image import ByteRun
-from bob.crash.state import WritePiece, replay
+from bob.crash.state import WritePiece
 from bob.trace.model import DeviceWrite, Flush, Moment, Trace
+from mediums import replay
 
 DEVICE_SECTORS = (6, 3)
 MOST_UNITS = 9

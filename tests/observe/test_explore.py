@@ -31,6 +31,7 @@ from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import NO_BLOCKS
 from bob.subject import DEFAULT_AUDIT, Subject
 from bob.trace.model import SECTOR_BYTES
+from mediums import image_of
 from wording import text_with
 
 from .traces import LAYOUTS, pages
@@ -102,7 +103,7 @@ class FakeAgent:
         assert subject_from(subject).options == "data=ordered"
         self.payload = blob
         self.reads = reads
-        self.image = bytearray(samples.BASE.image())
+        self.image = bytearray(image_of(samples.BASE))
         self.put(self.image, floor)
         return {"events": LAYOUTS}, b""
 
@@ -236,7 +237,7 @@ def test_everything_is_explored() -> None:
     assert sum(told) == 9
     assert len(set(agent.states)) == 9
     for (state, outcome, _count, _whole), image in zip(seen.states, agent.states, strict=True):
-        wanted = bytearray(samples.BASE.image())
+        wanted = bytearray(image_of(samples.BASE))
         for sector, data in plan.runs(state):
             wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
         assert image == bytes(wanted)
@@ -307,7 +308,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 def built(plan: Plan, state: CrashState) -> bytearray:
     """The disk of a crash state."""
-    image = bytearray(samples.BASE.image())
+    image = bytearray(image_of(samples.BASE))
     for sector, data in plan.runs(state):
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
     return image
@@ -630,7 +631,7 @@ def test_the_medium_of_a_state_has_what_was_durable_too() -> None:
     plan = samples.plan()
     for candidate in plan.search(100, 1, torn=False):
         medium = plan.medium(candidate.state)
-        image = bytearray(samples.BASE.image())
+        image = bytearray(image_of(samples.BASE))
         for write in samples.TRACE.writes:
             if medium >> write.index & 1:
                 image[write.sector * SECTOR_BYTES : write.sector * SECTOR_BYTES + len(write.data)] = write.data

@@ -32,6 +32,7 @@ from bob.workload.operations import Finish, Workload
 from bob.workload.simulation import simulate
 from claims import of_property
 from cli.stand_in import result
+from mediums import image_of
 from report.witnesses import documents, put
 from strict_replay import replay
 from witness.test_witness import stored
@@ -46,8 +47,8 @@ def made(tmp_path: Path, state: CrashState) -> witness.Witness:
     return witness.read(stored(tmp_path, document))
 
 
-def image_of(found: witness.Witness) -> bytearray:
-    image = bytearray(found.base.image())
+def disk_of(found: witness.Witness) -> bytearray:
+    image = bytearray(image_of(found.base))
     for sector, data in found.runs:
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
     return image
@@ -56,7 +57,7 @@ def image_of(found: witness.Witness) -> bytearray:
 def replayed(done: ExportedLog, limit: int) -> bytearray:
     file = io.BytesIO()
     write_log(file, (step.entry for step in done.steps))
-    device = bytearray(done.witness.base.image())
+    device = bytearray(image_of(done.witness.base))
     replay(file.getvalue(), device, limit=limit)
     return device
 
@@ -82,7 +83,7 @@ def test_where_the_crash_is(
     assert done.steps[done.crash.entry].entry.mark == "crash"
     assert [step.entry.mark for step in done.steps if step.entry.mark] == ["start", "crash", "end"]
     if prefix is not None:
-        assert replayed(done, prefix) == image_of(found)
+        assert replayed(done, prefix) == disk_of(found)
 
 
 def changed(number: int, **more: object) -> Trace:

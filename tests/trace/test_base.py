@@ -28,6 +28,7 @@ from bob.trace.log_format import EntryFlags
 from bob.trace.log_writer import NewEntry, write_log
 from bob.trace.model import SECTOR_BYTES
 from crash.traces import Case, cases, replay_all
+from mediums import image_of, lay
 from wording import text_with
 
 UNWRITTEN = 1 << 31
@@ -49,7 +50,7 @@ def packed(draw: st.DrawFn) -> bytes:
 @given(packed())
 def test_a_sector_is_what_the_image_says(difference: bytes) -> None:
     base = Base("b", LENGTH, difference, "", "")
-    image = base.image()
+    image = image_of(base)
     assert len(image) == LENGTH
     assert image == b"".join(base.sector(number) for number in range(LENGTH // SECTOR_BYTES))
 
@@ -60,7 +61,7 @@ def test_an_image_is_written_with_holes(difference: bytes) -> None:
     with TemporaryFile() as file:
         base.write(file)
         file.seek(0)
-        assert file.read() == base.image()
+        assert file.read() == image_of(base)
 
 
 def test_zeros_take_no_room(tmp_path: Path) -> None:
@@ -77,9 +78,9 @@ def test_zeros_take_no_room(tmp_path: Path) -> None:
 @given(cases([DeviceModel()]), packed(), packed())
 def test_what_the_log_does_not_explain_is_found(case: Case, difference: bytes, final: bytes) -> None:
     base = Base("b", max(LENGTH, len(case.base)), difference, "", "")
-    replayed, device = bytearray(base.image()), bytearray(base.image())
+    replayed, device = bytearray(image_of(base)), bytearray(image_of(base))
     replay_all(case.trace, replayed)
-    differences.apply(final, device)
+    lay(final, device)
     wrong = [
         number
         for number in range(base.length // SECTOR_BYTES)
@@ -130,10 +131,10 @@ def a_difference(draw: st.DrawFn) -> bytes:
 @given(a_difference(), some_runs())
 def test_it_is_as_if_both_were_applied(packed: bytes, over: list[tuple[int, bytes]]) -> None:
     one = Base("one", SECTORS * SECTOR_BYTES, differences.overlaid(packed, over), "", "")
-    image = bytearray(Base("other", SECTORS * SECTOR_BYTES, packed, "", "").image())
+    image = bytearray(image_of(Base("other", SECTORS * SECTOR_BYTES, packed, "", "")))
     for first, data in over:
         image[first * SECTOR_BYTES : first * SECTOR_BYTES + len(data)] = data
-    assert one.image() == bytes(image)
+    assert image_of(one) == bytes(image)
     assert b"".join(map(one.sector, range(SECTORS))) == bytes(image)
 
 

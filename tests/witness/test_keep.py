@@ -33,6 +33,7 @@ from bob.witness.xfstests import CacheLoss, loss, to_case
 from bob.workload.language import GRAMMAR, parse, write_one
 from bob.workload.operations import At, Finish, Workload
 from bob.workload.simulation import simulate
+from mediums import image_of
 from witness.test_witness import document, stored
 from wording import line_with, text_with
 from workload.generators import random_workload
@@ -41,7 +42,7 @@ from workload.generators import random_workload
 def test_the_image_is_the_crash_state(tmp_path: Path) -> None:
     read = witness.read(stored(tmp_path, document()))
     image, script = keep(read, tmp_path / "kept")
-    wanted = bytearray(samples.BASE.image())
+    wanted = bytearray(image_of(samples.BASE))
     for sector, data in read.runs:
         wanted[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
     assert image.read_bytes() == bytes(wanted)

@@ -35,6 +35,7 @@ from bob.witness import document as witness
 from bob.witness.document import ShownState
 from bob.workload.operations import At, Workload
 from claims import broken, question_of
+from mediums import image_of
 from wording import text_with
 
 LOST = CrashState(1, (3,))
@@ -224,13 +225,13 @@ def test_a_witness_reads_back_the_same(tmp_path: Path) -> None:
         samples.CONFIGURATION,
         samples.WORKLOAD,
     )
-    assert read.base.image() == samples.BASE.image()
+    assert image_of(read.base) == image_of(samples.BASE)
     assert read.base.name == samples.BASE.name
     assert read.inodes == (samples.BEFORE, samples.AFTER)
-    image = bytearray(read.base.image())
+    image = bytearray(image_of(read.base))
     for sector, data in read.runs:
         image[sector * SECTOR_BYTES : sector * SECTOR_BYTES + len(data)] = data
-    wanted = bytearray(samples.BASE.image())
+    wanted = bytearray(image_of(samples.BASE))
     wanted[3 * 512 : 6 * 512] = b"b" * 1536
     wanted[8 * 512 : 9 * 512] = samples.TRACE.writes[1].data
     wanted[20 * 512 : 21 * 512] = b"j" * 512

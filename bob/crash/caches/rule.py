@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from bob.trace.model import Trace
 
 
-def at_its_start(trace: Trace) -> int:
-    return trace.start.time
-
-
 def at_completion(trace: Trace) -> tuple[int | None, ...]:
     return tuple(write.completed.time for write in trace.writes)
 
@@ -33,5 +29,5 @@ class WriteCache:
     where_pending: str
     why_legal: str
     durable_since: Callable[[Trace], tuple[int | None, ...]]
-    looks_back: Callable[[Trace], int] = at_its_start
+    looks_back: Callable[[Trace], int] = lambda trace: trace.start.time
     one_disk_only: bool = False
