@@ -37,7 +37,7 @@ def said_by(
 ) -> list[SaidByRecording]:
     """Return the answer of one recording to each of ``expectations``; ``complete`` is the state with every write."""
     broken: list[dict[int, str]] = [{} for _ in expectations]
-    refused = {seen.outcome for seen in bench.unmountable}
+    unmountable = {seen.outcome for seen in bench.unmountable}
     # Observations are built on demand, and may be large: read each once.
     for outcome, observation in enumerate(observed.findings.observations()):
         for wrong, expectation in zip(broken, expectations, strict=True):
@@ -45,7 +45,7 @@ def said_by(
                 wrong[outcome] = evidence(expectation.test, observation, bench.history)
     if bench.distrust is not None:
         # bob's readings of trees are not believed, but the kernel's refusal to mount is.
-        broken = [{outcome: told for outcome, told in one.items() if outcome in refused} for one in broken]
+        broken = [{outcome: told for outcome, told in one.items() if outcome in unmountable} for one in broken]
     settled = complete if bench.workload.finish.is_settled else None
     return [_said(bench, wrong, observed, settled) for wrong in broken]
 
