@@ -44,7 +44,7 @@ def explore(
     and mounted states are added to them, except where recovery forgets. A loss is part of the result. States lack an
     outcome if it is not trustworthy, or if bob could not see it completely: two that look alike may differ.
     """
-    exploration = _Exploration(agent, subject, plan, effort, told)
+    exploration = _WorkloadExploration(agent, subject, plan, effort, told)
     try:
         if effort.predicting:
             exploration.predict(sights)
@@ -58,7 +58,7 @@ def explore(
 
 
 @dataclass(slots=True)
-class _Exploration:
+class _WorkloadExploration:
     """An exploration, with its progress even if it fails."""
 
     agent: Agent
