@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bob.catalogue.finer_rows import durability_rows
 from bob.catalogue.probe_files import shipped_probes
 from bob.claim.property.rules import Property
 from bob.errors import UsageError
@@ -22,12 +21,11 @@ ACE, ACE_OF_NAMES = "ace", "ace-metadata"
 _VERBS = {ACE: ace.VERBS, ACE_OF_NAMES: ace.OF_NAMES}
 SMALL, SHAPES = "small", "shapes"  # the default bounds: of promises, and of properties
 PROPERTY_OPS, PROPERTY_SECONDS = 3, 600  # the default length of workloads for properties, and seconds to draw
-_PROMISES = {
-    "fsync-file": ("data", "size", "attributes", "entry", "parent"),
-    "fsync-directory": ("new-entries", "moved-entries", "entry"),
-    "msync": ("data",),
-    "sync": ("data", "size", "entry", "names", "parent", "attributes"),
-}
+_PROMISES = (
+    *("fsync-file.data", "fsync-file.size", "fsync-file.entry", "fsync-file.parent", "fsync-file.attributes"),
+    *("fsync-directory.new-entries", "fsync-directory.moved-entries", "fsync-directory.entry", "msync.data"),
+    *("sync.data", "sync.size", "sync.entry", "sync.names", "sync.parent", "sync.attributes"),
+)
 """The promises of the calls that end ACE's workloads."""
 
 
@@ -83,7 +81,7 @@ class Search:
         if self.is_python:
             return Choosing(self.name, self.text)
         if not self.text:
-            promises = tuple(one for one in durability_rows() if one.name in _names())
+            promises = bounds.promised(_PROMISES)
             return ace.Ace(self.name, _VERBS[self.name], (*promises, *bounds.together(promises)))
         made = bounds.parsed(self.name, self.text, self.filler)
         return Within(made, self.wanted)
@@ -137,7 +135,3 @@ def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> 
         raise UsageError(f"{path.name}: {error}", hint="a workload is a Python file") from None
     Choosing(path.name, text).check()
     return Search(path.name, text, part=part, seconds=seconds, is_python=True)
-
-
-def _names() -> frozenset[str]:
-    return frozenset(f"{call}.{what}" for call, promised in _PROMISES.items() for what in promised)

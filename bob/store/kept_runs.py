@@ -63,11 +63,11 @@ def kept_run(path: Path) -> KeptRun:
         _check(path, about)
     except StoreError:
         return _unknown(path, RunState.DAMAGED)
-    kind = kind_of(about)
-    is_done = "finished" in about or (kind is RunKind.MATRIX and _is_finished(path))
+    kind, result = kind_of(about), _result(path)
+    is_done = "finished" in about or (kind is RunKind.MATRIX and _is_finished(result))
     state = RunState.RUNNING if is_locked(path) else RunState.DONE if is_done else RunState.STOPPED
     told = str(about["id"]), state, kind, subject_of(about), str(about.get("started", ""))
-    return KeptRun(str(path), *told, disk_use(path), _verdicts(path))
+    return KeptRun(str(path), *told, disk_use(path), _verdicts(result))
 
 
 def _unknown(path: Path, state: RunState) -> KeptRun:
@@ -156,15 +156,14 @@ def _check(path: Path, about: Mapping[str, Any]) -> None:
         raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
 
 
-def _is_finished(path: Path) -> bool:
-    document = _result(path)
-    run = document.get("run")
+def _is_finished(result: Mapping[str, Any]) -> bool:
+    run = result.get("run")
     return isinstance(run, dict) and bool(run.get("finished"))
 
 
-def _verdicts(path: Path) -> dict[str, int]:
+def _verdicts(result: Mapping[str, Any]) -> dict[str, int]:
     try:
-        return dict(Counter(answer.verdict.value for answer in from_json(_result(path)).answers))
+        return dict(Counter(answer.verdict.value for answer in from_json(result).answers))
     except MalformedError:
         return {}
 

@@ -61,11 +61,8 @@ def instead_of_resuming(path: Path) -> str:
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    match kind_of(about):
-        case RunKind.TRY:
-            return StoreError(f"{path} is the run of a quick question, not of a probe", hint=instead_of_resuming(path))
-        case RunKind.APP:
-            return StoreError(f"{path} is the run of a program, not of a probe", hint=instead_of_resuming(path))
+    if what := {RunKind.TRY: "a quick question", RunKind.APP: "a program"}.get(kind_of(about)):
+        return StoreError(f"{path} is the run of {what}, not of a probe", hint=instead_of_resuming(path))
     return StoreError(f"{path} was made by another version of bob", hint="probe again")
 
 
