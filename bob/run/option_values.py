@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bob.catalogue.probe_files import Probe
 from bob.catalogue.probe_files import load as load_probe
 from bob.catalogue.sets import RowSet, probes_of
 from bob.errors import UsageError, meant
@@ -86,10 +85,6 @@ def _properties(given: Mapping[str, Any]) -> Iterable[str]:
     return *property_names(RowSet(given.get("rows") or RowSet.TABLE1)), ALL
 
 
-def _read_probe(word: Any, _option: str) -> Probe:
-    return load_probe(Path(word))
-
-
 def _read_new_folder(word: Any, option: str) -> Path:
     check_new_folder(Path(word), option)
     return Path(word)
@@ -162,7 +157,7 @@ EXISTING_FOLDER = ExistingPath(file=False)
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)
-PROBE_FILE = Words(_read_probe, files="file")
+PROBE_FILE = Words(lambda word, _option: load_probe(Path(word)), files="file")
 SIZE = Words(read_size, name="size")
 NEW_FOLDER = Words(_read_new_folder, files="dir", name="dir")
 NEW_FILE = Words(_read_new_file, files="file", name="file")
