@@ -5,7 +5,7 @@ docs/design.md, section 1.
 
 :func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, and :func:`app` asks whether a
 program survives a crash. Then :func:`resume` goes on with a probe, and :func:`load` reads the result of a run
-(docs/reports.md, docs/notebook.ipynb).
+(docs/results.md, docs/notebook.ipynb).
 
 All errors are :class:`bob.errors.BobError`, with a ``hint``. UsageError comes before anything starts, as PointedError
 for a mistake in a text. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine. Ctrl-C

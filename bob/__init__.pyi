@@ -65,7 +65,7 @@ def app(
 def load(
     path: StrPath,
 ) -> Saved:
-    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
+    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
 
     Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
     damaged.

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """Exit codes of every verb (docs/ci.md)."""
+    """Exit codes of every verb (docs/results.md)."""
 
     DONE = 0
     DIFFERENT = 1

@@ -1,5 +1,7 @@
-"""bob.toml: ``image``, ``jobs``, ``budget`` and ``cache`` for all commands (docs/ci.md#settings). bob reads one file:
-that of the working directory, or else $XDG_CONFIG_HOME/bob/bob.toml. The command line wins over it."""
+"""bob.toml: ``image``, ``jobs``, ``budget`` and ``cache`` for all commands (docs/results.md#settings).
+
+bob reads one file: that of the working directory, or else $XDG_CONFIG_HOME/bob/bob.toml. The command line wins.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from bob.errors import GuestError, UsageError, meant
 from bob.text import shortened
 
 FILE = "bob.toml"
-_SEE = f"see docs/ci.md#settings for what can stand in {FILE}"
+_SEE = f"see docs/results.md#settings for what can stand in {FILE}"
 
 
 @dataclass(frozen=True, slots=True)

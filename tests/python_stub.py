@@ -1,4 +1,4 @@
-"""``python tests/python_stub.py`` writes bob/__init__.pyi and the table of arguments in docs/reports.md."""
+"""``python tests/python_stub.py`` writes bob/__init__.pyi and the table of arguments in docs/results.md."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def _in_table(one: Parameter) -> str:
 
 if __name__ == "__main__":
     Path("bob/__init__.pyi").write_text(stub())
-    reports = Path("docs/reports.md")
+    reports = Path("docs/results.md")
     reports.write_text(with_table(reports.read_text()))

@@ -111,7 +111,7 @@ def words(page: str) -> set[str]:
 
 
 def test_each_argument_of_python_is_told_with_the_functions_that_take_it() -> None:
-    page = text("docs/reports.md")
+    page = text("docs/results.md")
     assert page == with_table(page), "write it anew: python tests/python_stub.py"
     told = re.findall(r"^\| `(\w+)` \| (?=\w).*`(?:probe|resume|try_|app)` \|$", between(page, "arguments"), flags=re.M)
     functions = (bob.probe, bob.resume, bob.try_, bob.app)
@@ -316,11 +316,11 @@ def test_a_command_line_that_is_wrong_would_be_seen() -> None:
 
 
 def test_every_exit_code_is_in_one_table() -> None:
-    [table] = re.findall(r"^## Exit codes$(.*?)^## ", text("docs/ci.md"), flags=re.M | re.S)
+    [table] = re.findall(r"^## Exit codes$(.*?)^## ", text("docs/results.md"), flags=re.M | re.S)
     rows = re.findall(r"^\| (\d+) \| .* \|$", table, flags=re.M)
     assert list(map(int, rows)) == sorted(Exit)
     others = [page for page in PAGES if re.search(r"^\| 130 \|", page.read_text(), flags=re.M)]
-    assert [name_of(page) for page in others] == ["docs/ci.md"]
+    assert [name_of(page) for page in others] == ["docs/results.md"]
 
 
 # docs/write-a-probe.md

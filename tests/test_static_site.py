@@ -327,7 +327,7 @@ def small(tmp_path: Path) -> Path:
     (root / "CHANGELOG.md").write_text("# Changes\n")
     for page in ("apps", "limits", "finer-tables", "findings"):
         (root / f"docs/{page}.md").write_text(f"# {page}\n")
-    (root / "docs/reports.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
+    (root / "docs/results.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
     (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/2`\n\n- a\n  - b\n")
     (root / "reports/models/osdi14-linux-6.1").mkdir(parents=True)
     (root / "reports/models/osdi14-linux-6.1/README.md").write_text("# Models\n")

@@ -53,7 +53,7 @@ def compare(
       bob compare good bob-runs/new --json - | jq '.cells[] | select(.kind != "same")'
 
     \b
-    To bisect a kernel, with the script that docs/compare.md has:
+    To bisect a kernel, with the script that docs/results.md has:
       git bisect run ./bisect-step good-run
     It makes a guest image, probes, and compares. To git it says 0 (good) and 1 (bad) as `bob compare`
     does, 125 (skip this commit) for a 3, and 128 (stop) for all else.

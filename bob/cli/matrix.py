@@ -42,7 +42,7 @@ def matrix(
     tables stands what changed from one kernel to the next.
 
     With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
-    is worse, and where it is better, too. The number of explored states makes no difference (docs/ci.md).
+    is worse, and where it is better, too. The number of explored states makes no difference (docs/results.md).
 
     \b
     Examples:

@@ -46,7 +46,7 @@ def show(
 
     The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
     each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
-    to what was run; JUnit XML for a CI (docs/ci.md). A directory, one that is there or whose name ends in a slash,
+    to what was run; JUnit XML for a CI (docs/results.md). A directory, one that is there or whose name ends in a slash,
     becomes a site: index.html has the table, and each × leads to a page of its own, with the story of its witness and a
     picture of the time line.
 

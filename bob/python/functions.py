@@ -124,7 +124,7 @@ def app(
 
 @for_python
 def load(path: Path = option("", "A run directory, or a file that ``--json`` wrote.")) -> Saved:
-    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/reports.md).
+    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
 
     Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
     damaged.

@@ -258,7 +258,10 @@ JSON: Path | None = option(
     "--json FILE", "Write the result as JSON into FILE; - is stdout.", values.OUTPUT, renewable=True
 )
 JUNIT: Path | None = option(
-    "--junit FILE", "Write the result as JUnit XML into FILE, for a CI (docs/ci.md).", values.NEW_FILE, renewable=True
+    "--junit FILE",
+    "Write the result as JUnit XML into FILE, for a CI (docs/results.md).",
+    values.NEW_FILE,
+    renewable=True,
 )
 QUIET: bool = option("--quiet", "Show no progress.", renewable=True)
 

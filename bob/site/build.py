@@ -216,7 +216,7 @@ def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
         build_with_mkdocs(config)
         config.plugins.on_shutdown()
     except MkDocsException as error:
-        raise MalformedError(f"MkDocs cannot build the site: {error}", hint="see docs/reports.md") from error
+        raise MalformedError(f"MkDocs cannot build the site: {error}", hint="see docs/results.md") from error
     finally:
         logger.removeHandler(warnings)
     if warnings.said:

@@ -1,4 +1,4 @@
-"""What a CI is told: JUnit files, what is expected, annotations, and the steps of docs/ci.md, run."""
+"""What a CI is told: JUnit files, what is expected, annotations, and the steps of docs/results.md, run."""
 
 from __future__ import annotations
 
@@ -408,7 +408,7 @@ def test_letters_that_mean_something_to_github(bob: Bob, work: Work) -> None:
     assert line.startswith("::warning title=a%2C b%3A 5%25%3A append-any::50 %25%0D%0A::error::no")
 
 
-# The steps of docs/ci.md
+# The steps of docs/results.md
 
 FAKE_RUN = """\
 #!/bin/sh
@@ -486,14 +486,14 @@ def test_the_action_takes_what_its_steps_take() -> None:
     assert set(re.findall(r"inputs\.(\w+)", text)) == inputs == {"arguments", "out", "junit"}
     assert set(re.findall(r"\$\{?(BOB_\w+)", text)) == set(re.findall(r"^        (BOB_\w+):", text, flags=re.M))
     assert "${{" not in "".join(steps()), "what a caller says must not become a part of a script"
-    page = (ROOT / "docs/ci.md").read_text()
+    page = (ROOT / "docs/results.md").read_text()
     assert set(re.findall(r"steps\.bob\.outputs\.(\w+)", page)) <= set(
         re.findall(r"^  (\w+):\n", text.partition("outputs:")[2].partition("runs:")[0], flags=re.M)
     )
 
 
 def test_the_script_of_the_gitlab_example(checkout: Path, tmp_path: Path) -> None:
-    [example] = re.findall(r"<!-- gitlab -->\n```yaml\n(.*?)```", (ROOT / "docs/ci.md").read_text(), flags=re.S)
+    [example] = re.findall(r"<!-- gitlab -->\n```yaml\n(.*?)```", (ROOT / "docs/results.md").read_text(), flags=re.S)
     [line] = re.findall(r"^  script:\n    - (.*)\n", example, flags=re.M)
     assert step(line, checkout, CODE="1").returncode == 1
     [called] = (tmp_path / "calls").read_text().splitlines()
@@ -522,7 +522,7 @@ def test_the_container_has_all_that_is_installed_and_called() -> None:
 
 
 def test_the_container_is_told_as_it_is() -> None:
-    text, page = ((ROOT / name).read_text() for name in ("docs/ci/Containerfile", "docs/ci.md"))
+    text, page = ((ROOT / name).read_text() for name in ("docs/ci/Containerfile", "docs/results.md"))
     [build] = re.findall(r"^podman build .*$", page, flags=re.M)
     assert f"#   {build}\n" in text
     [volume] = re.findall(r"^VOLUME (.*)$", text, flags=re.M)
@@ -546,7 +546,9 @@ def test_the_constraints_fit_the_python_of_debian_12() -> None:
 
 def test_the_line_for_git_bisect(tmp_path: Path) -> None:
     """Run on a history made up: what does not build and what was lost is skipped, and the first bad commit is found."""
-    [line] = re.findall(r"<!-- bisect -->\n```sh\n(.*?)\n```", (ROOT / "docs/ci.md").read_text(), flags=re.S)
+    [line] = re.findall(
+        r"<!-- bisect-program -->\n```sh\n(.*?)\n```", (ROOT / "docs/results.md").read_text(), flags=re.S
+    )
     tree = Tree(tmp_path, [GOOD, NO_BUILD, GOOD, LOST, BAD, BAD, LOST, BAD])
     bob = tmp_path / "bin" / "bob"
     bob.write_text(

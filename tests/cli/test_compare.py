@@ -232,9 +232,9 @@ def test_a_comparison_waits_for_no_pandas() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-# The script for ``git bisect run`` in docs/compare.md, run: on a history made up, with bob's own comparison
+# The script for ``git bisect run`` in docs/results.md, run: on a history made up, with bob's own comparison
 
-PAGE = Path(__file__).parents[2] / "docs" / "compare.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

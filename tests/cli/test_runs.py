@@ -382,7 +382,7 @@ def test_what_it_took_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 # bob.toml: which file is read, what it changes, and that a mistake in it is told in one line
 
 PROBE = ("probe", "--fs", "ext4", "--quiet")
-PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 @pytest.fixture(autouse=True)
@@ -495,9 +495,13 @@ def test_help_shows_the_defaults_of_the_file(bob: Bob) -> None:
             "bob.toml: 'image' is ['xxxxxxxxxxx",
             snapshot('hint: for example image = "debian-bookworm"'),
         ),
-        ("jobs = ", "bob.toml: ", snapshot("hint: see docs/ci.md#settings for what can stand in bob.toml")),
-        ("jobs = 1\njobs = 2", "bob.toml: ", snapshot("hint: see docs/ci.md#settings for what can stand in bob.toml")),
-        (b"\xff", "bob.toml: ", snapshot("hint: see docs/ci.md#settings for what can stand in bob.toml")),
+        ("jobs = ", "bob.toml: ", snapshot("hint: see docs/results.md#settings for what can stand in bob.toml")),
+        (
+            "jobs = 1\njobs = 2",
+            "bob.toml: ",
+            snapshot("hint: see docs/results.md#settings for what can stand in bob.toml"),
+        ),
+        (b"\xff", "bob.toml: ", snapshot("hint: see docs/results.md#settings for what can stand in bob.toml")),
     ],
 )
 @pytest.mark.parametrize("command", [PROBE, ("app", "replace-mv", "--fs", "ext4"), ("doctor",)], ids=lambda it: it[0])

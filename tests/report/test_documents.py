@@ -397,7 +397,7 @@ def test_what_is_none_is_refused(text: object) -> None:
         counts.read(text)  # type: ignore[arg-type]
 
 
-# A run read again: bob.load, its table, and the long tables; and docs/reports.md, which shows them
+# A run read again: bob.load, its table, and the long tables; and docs/results.md, which shows them
 
 
 def saved(folder: Path, run: Result) -> Path:
@@ -528,10 +528,10 @@ def test_groups_are_neighbours_of_one_file_system() -> None:
     assert [fs for fs, _group in grouped(apart)] == ["ext4", "xfs", "ext4"]
 
 
-# docs/reports.md against the code: its example, the formats, and the columns of the tables
+# docs/results.md against the code: its example, the formats, and the columns of the tables
 
 
-PAGE = "docs/reports.md"
+PAGE = "docs/results.md"
 
 
 def test_the_example_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
