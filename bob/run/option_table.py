@@ -204,7 +204,7 @@ GUEST: str | None = option(
 SCHEDULER: str | None = option(
     "--scheduler ADDRESS",
     "Work on the Dask cluster of this scheduler: its address, e.g. tcp://server:8786, or the file that it wrote."
-    " --jobs are then guests per parcel, 1 by default (docs/cluster.md).",
+    " --jobs are then guests per parcel, 1 by default (docs/machines.md).",
     renewable=True,
 )
 

@@ -307,6 +307,6 @@ def test_options_are_what_is_y_or_m() -> None:
 
 
 def test_the_page_has_every_option_that_is_asked_for() -> None:
-    page = (Path(__file__).parents[2] / "docs/kernels.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/machines.md").read_text()
     needed = {*KERNEL_OPTIONS, *(option(module) for module in (*GUEST_MODULES, *LATE_MODULES))}
     assert {name for name in needed if f"`{name}`" not in page} == set()
