@@ -165,7 +165,7 @@ def try_(
 
     Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
 
-    :param operations: The operations, separated by ``;`` or on a line each (docs/write-a-probe.md).
+    :param operations: The operations, separated by ``;`` or on a line each (docs/extend.md).
     :param expect: Expectations for every crash state (docs/try.md). Each one is answered.
     :param fs: File system, e.g. ext4, or the TOML file of one of your own.
     :param setup: The initial tree, durable before it all begins.

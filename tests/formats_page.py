@@ -44,7 +44,7 @@ PARTS: Mapping[str, type] = {
 BY_HAND = {
     "ByRecording": "#answers",
     "ConfigurationDocument": "#parts-of-documents",
-    "JudgeDeclaration": "write-a-probe.md#of-judge",
+    "JudgeDeclaration": "extend.md#of-judge",
     "NodeDocument": "#observedjson",
 }
 """Where types are described that have no table."""

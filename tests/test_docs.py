@@ -323,7 +323,7 @@ def test_every_exit_code_is_in_one_table() -> None:
     assert [name_of(page) for page in others] == ["docs/results.md"]
 
 
-# docs/write-a-probe.md
+# docs/extend.md
 
 
 def operations_table() -> str:
@@ -335,17 +335,17 @@ def operations_table() -> str:
 
 
 def test_the_operations_are_those_of_the_grammar() -> None:
-    assert between(text("docs/write-a-probe.md"), "operations") == operations_table()
+    assert between(text("docs/extend.md"), "operations") == operations_table()
 
 
 def test_every_key_of_a_probe_file_is_described() -> None:
     keys = keys_written(bob.catalogue.probe_files, bob.claim.property.declaration)
     assert {"name", "workloads", "judge", "finish", "then_renamed"} <= keys
-    assert keys <= words(text("docs/write-a-probe.md"))
+    assert keys <= words(text("docs/extend.md"))
 
 
 def test_every_value_of_a_probe_file_is_described() -> None:
-    described = words(text("docs/write-a-probe.md"))
+    described = words(text("docs/extend.md"))
     for values in (Rule, Later, Effect, Span, ChangeKind, Relation, Call, At, set(How) - {How.PLAIN}):
         assert {value.value for value in values} <= described
 
@@ -353,16 +353,16 @@ def test_every_value_of_a_probe_file_is_described() -> None:
 def test_every_word_of_a_clause_of_durability_is_described() -> None:
     described = words(text("docs/models.md"))
     assert {word.value for word in (*Call, *WHATS, *UNITS)} <= described
-    assert {what.value for what in What} <= described | words(text("docs/finer-tables.md"))
+    assert {what.value for what in What} <= described | words(text("docs/extend.md"))
 
 
 def test_every_tree_is_described() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| directories", text("docs/write-a-probe.md"), flags=re.M)
+    rows = re.findall(r"^\| `(\w+)` \| directories", text("docs/extend.md"), flags=re.M)
     assert set(rows) == set(tomllib.loads((shipped("probes") / bob.catalogue.probe_files.TREES).read_text()))
 
 
 def test_the_example_is_a_probe(tmp_path: Path) -> None:
-    [example] = code(between(text("docs/write-a-probe.md"), "probe"), "toml")
+    [example] = code(between(text("docs/extend.md"), "probe"), "toml")
     path = tmp_path / "append-mkdir.toml"
     path.write_text(example)
     probe = bob.catalogue.probe_files.load(path)
@@ -371,11 +371,11 @@ def test_the_example_is_a_probe(tmp_path: Path) -> None:
     assert len(probe.workloads) == 8
 
 
-# docs/add-a-file-system.md
+# docs/extend.md
 
 
 def test_the_example_is_a_file_system(tmp_path: Path) -> None:
-    [example] = code(between(text("docs/add-a-file-system.md"), "minix"), "toml")
+    [example] = code(between(text("docs/extend.md"), "minix"), "toml")
     path = tmp_path / "minix.toml"
     path.write_text(example)
     made = file_system(str(path))
@@ -522,7 +522,7 @@ def test_the_numbers_that_the_pages_name() -> None:
     probes = bob.catalogue.probe_files.shipped_probes()
     recordings = bob.catalogue.workloads.distinct(workload for probe in probes for workload in probe.workloads)
     ext4 = file_systems()["ext4"]
-    assert f"| `table1` | {len(probes)} | {len(recordings)} |" in pages["finer-tables.md"]
+    assert f"| `table1` | {len(probes)} | {len(recordings)} |" in pages["extend.md"]
     assert f"on a device of {ext4.device // MIB} MiB" in pages["limits.md"]
     assert f"({ext4.quiet:g} s for ext4)" in pages["how-it-works.md"]
     assert sentence_with(pages["how-it-works.md"], recorder.ALIGNMENT_SECONDS, "multiple") == snapshot(

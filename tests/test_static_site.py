@@ -325,7 +325,7 @@ def small(tmp_path: Path) -> Path:
     (root / "code/made.py").write_text("pass\n")
     (root / "README.md").write_text("# Small\n\n[Formats](docs/formats.md), [apps](docs/apps.md), [code](code)\n")
     (root / "CHANGELOG.md").write_text("# Changes\n")
-    for page in ("apps", "limits", "finer-tables", "findings"):
+    for page in ("apps", "limits", "extend", "findings"):
         (root / f"docs/{page}.md").write_text(f"# {page}\n")
     (root / "docs/results.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
     (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/2`\n\n- a\n  - b\n")

@@ -1,4 +1,4 @@
-"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/write-a-probe.md). A
+"""Probe files: one TOML file for each property, with its question, judgement and workloads (docs/extend.md). A
 mistake in a file is a UsageError that names both."""
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def parsed(file: str, text: str) -> Probe:
         return Probe(document.row, prop, workloads)
 
 
-_HINT = "see docs/write-a-probe.md"
+_HINT = "see docs/extend.md"
 _IS_IT = "is this the probe file?"
 
 

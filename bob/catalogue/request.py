@@ -87,7 +87,7 @@ class ProbeDocument(PropertyDocument, frozen=True):
     @property
     def probe(self) -> Probe:
         """The probe. Raise UsageError for a mistake."""
-        with mistakes_in("run.json", "see docs/write-a-probe.md"):
+        with mistakes_in("run.json", "see docs/extend.md"):
             return Probe(self.row, self.declared, tuple(one.workload for one in self.workloads))
 
 

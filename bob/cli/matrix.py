@@ -36,7 +36,7 @@ def matrix(
     directory has a folder for each configuration, which is a run directory of its own.
 
     --rows asks other properties than those of Table 1: which kinds of change are persisted before which, what each call
-    makes durable, or up to which size changes are whole (docs/finer-tables.md).
+    makes durable, or up to which size changes are whole (docs/extend.md).
 
     With several --image, each has such a run directory, named after it, in the one that --out names; below their
     tables stands what changed from one kernel to the next.

@@ -38,7 +38,7 @@ def probe(
 
     It asks the thirteen shipped properties, some of them (--property), or one of your own, with workloads of your
     own, from a probe file (--probe). `bob probe new NAME` writes one to begin with. --rows asks finer ones
-    (docs/finer-tables.md).
+    (docs/extend.md).
 
     With several --image, each kernel has a run directory, named after the image, in the one that --out names; the
     tables stand side by side, and below them what changed from one kernel to the next.
@@ -94,7 +94,7 @@ def _check_nothing_asked(context: click.Context) -> None:
 def new(name: str = option("NAME")) -> Exit:
     """Write NAME.toml, a probe file with comments, for a property and workloads of your own.
 
-    It is whole as it is, and can be probed at once; change it to ask what you want to know. docs/write-a-probe.md has
+    It is whole as it is, and can be probed at once; change it to ask what you want to know. docs/extend.md has
     everything that can stand in it. A file that is there is never overwritten.
 
     \b

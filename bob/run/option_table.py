@@ -83,7 +83,7 @@ class Questions:
     )
 
 
-OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or on a line each (docs/write-a-probe.md).")
+OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or on a line each (docs/extend.md).")
 SETUP: Any = option("--setup OPERATIONS", "The initial tree, durable before it all begins.", default="")
 EXPECTATIONS: tuple[str, ...] = option(
     "--expect EXPECTATION",

@@ -143,7 +143,7 @@ def file_system(word: str) -> FileSystem:
     """Return a shipped file system by name, or the user's by its file's path. Raise UsageError if unknown or wrong."""
     if is_file(word):
         path = Path(word)
-        text = toml(path, "is this the file that declares it? See docs/add-a-file-system.md")
+        text = toml(path, "is this the file that declares it? See docs/extend.md")
         if path.stem in file_systems():
             hint = f"call the file my-{path.stem}.toml"
             raise UsageError(f"{word}: bob has a file system {path.stem!r} already", hint=hint)

@@ -1,4 +1,4 @@
-"""A witness as a probe file: its property and its workload, for ``bob probe --probe`` (docs/write-a-probe.md)."""
+"""A witness as a probe file: its property and its workload, for ``bob probe --probe`` (docs/extend.md)."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ _FORMS = (
     _form("sleep SECONDS", "let time pass in the guest", ops.Sleep, (_SECONDS,)),
     _form("acknowledge WORD", "put a mark into the recording", ops.Acknowledge, (_TEXT,)),
 )
-GRAMMAR = {form.verb: form for form in _FORMS}  # docs/write-a-probe.md has the table
+GRAMMAR = {form.verb: form for form in _FORMS}  # docs/extend.md has the table
 
 
 def form_of(operation: Operation) -> Form:

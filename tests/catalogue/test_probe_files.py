@@ -360,7 +360,7 @@ def test_the_probes_of_a_set(rows: RowSet) -> None:
         assert probe.workloads
         assert there_and_back(probe.property) == probe.property
     recordings = distinct(workload for probe in probes for workload in probe.workloads)
-    assert f"| `{rows.value}` | {len(probes)} | {len(recordings)} |" in (DOCS / "finer-tables.md").read_text()
+    assert f"| `{rows.value}` | {len(probes)} | {len(recordings)} |" in (DOCS / "extend.md").read_text()
 
 
 @pytest.mark.parametrize("rows", [RowSet.DURABILITY, RowSet.UNITS])

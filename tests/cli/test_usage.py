@@ -85,12 +85,12 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["probe", "--fs", "./minix.toml"],
             snapshot("bob: cannot read minix.toml: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+            snapshot("hint: is this the file that declares it? See docs/extend.md"),
         ),
         (
             ["try", "--fs", "no.toml", "create /a", "--expect", "exists /a"],
             snapshot("bob: cannot read no.toml: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+            snapshot("hint: is this the file that declares it? See docs/extend.md"),
         ),
         (
             ["app", "replace-rename", "--fs", "./file"],
@@ -100,7 +100,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["search", "--fs", "./nowhere/ext4"],
             snapshot("bob: cannot read nowhere/ext4: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/add-a-file-system.md"),
+            snapshot("hint: is this the file that declares it? See docs/extend.md"),
         ),
         ([*PROBE, "extra"], snapshot("bob: there is no command 'bob probe extra'"), snapshot("hint: bob knows: new")),
         (
@@ -160,7 +160,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             [*PROBE, "--probe", "file"],
             snapshot("bob: file: 'name' is missing"),
-            snapshot("hint: see docs/write-a-probe.md"),
+            snapshot("hint: see docs/extend.md"),
         ),
         (
             [*PROBE, "new", "mine"],

@@ -50,7 +50,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_file_system_of_ones_own_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [minix] = re.findall(r"<!-- minix -->\n```toml\n(.*?)```", (DOCS / "add-a-file-system.md").read_text(), flags=re.S)
+    [minix] = re.findall(r"<!-- minix -->\n```toml\n(.*?)```", (DOCS / "extend.md").read_text(), flags=re.S)
     monkeypatch.chdir(tmp_path)
     Path("minix.toml").write_text(minix)
     asked = ["--property", "directory-op", "--budget", "5", "--jobs", "1", "--quiet"]

@@ -1,4 +1,4 @@
-"""A property as a document, with the keys of a probe file (docs/write-a-probe.md)."""
+"""A property as a document, with the keys of a probe file (docs/extend.md)."""
 
 from __future__ import annotations
 
