@@ -117,7 +117,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
 def told(heading: str) -> list[list[str]]:
     """The questions (`bob try`) that a section of docs/findings.md asks, in words."""
     [section] = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", PAGE.read_text(), flags=re.S | re.M)
-    commands = re.findall(r"^    bob (try (?:.*\\\n)*.*)$", section, flags=re.M)
+    commands = re.findall(r"^bob (try (?:.*\\\n)*.*)$", section, flags=re.M)
     return [shlex.split(command.replace("\\\n", " ")) for command in commands]
 
 
