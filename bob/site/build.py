@@ -32,7 +32,7 @@ from bob.site import sources
 from bob.site.links import PageFault, faults
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
 from bob.site.results import RESULTS, Results, compared, read, short
-from bob.site.results_table import is_finer, results_table
+from bob.site.results_table import results_table
 
 MODELS = "osdi14-linux-6.1"  # folder of reports/models that answers
 MARKER = ".bob-site"  # marks a site of bob's, which a newer one may replace
@@ -144,13 +144,12 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
     table = _templates().get_template("table.md.j2")
     (docs / "table.md").write_text(
         table.render(
-            table=results_table(results.references),
+            table=results_table(results.rows),
             legend=SAYS.items(),
             downloads=[("everything", everything), *one_of_each],
             compared=list(compared(results.references)),
             differing=(Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS),
             has_kernels=Path("reports/kernels.md") in found,
-            zip=zip,
         )
     )
     kernels = dict.fromkeys(short(kernel) for model in results.models for kernel in model.source.get("kernels", ()))
@@ -167,7 +166,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",
             models_folder=MODELS,
             model_workloads=", ".join(map(str, counts)),
-            finer=any(is_finer(shown) for reference in results.references for shown in reference.shown),
+            finer=any(row.is_finer for row in results.rows),
             another_run=results.models_are_of_another_run,
             at_once=any(map(is_of_a_prompt_disk, results.models)),
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from bob.answer.result import SubjectResult
+from bob.answer.answer import Answer
 from bob.apm.clauses import Clause, Durable, Ordered, Whole
 from bob.apm.export.claims import Idiom
 from bob.apm.export.standing import Standing, standing
@@ -14,10 +14,9 @@ from bob.apm.model import ClauseFinding, Model
 from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
 from bob.report.counts import explored
-from bob.report.page import PageColumn
 from bob.report.shown_way import INDEX
-from bob.site.results import RESULTS, Reference, Results, TestedProgram, short
-from bob.site.results_table import cell_of, order_of
+from bob.site.results import RESULTS, ResultRow, Results, short
+from bob.site.results_table import order_of
 from bob.text import plural
 from bob.trace.recording import Completion
 
@@ -95,42 +94,27 @@ def answered(idiom: Idiom, results: Results) -> AnsweredIdiom:
     groups: dict[str, list[IdiomAnswer]] = {}
     for answer in found:
         groups.setdefault(answer.fs, []).append(answer)
-    every = {column.fs for reference in results.references for column in reference.columns}
+    every = {row.fs for row in results.rows}
     answers = tuple((fs, tuple(groups[fs])) for fs in sorted(groups, key=order_of))
     return AnsweredIdiom(idiom, answers, tuple(sorted(every - groups.keys(), key=order_of)))
 
 
 def _of_row(name: str, results: Results) -> Iterator[IdiomAnswer]:
-    for reference in results.references:
-        for shown in reference.shown:
-            if name in shown.cells:
-                cell = cell_of(reference, shown.cells[name])
-                label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}"
-                found = shown.cells[name].cell
-                said = [found.evidence or "", found.reason or "", shown.cells[name].variants]
-                said.append(f"explored: {explored(found.states)}" if explored(found.states) else "")
-                evidence = tuple(filter(None, said))
-                label = f"{label}, {reference.name}" if _is_twice(results.references, reference, label) else label
-                yield IdiomAnswer(shown.configuration.fs, label, _VERDICTS[found.verdict], evidence, cell.link)
-
-
-def _is_twice(references: Sequence[Reference], one: Reference, label: str) -> bool:
-    return any(
-        f"{shown.column.configuration.name}, Linux {short(other.kernel)}" == label
-        for other in references
-        if other is not one
-        for shown in other.shown
-    )
+    rows = results.rows
+    for row in rows:
+        if (shown := row.cells.get(name)) is not None:
+            is_twice = any(other.title == row.title for other in rows if other.reference is not row.reference)
+            label = f"{row.title}, {row.reference.name}" if is_twice else row.title
+            cell = shown.cell
+            evidence = _evidence(cell.evidence, cell.reason, shown.variants, _explored(cell))
+            yield IdiomAnswer(row.fs, label, _VERDICTS[cell.verdict], evidence, row.place(shown.link))
 
 
 def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAnswer]:
     """Yield the joint answers of finer tables to these clauses, and of models that tried some of them."""
     rows = [_rows(clause) for clause in needed]
     names = [name for some in rows for name in some] if all(rows) else []
-    for reference in results.references:
-        for shown in reference.shown:
-            if answer := _of_rows(reference, shown, names):
-                yield answer
+    yield from filter(None, (_of_rows(row, names) for row in results.rows))
     for model in results.models:
         findings = [model.finding(clause) for clause in needed]
         stand = [standing(finding) for finding in findings]
@@ -155,36 +139,38 @@ def _rows(clause: Clause) -> list[str]:
     return []
 
 
-def _of_rows(reference: Reference, shown: PageColumn, names: Sequence[str]) -> IdiomAnswer | None:
+def _of_rows(row: ResultRow, names: Sequence[str]) -> IdiomAnswer | None:
     """Return the joint answer of these rows on a configuration; None if some were not asked, unless one says no."""
-    cells = [shown.cells[name] for name in names if name in shown.cells]
+    cells = [row.cells[name] for name in names if name in row.cells]
     if not cells:
         return None
-    word = max((_VERDICTS[one.cell.verdict] for one in cells), key=_AGAINST.index)
+    telling = max(cells, key=lambda one: _AGAINST.index(_VERDICTS[one.cell.verdict]))
+    word = _VERDICTS[telling.cell.verdict]
     if word is not Grade.NO and len(cells) < len(names):
         return None
-    evidence = tuple(
-        ": ".join(filter(None, (one.cell.name, one.cell.evidence or one.cell.reason, one.variants))) for one in cells
-    )
-    telling = next(one for one in cells if _VERDICTS[one.cell.verdict] is word)
-    label = f"{shown.column.configuration.name}, Linux {short(reference.kernel)}, {reference.name}"
-    return IdiomAnswer(shown.configuration.fs, label, word, evidence, reference.place(telling))
+    told = ((one.cell.name, one.cell.evidence or one.cell.reason, one.variants) for one in cells)
+    evidence = tuple(": ".join(_evidence(*said)) for said in told)
+    return IdiomAnswer(row.fs, f"{row.title}, {row.reference.name}", word, evidence, row.place(telling.link))
 
 
 def _of_program(name: str, results: Results) -> Iterator[IdiomAnswer]:
     for tested in results.programs:
-        if tested.result.program_name == name:
-            for number, subject in enumerate(tested.result.file_systems, start=1):
-                yield _of_answer(tested, number, subject)
+        for number, subject in enumerate(tested.result.file_systems, start=1):
+            if tested.result.program_name == name:
+                answer = subject.answer
+                harms = (f"{way.consequence.value}: {way.evidence}" for way in answer.ways if way.consequence)
+                label = f"{subject.name}, Linux {short(tested.result.environment.kernel)}"
+                link = f"{RESULTS}/{tested.name}/{INDEX}#answer-{number}"
+                evidence = _evidence(*harms, answer.reason, _explored(answer))
+                yield IdiomAnswer(subject.fs, label, _VERDICTS[answer.verdict], evidence, link)
 
 
-def _of_answer(tested: TestedProgram, number: int, subject: SubjectResult) -> IdiomAnswer:
-    answer = subject.answer
-    harms = (f"{way.consequence.value}: {way.evidence}" for way in answer.ways if way.consequence is not None)
-    evidence = (*harms, answer.reason or "", f"explored: {explored(answer.states)}" if explored(answer.states) else "")
-    label = f"{subject.name}, Linux {short(tested.result.environment.kernel)}"
-    link = f"{RESULTS}/{tested.name}/{INDEX}#answer-{number}"
-    return IdiomAnswer(subject.fs, label, _VERDICTS[answer.verdict], tuple(filter(None, evidence)), link)
+def _explored(answer: Answer) -> str:
+    return f"explored: {said}" if (said := explored(answer.states)) else ""
+
+
+def _evidence(*said: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, said))
 
 
 def _is_less_sure(model: Model, needed: Sequence[Clause]) -> bool:

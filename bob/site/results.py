@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from bob.answer.result import Result
+from bob.answer.result import Result, SubjectResult
 from bob.apm.model import Model
 from bob.apm.model import load as load_model
 from bob.report import answer_pages
@@ -50,11 +50,6 @@ class Reference:
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
         return pages(self.columns, self.shown, home)
 
-    def place(self, cell: PageCell) -> str:
-        """Return the address of the evidence of ``cell`` on the site."""
-        link = cell.link
-        return f"{RESULTS}/{self.name}/{INDEX if link.startswith('#') else ''}{link}"
-
     @property
     def measured_for(self) -> str:
         """The name without the kernel."""
@@ -64,6 +59,59 @@ class Reference:
     def side(self) -> Side:
         """The table as a side of a comparison."""
         return run_side(str(self.saved.folder), self.saved.result, self.saved.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A configuration of a ``reference``, with its pages."""
+
+    reference: Reference
+    shown: PageColumn
+
+    @property
+    def configuration(self) -> SubjectResult:
+        return self.shown.configuration
+
+    @property
+    def cells(self) -> Mapping[str, PageCell]:
+        return self.shown.cells
+
+    @property
+    def fs(self) -> str:
+        return self.configuration.fs
+
+    @property
+    def variant(self) -> str:
+        return self.shown.column.variant
+
+    @property
+    def version(self) -> str:
+        return short(self.reference.kernel)
+
+    @property
+    def title(self) -> str:
+        return f"{self.configuration.name}, Linux {self.version}"
+
+    @property
+    def options(self) -> str:
+        """Options of mkfs and mount for people."""
+        mkfs, mounted = self.configuration.mkfs_options, self.configuration.mount_options
+        return ", ".join(filter(None, (mkfs and f"mkfs {mkfs}", mounted))) or "default options"
+
+    @property
+    def remarks(self) -> str:
+        """Options of mkfs, and the purpose of the measurement."""
+        measured = self.reference.measured_for
+        return f"{self.options}, {measured}" if self.options.startswith("mkfs") else measured
+
+    @property
+    def is_finer(self) -> bool:
+        """Whether it is of a finer table, with hundreds of properties."""
+        return any(cell.is_in_grid for cell in self.cells.values())
+
+    def place(self, link: str) -> str:
+        """Return the address on the site of a ``link`` on the reference's pages."""
+        return f"{RESULTS}/{self.reference.name}/{INDEX if link.startswith('#') else ''}{link}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +146,10 @@ class Results:
     references: tuple[Reference, ...]
     programs: tuple[TestedProgram, ...]
     models: tuple[Model, ...]
+
+    @property
+    def rows(self) -> list[ResultRow]:
+        return [ResultRow(reference, shown) for reference in self.references for shown in reference.shown]
 
     @property
     def models_are_of_another_run(self) -> bool:
