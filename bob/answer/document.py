@@ -72,15 +72,12 @@ def from_json(document: Any) -> Result:
     return result
 
 
-def is_several(document: Mapping[str, Any]) -> bool:
-    return document.get("schema") in (SEVERAL, _SEVERAL_PROGRAMS)
-
-
 def results_in(document: Mapping[str, Any]) -> list[Result]:
     """Return the results in a document of one or several; raise MalformedError for anything else."""
-    if not is_several(document):
+    schema = document.get("schema")
+    if schema not in (SEVERAL, _SEVERAL_PROGRAMS):
         return [from_json(document)]
-    several = document.get("results" if document["schema"] == SEVERAL else "programs")
+    several = document.get("results" if schema == SEVERAL else "programs")
     if not isinstance(several, list | tuple):
         raise MalformedError("the result document is damaged: it has no list of results")
     return [from_json(one) for one in several]

@@ -15,6 +15,7 @@ from bob.crash.device import DeviceModel, DeviceModelDocument
 from bob.observe.observations import TroubleKind
 from bob.protocol.diagram import Protocol
 from bob.subject import Subject
+from bob.text import plural
 from bob.workload.plain import WorkloadDocument
 
 SCHEMA = "bob.result/2"
@@ -178,6 +179,13 @@ class SubjectResult:
         for answer in self.beside:
             if answer.claim.kind == TROUBLE:
                 yield from ((TroubleKind(answer.name), way) for way in answer.ways)
+
+    def beside_in_words(self) -> Iterator[tuple[str, Way]]:
+        """Yield each way beside the answers: "3 crash states could not be mounted", then the troubles."""
+        if (refused := self.unmountable) is not None:
+            yield f"{plural(refused.states, 'crash state')} could not be mounted", refused
+        for kind, trouble in self.troubles():
+            yield f"{plural(trouble.states, 'crash state')} {kind.said}", trouble
 
     @property
     def falls(self) -> tuple[ByRecording, ...]:

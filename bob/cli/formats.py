@@ -134,7 +134,7 @@ def _print(screen: Console, kind: ResultKind, saved: Sequence[Saved]) -> None:
     if len(saved) == 1:
         print_one(screen, saved[0].result, saved[0].folder)
         return
-    print_overview(screen, [one.result for one in saved])
+    print_overview(screen, _columns(saved))
     screen.print()
     for one in saved:
         names = ", ".join(column.name for column in one.result.subjects)
@@ -145,7 +145,7 @@ def _pages(kind: ResultKind, saved: Sequence[Saved]) -> Any:
     from bob.report import answer_pages, page
 
     if kind is ResultKind.TABLES:
-        return page.pages(_columns(saved))
+        return page.pages(page.shown_apart(_columns(saved)))
     return answer_pages.pages(saved[0].result, saved[0].folder)
 
 

@@ -19,6 +19,7 @@ from bob.errors import Exit
 from bob.guest.capacity import check_device
 from bob.options import group
 from bob.progress import Progress
+from bob.report.columns import columns_of
 from bob.report.comparison.compare import compare
 from bob.report.comparison.sides import Side, run_side
 from bob.report.comparison.terminal import print_comparison
@@ -128,7 +129,7 @@ def _on_kernels(
 
 def _print(screen: Console, images: Sequence[str], done: Sequence[FinishedRun]) -> None:
     if all(len(result.subjects) == 1 for result, _run in done):
-        print_overview(screen, [result for result, _run in done])
+        print_overview(screen, columns_of(done))
         screen.print()
         for result, run in done:
             screen.print(f"{result.environment.kernel}: bob show {nearby(run)}", style="bob.dim", soft_wrap=True)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from bob.answer.result import Result, SubjectResult
-
-Pair = tuple[Result, SubjectResult]
-
-_LABELS: tuple[Callable[[Pair], str], ...] = (
-    lambda column: column[1].name,
-    lambda column: f"{column[1].name}, {column[0].environment.kernel}",
-    lambda column: f"{column[1].name}, {column[0].run.id}",
-)  # names of columns: the first function with unique names is taken
 
 DEFAULT = "default"  # variant of a configuration that is named as its file system
 
@@ -45,10 +37,15 @@ class ShownColumn:
 
 
 def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
-    """Return all configurations of ``results``, each given with the folder of its files."""
+    """Return all configurations of ``results``, each given with the folder of its files. Unique labels name them: the
+    configuration's name, with kernel or run if names come twice."""
     found = [(result, column, run) for result, run in results for column in result.subjects]
-    names = labels([(result, column) for result, column, _run in found])
-    return [ShownColumn(name, *parts) for name, parts in zip(names, found, strict=True)]
+    labels = [column.name for _result, column, _run in found]
+    if len(set(labels)) < len(found):
+        labels = [f"{column.name}, {result.environment.kernel}" for result, column, _run in found]
+    if len(set(labels)) < len(found):
+        labels = [f"{column.name}, {result.run.id}" for result, column, _run in found]
+    return [ShownColumn(label, *parts) for label, parts in zip(labels, found, strict=True)]
 
 
 def results_of(columns: Iterable[ShownColumn]) -> list[Result]:
@@ -62,13 +59,3 @@ def kernels_of(results: Iterable[Result]) -> list[str]:
 def grouped(columns: Iterable[ShownColumn]) -> list[tuple[str, list[ShownColumn]]]:
     """Return the columns under their file systems; only neighbours share a heading."""
     return [(fs, list(group)) for fs, group in groupby(columns, key=lambda column: column.fs)]
-
-
-def labels(columns: Sequence[Pair]) -> list[str]:
-    """Return unique names of the columns: the configuration's, with kernel or run if names come twice."""
-    found: list[str] = []
-    for label in _LABELS:
-        found = [label(column) for column in columns]
-        if len(set(found)) == len(found):
-            break
-    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bob.claim.verdict import Verdict
@@ -30,21 +29,6 @@ _CODE = {
 }  # marks of code in templates: LaTeX needs its braces
 
 Rows = list[tuple[str, list[tuple[str, list[str]]]]]  # families, in each the properties, with the marks of all columns
-
-
-@dataclass(frozen=True, slots=True)
-class _Heads:
-    """The columns of one file system in LaTeX's head, from ``first`` to ``last``, counted from 1."""
-
-    fs: str
-    columns: Sequence[ShownColumn]
-    first: int
-    last: int
-
-    @property
-    def wide(self) -> bool:
-        """Whether it has a heading of its own: over a single column there is not enough room."""
-        return len(self.columns) > 1
 
 
 def to_csv(columns: Sequence[ShownColumn]) -> str:
@@ -76,7 +60,10 @@ def to_latex(columns: Sequence[ShownColumn]) -> str:
     """Return the table in the layout of Table 1 of the paper: a fragment that needs booktabs and graphicx."""
     rows = _rows(columns, {**MARKS, Verdict.HOLDS: ""}, NOT_PROBED)
     shown = {mark for _family, named in rows for _name, marks in named for mark in marks}
-    heads = list(_heads(columns))
+    heads, first = [], 2  # the first column has the properties' names
+    for fs, group in grouped(columns):
+        heads.append((fs, group, first))
+        first += len(group)
     devices = list(dict.fromkeys(dict(foot(result))["device"] for result in results_of(columns)))
     return _render("table.tex.j2", tex, rows, columns, heads=heads, shown=shown, not_probed=NOT_PROBED, devices=devices)
 
@@ -104,12 +91,5 @@ def _render(name: str, escape: Callable[[Any], str], rows: Rows, columns: Sequen
 def _rows(columns: Sequence[ShownColumn], marks: dict[Verdict, str], not_probed: str) -> Rows:
     return [
         (family, [(name, [marks[cell.verdict] if cell else not_probed for cell in found]) for name, found in named])
-        for family, named in families_of([column.configuration for column in columns])
+        for family, named in families_of(columns)
     ]
-
-
-def _heads(columns: Sequence[ShownColumn]) -> Iterator[_Heads]:
-    first = 2  # the first column has the properties' names
-    for fs, group in grouped(columns):
-        yield _Heads(fs, group, first, first + len(group) - 1)
-        first += len(group)

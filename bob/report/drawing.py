@@ -3,7 +3,7 @@ in shape, for print and for people who do not see their colours (Wong's, Nature 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
@@ -191,10 +191,5 @@ def put_rule(
     dash: str = "",
 ) -> None:  # fmt: skip
     ends = {"x1": str(x), "y1": str(y), "x2": str(right), "y2": str(bottom), "stroke-width": str(width)}
-    Xml.SubElement(root, "line", {**ends, **dict(_stroke(colour, dash))})
-
-
-def _stroke(colour: str, dash: str) -> Iterator[tuple[str, str]]:
-    yield ("stroke", colour) if colour else ("class", "line")
-    if dash:
-        yield "stroke-dasharray", dash
+    stroke = {"stroke": colour} if colour else {"class": "line"}
+    Xml.SubElement(root, "line", {**ends, **stroke, **({"stroke-dasharray": dash} if dash else {})})

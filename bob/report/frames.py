@@ -4,16 +4,15 @@ digits: they are Python's integers (dtype object), each beside its binary logari
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from bob.answer.answer import Answer, ByRecording
-from bob.answer.result import Result
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import States
-from bob.report.columns import ShownColumn, labels
+from bob.report.columns import ShownColumn
 from bob.report.rows import MARKS, cells, families_of
 from bob.text import log2
 
@@ -29,20 +28,19 @@ CELL_FIELDS = (*_PLACE, "verdict", *_STATES, *_COUNTS, *_VIOLATIONS, "evidence",
 WORKLOAD_FIELDS = (*_PLACE, "workload", "finish", "verdict", *_STATES, *_VIOLATIONS, "reason")
 
 
-def matrix(results: Iterable[Result]) -> pd.DataFrame:
-    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all results; empty if a property was not probed. Rows are
-    properties under their family (a two-level index), in Table 1's order; columns are configurations."""
-    columns = [(result, column) for result in results for column in result.subjects]
+def matrix(columns: Sequence[ShownColumn]) -> pd.DataFrame:
+    """Return the marks (``×``, ``holds``, ``?``, ``–``) of all columns; empty if a property was not probed. Rows are
+    properties under their family (a two-level index), in Table 1's order."""
     rows = [
         (family, name, [MARKS[cell.verdict] if cell else "" for cell in found])
-        for family, named in families_of([column for _result, column in columns])
+        for family, named in families_of(columns)
         for name, found in named
     ]
     levels = [[family for family, _name, _marks in rows], [name for _family, name, _marks in rows]]
     return pd.DataFrame(
         [marks for _family, _name, marks in rows],
         index=pd.MultiIndex.from_arrays(levels, names=["family", "property"]),
-        columns=pd.Index(labels(columns), dtype=object),
+        columns=pd.Index([column.label for column in columns], dtype=object),
     )
 
 

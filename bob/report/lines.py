@@ -56,8 +56,8 @@ def print_title(console: Console, *parts: tuple[str, str] | str) -> None:
 
 def print_command(console: Console, run: Path, witness: str | None, indent: int = 4) -> None:
     """Print the command that shows ``witness``, if any, on one line: a shell takes no broken command."""
-    if witness:
-        console.print(Text(" " * indent + witness_command(run, witness), "bob.command"), soft_wrap=True)
+    if command := witness_command(run, witness):
+        console.print(Text(" " * indent + command, "bob.command"), soft_wrap=True)
 
 
 _ENDS = re.compile(r"[,\s]+|$")

@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from bob.answer.answer import Answer
-from bob.answer.result import Result
 from bob.claim.verdict import Verdict
-from bob.report.columns import labels
+from bob.report.columns import ShownColumn
 from bob.report.grids import Grid, finishes
 from bob.report.lines import Trimmed, key, letters, narrow_table, print_command, print_indented, print_marks
 from bob.report.rows import MARKS, MARKS_IN_GRID, families_of, style
@@ -35,13 +34,11 @@ def _mark_of(verdict: Verdict) -> Text:
 _LEGEND = Text("   ").join(Text.assemble(_mark_of(verdict), f" {what}") for verdict, what in _MEANINGS.items())
 
 
-def print_overview(console: Console, results: Sequence[Result]) -> None:
-    columns = [(result, column) for result in results for column in result.subjects]
+def print_overview(console: Console, columns: Sequence[ShownColumn]) -> None:
     families = [
-        (family, [(name, list(map(_mark, cells))) for name, cells in rows])
-        for family, rows in families_of([column for _result, column in columns])
+        (family, [(name, list(map(_mark, cells))) for name, cells in rows]) for family, rows in families_of(columns)
     ]
-    print_marks(console, labels(columns), families, _LEGEND)
+    print_marks(console, [column.label for column in columns], families, _LEGEND)
 
 
 def print_grids(console: Console, found: Sequence[Grid], run: Path) -> None:

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 
-def witness_command(run: Path, witness: str) -> str:
-    """Return the command that shows a witness again, for a shell in this directory."""
-    return f"bob replay {shlex.quote(str(nearby(run / witness)))}"
+def witness_command(run: Path, witness: str | None) -> str:
+    """Return the command that shows a witness again, for a shell in this directory; empty without a witness."""
+    return f"bob replay {shlex.quote(str(nearby(run / witness)))}" if witness else ""
 
 
 def nearby(path: Path) -> Path:

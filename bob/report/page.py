@@ -14,14 +14,14 @@ from bob.answer.result import SubjectResult
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
-from bob.report.columns import ShownColumn, grouped, kernels_of, results_of
+from bob.report.columns import ShownColumn, kernels_of, results_of
 from bob.report.counts import examined, explored
 from bob.report.grids import Grid, finishes, grids, listed
 from bob.report.nearby import witness_command
 from bob.report.rows import MARKS_IN_GRID, by_family, cells, meanings
 from bob.report.shown_way import INDEX, WITNESSES, ShownWay, shown_way, witness_pages
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
-from bob.report.templating import SAYS, html
+from bob.report.templating import html
 from bob.text import plural
 from bob.version import __version__
 
@@ -83,7 +83,7 @@ class PageCell:
     @property
     def summary(self) -> str:
         """The cell in a line, for people who cannot see its row and column."""
-        said = f"{self.cell.name} on {self.place}: {SAYS[self.cell.verdict]}"
+        said = f"{self.cell.name} on {self.place}: {self.cell.verdict.value}"
         if self.cell.recordings:
             return f"{said}; {self.finishes or self.variants}; {explored(self.cell.states)}"
         return said
@@ -146,26 +146,23 @@ class _Files:
 
 
 def to_html(columns: Sequence[ShownColumn]) -> str:
-    return _render(columns, list(laid_out(columns)))
+    return _render(list(_laid_out(columns)))
 
 
-def pages(
-    columns: Sequence[ShownColumn], shown: Sequence[PageColumn] | None = None, home: str = ""
-) -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness, then the table, each with its place. ``shown`` may be what
-    :func:`shown_apart` returned. All link to ``home``, as seen from the table."""
-    shown = shown_apart(columns) if shown is None else shown
+def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
+    """Yield the page and file of each witness, then the table, each with its place. All link to ``home``, as seen from
+    the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
-    yield INDEX, _render(columns, shown, home)
+    yield INDEX, _render(shown, home)
 
 
 def shown_apart(columns: Sequence[ShownColumn]) -> list[PageColumn]:
-    return list(laid_out(columns, WITNESSES))
+    return list(_laid_out(columns, WITNESSES))
 
 
-def _render(columns: Sequence[ShownColumn], shown: Sequence[PageColumn], home: str = "") -> str:
-    by_column = {id(column.column): column for column in shown}
-    groups = [(fs, [by_column[id(column)] for column in group]) for fs, group in grouped(columns)]
+def _render(shown: Sequence[PageColumn], home: str = "") -> str:
+    columns = [one.column for one in shown]
+    groups = [(fs, list(group)) for fs, group in groupby(shown, key=lambda one: one.configuration.fs)]
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
     return (
@@ -191,7 +188,7 @@ def _render(columns: Sequence[ShownColumn], shown: Sequence[PageColumn], home: s
     )
 
 
-def laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageColumn]:
+def _laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageColumn]:
     """Yield each of ``columns`` with its place on the page; with a ``folder``, each readable witness has a page of its
     own in there, CONFIGURATION/PROPERTY.html."""
     anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
@@ -229,4 +226,4 @@ def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = 
     try:
         return shown_way(anchor, way, run, where, page)
     except MalformedError:
-        return ShownWay(anchor, way, where, None, witness_command(run, way.witness or ""))
+        return ShownWay(anchor, way, where, None, witness_command(run, way.witness))

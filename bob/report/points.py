@@ -84,7 +84,7 @@ def suites_of(result: Result, folder: Path, within: str = "") -> tuple[Suite, ..
             started=result.run.started,
             seconds=_seconds(result.run),
             about=_about(result, column),
-            notes=tuple(_notes(column, folder)),
+            notes=_lines(_notes(column, folder)),
         )
         for column in result.subjects
     )
@@ -123,7 +123,7 @@ def _point(cell: Answer, folder: Path) -> Point:
     said = says(answer_of(cell))
     details = [cell.meaning]
     if cell.verdict is Verdict.FAILS:
-        details += [said, cell.evidence or "", _command(folder, cell.witness)]
+        details += [said, cell.evidence or "", witness_command(folder, cell.witness)]
     elif cell.verdict is Verdict.HOLDS:
         details.append(said)
     return _judged(cell, cell.name, said, details)
@@ -154,7 +154,7 @@ def _compared(comparison: Comparison, cell: Cell) -> Point:
     now = f"found: {says(cell.b)}" if cell.b is not None else ""
     is_better = cell.kind is Kind.NO_LONGER_FAILS
     side, answer = (comparison.a, cell.a) if is_better else (comparison.b, cell.b)
-    details = _lines([was, now, evidence(answer) or "", command(side, answer) or ""])
+    details = _lines([was, now, evidence(answer) or "", command(side, answer)])
     match cell.kind:
         case Kind.NEWLY_FAILS:
             return Point(cell.name, Outcome.FAILED, f"{WORSE}: {evidence(cell.b) or now}", details)
@@ -193,7 +193,7 @@ def _expectation(answer: Answer, folder: Path) -> Point:
 def _ways(answer: Answer, folder: Path) -> Iterator[str]:
     for way in answer.ways:
         yield f"{way.evidence}, in {plural(way.states, 'crash state')}"
-        yield _command(folder, way.witness)
+        yield witness_command(folder, way.witness)
 
 
 def _program(subject: SubjectResult, folder: Path) -> Point:
@@ -216,21 +216,13 @@ def _named(subject: SubjectResult) -> str:
 
 
 def _notes(column: SubjectResult, folder: Path) -> Iterator[str]:
-    for said, witness in _beside(column):
-        yield said
-        if witness:
-            yield _command(folder, witness)
-    yield from column.notes
-
-
-def _beside(column: SubjectResult) -> Iterator[tuple[str, str | None]]:
     for finding in column.findings:
-        yield f"{finding.words}: {finding.evidence} (the smallest: {finding.workload})", finding.witness
-    if (refused := column.unmountable) is not None:
-        why = f": {refused.evidence}" if refused.evidence else ""
-        yield f"{plural(refused.states, 'crash state')} could not be mounted{why}", refused.witness
-    for kind, trouble in column.troubles():
-        yield f"{plural(trouble.states, 'crash state')} {kind.said}: {trouble.evidence}", trouble.witness
+        yield f"{finding.words}: {finding.evidence} (the smallest: {finding.workload})"
+        yield witness_command(folder, finding.witness)
+    for said, way in column.beside_in_words():
+        yield f"{said}: {way.evidence}" if way.evidence else said
+        yield witness_command(folder, way.witness)
+    yield from column.notes
 
 
 def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]:
@@ -253,10 +245,6 @@ def _about(result: Result, column: SubjectResult) -> tuple[tuple[str, str], ...]
 def _seconds(run: Run) -> int | None:
     took = seconds_between(run.started, run.finished)
     return None if took is None else max(0, round(took))
-
-
-def _command(folder: Path, witness: str | None) -> str:
-    return witness_command(folder, witness) if witness else ""
 
 
 def _lines(texts: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ and was not given, and a bracket what must be there together. Lines differ in sh
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
@@ -31,15 +30,6 @@ STYLE = """
 .bob-protocol .head { fill: currentColor; fill-opacity: .08; }
 .bob-protocol .number { fill: #fff; font-weight: 700; }
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """A line beside the modules; lane 0 is next to them."""
-
-    lane: int
-    top: int
-    bottom: int
 
 
 def drawn(protocol: Protocol, ways: Iterable[Way]) -> Diagram:
@@ -68,11 +58,12 @@ def picture(result: Result, *, is_dot: bool = False) -> str:
 
 
 def svg(made: Diagram, title: str) -> str:
-    needs = _lanes([_span(need) for need in made.needs])
+    ends = [(*need.first, *need.then) for need in made.needs]
+    needs = _lanes([(min(places), max(places)) for places in ends])
     orders = _lanes([(first, sync) for first, _last, sync in made.orders])
-    left = MARGIN + LANE * (1 + max((place.lane + 1 for place in needs), default=0)) + (10 if needs else 0)
+    left = MARGIN + LANE * (2 + max(needs, default=-1)) + (10 if needs else 0)
     right = left + BOX
-    width = right + LANE * (2 + max((place.lane for place in orders), default=0)) + MARGIN
+    width = right + LANE * (2 + max(orders, default=0)) + MARGIN
     root = Xml.Element(
         "svg",
         {"xmlns": "http://www.w3.org/2000/svg", "class": "bob-protocol", "role": "img", "font-family": "monospace",
@@ -82,10 +73,10 @@ def svg(made: Diagram, title: str) -> str:
     Xml.SubElement(root, "desc").text = clean(told(made))
     Xml.SubElement(root, "style").text = STYLE
     y, height = _put_rows(root, made, left)
-    for place, (first, last, sync) in zip(orders, made.orders, strict=True):
-        _put_order(root, right, right + LANE * (place.lane + 1), (y[first], y[last], y[sync]))
-    for number, (place, need) in enumerate(zip(needs, made.needs, strict=True), start=1):
-        _put_need(root, number, need, left, left - 10 - LANE * (place.lane + 1), y)
+    for lane, (first, last, sync) in zip(orders, made.orders, strict=True):
+        _put_order(root, right, right + LANE * (lane + 1), (y[first], y[last], y[sync]))
+    for number, (lane, need) in enumerate(zip(needs, made.needs, strict=True), start=1):
+        _put_need(root, number, need, left, left - 10 - LANE * (lane + 1), y)
     height = _put_words(root, made, height + 8, width)
     root.attrib |= {"viewBox": f"0 0 {width} {height}", "width": str(width), "height": str(height)}
     return Xml.tostring(root, encoding="unicode")
@@ -271,27 +262,18 @@ def _said(row: DiagramRow, path: str = "") -> str:
     return said if row.loop is not None or count == 1 else f"{said} × {count:,}"
 
 
-def _span(need: Need) -> tuple[int, int]:
-    ends = (*need.first, *need.then)
-    return min(ends), max(ends)
-
-
-def _lanes(spans: Iterable[tuple[int, int]]) -> list[_Lane]:
-    """Return a lane for each span, without overlaps in a lane; the shortest are next to the modules."""
-    asked = list(spans)
-    found: dict[int, _Lane] = {}
+def _lanes(spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Return a lane for each span, without overlaps in a lane; the shortest are next to the modules, in lane 0."""
+    lanes: dict[int, int] = {}
     taken: list[list[tuple[int, int]]] = []
-    for number in sorted(range(len(asked)), key=lambda one: (asked[one][1] - asked[one][0], asked[one])):
-        top, bottom = asked[number]
-        lane = next(
-            (at for at, others in enumerate(taken) if all(bottom < low or high < top for low, high in others)), None
-        )
-        if lane is None:
-            lane = len(taken)
+    for number in sorted(range(len(spans)), key=lambda one: (spans[one][1] - spans[one][0], spans[one])):
+        top, bottom = spans[number]
+        free = (at for at, others in enumerate(taken) if all(bottom < low or high < top for low, high in others))
+        lanes[number] = next(free, len(taken))
+        if lanes[number] == len(taken):
             taken.append([])
-        taken[lane].append((top, bottom))
-        found[number] = _Lane(lane, top, bottom)
-    return [found[number] for number in range(len(asked))]
+        taken[lanes[number]].append((top, bottom))
+    return [lanes[number] for number in range(len(spans))]
 
 
 def _path(root: Xml.Element, data: str, colour: str, width: float, dash: str = "") -> None:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from bob.errors import MalformedError, UsageError, meant
-from bob.report.rows import FAMILIES
+from bob.report.rows import TITLES
 from bob.resources import shipped
-from bob.schema import Declaration, OneLine, adapt, declared, field, mistakes_in, toml
+from bob.schema import Declaration, OneLine, declared, field, mistakes_in, toml
 from bob.witness.traits import WORDS, Trait, Traits
 
 OSDI14 = "osdi14"  # its name on the command line
@@ -55,20 +56,19 @@ class Difference:
     unlike: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(Declaration, frozen=True, eq=False):
     """The reason why cells differ from the published table. ``configurations`` and ``properties`` are names or globs;
     ``measured`` are kernel versions. ``background``: other code is behind the name, but the part that matters is
     unknown. A violation's witness shows one word of each trait in ``shows``; ``like`` must have the cell's verdict."""
 
-    title: str
-    because: str
+    title: OneLine
     direction: Direction
-    configurations: tuple[str, ...]
-    properties: tuple[str, ...]
+    configurations: Texts
+    properties: Texts
+    because: str
     background: bool = False
-    measured: tuple[str, ...] = ()
-    shows: tuple[tuple[Trait, frozenset[str]], ...] = ()
+    measured: Texts = ()
+    shows: Mapping[Trait, Texts] = field(default_factory=dict)
     like: str | None = None
 
     def speaks_of(self, configuration: str, name: str, direction: Direction) -> bool:
@@ -84,8 +84,9 @@ class Reason:
             return False
         if difference.direction is Direction.NOT_FOUND:
             return self.like not in difference.unlike
-        shown = difference.shown
-        return not self.shows or (shown is not None and all(shown[trait] & words for trait, words in self.shows))
+        if (shown := difference.shown) is None:
+            return not self.shows
+        return not any(shown[trait].isdisjoint(words) for trait, words in self.shows.items())
 
     @property
     def sentences(self) -> str:
@@ -115,42 +116,27 @@ def osdi14_reasons() -> tuple[Reason, ...]:
     return load_reasons(shipped("reports/published") / _REASONS)
 
 
-class ReasonDeclaration(Declaration, frozen=True, kw_only=True):
-    title: OneLine
-    direction: Direction
-    configurations: Texts
-    properties: Texts
-    because: str
-    background: bool = False
-    measured: Texts | None = None
-    shows: Mapping[Trait, Texts] = field(default_factory=dict)
-    like: str | None = None
-
-    @property
-    def reason(self) -> Reason:
-        """The reason. Raise UsageError if it can fit no row, or no witness."""
-        rows = [name for names in FAMILIES.values() for name in names]
-        for glob in self.properties:
-            if not any(fnmatchcase(name, glob) for name in rows):
-                raise UsageError(f"reason {self.title!r}: no property is called {glob!r}")
-        for trait, words in self.shows.items():  # a slip would fit nothing
-            if unknown := [word for word in words if word not in WORDS[trait]]:
-                said = f"reason {self.title!r}: {trait} of its witness shows no {unknown[0]!r}"
-                raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "there is"))
-        if self.direction is not Direction.NOT_FOUND and not self.background and not self.shows:
-            hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
-            raise UsageError(f"reason {self.title!r} does not say what a witness shows", hint=hint)
-        shows = tuple((trait, frozenset(self.shows[trait])) for trait in Trait if trait in self.shows)
-        because, measured = " ".join(self.because.split()), self.measured or ()
-        return adapt(Reason, self, because=because, measured=measured, shows=shows)
-
-
 class ReasonsDeclaration(Declaration, frozen=True):
-    reason: tuple[ReasonDeclaration, ...]
+    reason: tuple[Reason, ...]
 
 
 def load_reasons(path: Path) -> tuple[Reason, ...]:
     """Return the reasons in the file ``path``. Raise MalformedError if one is damaged or can fit no row."""
     text = toml(path, "see docs/formats.md")
     with mistakes_in(path.name, "see docs/formats.md", MalformedError):
-        return tuple(one.reason for one in declared(ReasonsDeclaration, text).reason)
+        return tuple(map(_checked, declared(ReasonsDeclaration, text).reason))
+
+
+def _checked(reason: Reason) -> Reason:
+    """Return ``reason`` in one line. Raise UsageError if it can fit no row, or no witness."""
+    for glob in reason.properties:
+        if not any(fnmatchcase(name, glob) for name in TITLES):
+            raise UsageError(f"reason {reason.title!r}: no property is called {glob!r}")
+    for trait, words in reason.shows.items():  # a slip would fit nothing
+        if unknown := [word for word in words if word not in WORDS[trait]]:
+            said = f"reason {reason.title!r}: {trait} of its witness shows no {unknown[0]!r}"
+            raise UsageError(said, hint=meant(unknown[0], WORDS[trait], "there is"))
+    if reason.direction is not Direction.NOT_FOUND and not reason.background and not reason.shows:
+        hint = f"shows = {{ {Trait.LOST} = [...] }}, or background = true"
+        raise UsageError(f"reason {reason.title!r} does not say what a witness shows", hint=hint)
+    return replace(reason, because=" ".join(reason.because.split()))

@@ -10,48 +10,34 @@ from bob.answer.answer import Answer
 from bob.answer.result import SubjectResult
 from bob.claim.idempotence import IDEMPOTENT
 from bob.claim.verdict import Verdict
+from bob.report.columns import ShownColumn
 from bob.resources import shipped
 
 FAMILIES = {
-    "atomicity": (
-        "single-sector-overwrite",
-        "single-sector-append",
-        "single-block-overwrite",
-        "single-block-append",
-        "multi-block-append",
-        "multi-block-prefix-append",
-        "directory-op",
-    ),
-    "ordering": (
-        "overwrite-any",
-        "append-rename-any",
-        "trunc-append-any",
-        "append-append-same-file",
-        "append-any",
-        "directory-op-any",
-    ),
-}  # rows by family in the order of Table 1 (docs/design.md, section 4)
-
-TITLES = {
-    "single-sector-overwrite": "Single sector overwrite",
-    "single-sector-append": "Single sector append",
-    "single-block-overwrite": "Single block overwrite",
-    "single-block-append": "Single block append",
-    "multi-block-append": "Multi-block append/writes",
-    "multi-block-prefix-append": "Multi-block prefix append",
-    "directory-op": "Directory op",
-    "overwrite-any": "Overwrite → Any op",
-    "append-rename-any": "[Append, rename] → Any op",
-    "trunc-append-any": "O_TRUNC Append → Any op",
-    "append-append-same-file": "Append → Append (same file)",
-    "append-any": "Append → Any op",
-    "directory-op-any": "Dir op → Any op",
-}  # as the paper words them; X → Y: X is persisted before Y
+    "atomicity": {
+        "single-sector-overwrite": "Single sector overwrite",
+        "single-sector-append": "Single sector append",
+        "single-block-overwrite": "Single block overwrite",
+        "single-block-append": "Single block append",
+        "multi-block-append": "Multi-block append/writes",
+        "multi-block-prefix-append": "Multi-block prefix append",
+        "directory-op": "Directory op",
+    },
+    "ordering": {
+        "overwrite-any": "Overwrite → Any op",
+        "append-rename-any": "[Append, rename] → Any op",
+        "trunc-append-any": "O_TRUNC Append → Any op",
+        "append-append-same-file": "Append → Append (same file)",
+        "append-any": "Append → Any op",
+        "directory-op-any": "Dir op → Any op",
+    },
+}  # rows by family in the order of Table 1 (docs/design.md, section 4), with the paper's titles
+TITLES = {name: title for titles in FAMILIES.values() for name, title in titles.items()}
 
 MARKS = {Verdict.FAILS: "×", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "?", Verdict.SKIPPED: "–"}
 MARKS_IN_GRID = {**MARKS, Verdict.HOLDS: "·"}  # a word is too wide for sixteen columns; there is a legend
 
-_ORDER = {name: row for row, name in enumerate(name for names in FAMILIES.values() for name in names)}
+_ORDER = {name: row for row, name in enumerate(TITLES)}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -68,12 +54,13 @@ def by_family(columns: Iterable[SubjectResult]) -> dict[str, list[str]]:
     return {family: in_order(names) for family, names in found.items() if names}
 
 
-def families_of(columns: Sequence[SubjectResult]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
+def families_of(columns: Sequence[ShownColumn]) -> list[tuple[str, list[tuple[str, list[Answer | None]]]]]:
     """Return the families with their properties, each with the cells of all ``columns``; None if it was not asked."""
-    known = [{cell.name: cell for cell in column.answers} for column in columns]
+    configurations = [column.configuration for column in columns]
+    known = [{cell.name: cell for cell in one.answers} for one in configurations]
     return [
         (family, [(name, [cells.get(name) for cells in known]) for name in names])
-        for family, names in by_family(columns).items()
+        for family, names in by_family(configurations).items()
     ]
 
 

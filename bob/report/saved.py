@@ -53,7 +53,7 @@ class Saved:
         (fails), ``holds``, ``?`` (unknown) and ``–`` (skipped); empty if not probed."""
         from bob.report.frames import matrix
 
-        return matrix([self.result])
+        return matrix(self._columns())
 
     def cells(self) -> pd.DataFrame:
         """Return a row for each cell: verdict, counts, evidence, witness; see :func:`bob.report.frames.cell_frame`."""

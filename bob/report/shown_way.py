@@ -67,10 +67,8 @@ class ShownWay:
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
     """Return ``way`` at ``anchor`` of a page, with its witness in ``run``. Raise MalformedError if that is damaged."""
-    if way.witness is None:
-        return ShownWay(anchor, way, where, None, "")
-    path = run / way.witness
-    story = Story(read(path), path, page) if bundle.is_there(path) else None
+    path = run / (way.witness or "")
+    story = Story(read(path), path, page) if way.witness and bundle.is_there(path) else None
     return ShownWay(anchor, way, where, story, witness_command(run, way.witness))
 
 

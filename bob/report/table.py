@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bob.answer.answer import Answer, Way
+from bob.answer.answer import Answer
 from bob.answer.result import Finding, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import total
 from bob.observe.observations import TroubleKind
+from bob.report.columns import columns_of
 from bob.report.counts import examined, torn_states, whole_states
 from bob.report.grids import grids, listed
 from bob.report.lines import Trimmed, print_command, print_hanging, print_indented, print_title
@@ -48,7 +49,7 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
             console.print()
     flat = replace(result, subjects=tuple(map(listed, result.subjects)))
     if any(column.answers for column in flat.subjects):
-        print_overview(console, [flat])
+        print_overview(console, columns_of([(flat, run)]))
         console.print()
     for column in result.subjects:
         for (verdict, reason), names in _by_reason(column.answers).items():
@@ -111,10 +112,10 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
         console.print()
     for (verdict, reason), names in unsaid.items():
         _print_marked(console, MARKS[verdict], f"{', '.join(names)}: {reason}", style(verdict))
-    if column.unmountable is not None:
-        _print_beside(console, "could not be mounted", column.unmountable, run)
-    for kind, trouble in column.troubles():
-        _print_beside(console, kind.said, trouble, run)
+    for said, way in column.beside_in_words():
+        console.print()
+        _print_entry(console, Text(f"! {said}", "bob.unmountable"), "", [way.evidence])
+        print_command(console, run, way.witness)
     if column.examinable:
         console.print()
         print_indented(console, examined(column), 0, "bob.dim")
@@ -184,12 +185,6 @@ def _print_finding(console: Console, number: int, finding: Finding, run: Path) -
     _print_entry(console, head, f"in {plural(finding.shown_by, 'workload')}", details)
     print_indented(console, finding.evidence, 4)
     print_command(console, run, finding.witness)
-
-
-def _print_beside(console: Console, what: str, way: Way, run: Path) -> None:
-    console.print()
-    _print_entry(console, Text(f"! {plural(way.states, 'crash state')} {what}", "bob.unmountable"), "", [way.evidence])
-    print_command(console, run, way.witness)
 
 
 def _print_entry(console: Console, head: Text, where: str, details: Iterable[str | None]) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from bob.claim.verdict import Verdict
 from bob.report import drawing
 from bob.report.counts import explored, torn_states, whole_states
 from bob.report.escape import clean
@@ -17,8 +16,6 @@ from bob.report.rows import MARKS_IN_GRID, title
 from bob.report.table import foot
 from bob.story.timeline import Fate
 from bob.text import compact, plural
-
-SAYS = {Verdict.FAILS: "fails", Verdict.HOLDS: "holds", Verdict.UNKNOWN: "unknown", Verdict.SKIPPED: "skipped"}
 
 
 def environment(**more: Any) -> Environment:
@@ -38,8 +35,8 @@ def html() -> Environment:
     """Return the environment of HTML pages, which escapes every value and has the pages' filters."""
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
-        says=SAYS.__getitem__, mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored,
-        whole_states=whole_states, torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
+        mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored, whole_states=whole_states,
+        torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
     )  # fmt: skip
     made.globals["fates"] = [(Markup(drawing.mark(fate)), fate.value, drawing.LEGEND[fate]) for fate in Fate]
     return made

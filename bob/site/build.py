@@ -22,12 +22,13 @@ from jinja2 import Environment, PackageLoader
 from bob import documents
 from bob.answer.document import to_json
 from bob.apm.export.claims import groups
+from bob.claim.verdict import Verdict
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.comparison.compare import Kind
 from bob.report.comparison.page import html_page
 from bob.report.documents import to_csv, to_latex
-from bob.report.templating import SAYS, html
+from bob.report.templating import html
 from bob.site import sources
 from bob.site.links import PageFault, faults
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
@@ -145,7 +146,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
     (docs / "table.md").write_text(
         table.render(
             table=results_table(results.rows),
-            legend=SAYS.items(),
+            verdicts=list(Verdict),
             downloads=[("everything", everything), *one_of_each],
             compared=list(compared(results.references)),
             differing=(Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS),

@@ -48,7 +48,7 @@ class Reference:
         return shown_apart(self.columns)
 
     def pages(self, home: str) -> Iterator[tuple[PurePosixPath, str]]:
-        return pages(self.columns, self.shown, home)
+        return pages(self.shown, home)
 
     @property
     def measured_for(self) -> str:

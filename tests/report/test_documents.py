@@ -139,7 +139,7 @@ class Said(HTMLParser):
 
 def test_the_markdown_table_is_the_matrix() -> None:
     text = to_markdown(columns(sixteen()))
-    marks = matrix([sixteen()]).replace("holds", "·")
+    marks = matrix(columns_of([(sixteen(), Path())])).replace("holds", "·")
 
     rows = [row for row in Said(text).rows if len(row) == 17]
     assert rows[0] == ["property", *SIXTEEN]
@@ -251,7 +251,7 @@ def test_the_latex_table_is_the_matrix() -> None:
     written = {"holds": "", "×": r"$\times$", "?": "?", "–": r"\textendash{}"}
 
     rows = latex_rows(text)
-    marks = matrix([sixteen()])
+    marks = matrix(columns_of([(sixteen(), Path())]))
     assert list(rows) == [str(tex(title(name))) for _family, name in marks.index]
     for (_family, name), values in zip(marks.index, marks.to_numpy().tolist(), strict=True):
         assert rows[str(tex(title(name)))] == [written[value] for value in values]
@@ -415,7 +415,7 @@ def test_matrix_of_a_saved_run(tmp_path: Path) -> None:
     assert loaded.result == sixteen()
     assert loaded.folder == run
     assert loaded.matrix().shape == (13, 16)
-    pd.testing.assert_frame_equal(loaded.matrix(), matrix([sixteen()]))
+    pd.testing.assert_frame_equal(loaded.matrix(), matrix(columns_of([(sixteen(), Path())])))
     assert bob.load(run / "result.json") == loaded
 
 
@@ -445,7 +445,7 @@ def test_cells(tmp_path: Path) -> None:
     assert found["witness"] == "witnesses/append-any.json"
     assert found["exhaustive"] == found["reason"] == ""
     wide = cells.pivot(index=["family", "property"], columns="configuration", values="verdict")
-    assert (wide == "fails").to_numpy().sum() == (matrix([sixteen()]) == "×").to_numpy().sum()
+    assert (wide == "fails").to_numpy().sum() == (matrix(columns_of([(sixteen(), Path())])) == "×").to_numpy().sum()
 
 
 def test_workloads_say_which_failed(tmp_path: Path) -> None:

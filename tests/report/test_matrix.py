@@ -23,12 +23,12 @@ from bob.catalogue.sets import RowSet, probes_of
 from bob.claim.verdict import Verdict
 from bob.cli.output import THEME
 from bob.crash.coverage import NOTHING, States
-from bob.report.columns import columns_of
+from bob.report.columns import ShownColumn, columns_of
 from bob.report.counts import explored, torn_states, whole_states
 from bob.report.frames import matrix
 from bob.report.grids import finishes, grids, listed
 from bob.report.marks import print_overview
-from bob.report.page import pages, to_html
+from bob.report.page import pages, shown_apart, to_html
 from bob.report.rows import FAMILIES
 from bob.report.shown_way import INDEX
 from bob.report.table import print_result
@@ -41,10 +41,14 @@ from .samples import SIXTEEN, finer, result, sixteen
 from .witnesses import put, witness
 
 
+def columns(*results: Result) -> list[ShownColumn]:
+    return columns_of((one, Path()) for one in results)
+
+
 def overview(*results: Result, width: int = 80) -> list[str]:
     """The lines of the overview."""
     file = io.StringIO()
-    print_overview(Console(file=file, width=width, highlight=False), results)
+    print_overview(Console(file=file, width=width, highlight=False), columns(*results))
     return file.getvalue().splitlines()
 
 
@@ -53,7 +57,7 @@ def test_the_rows_are_those_of_the_probes() -> None:
 
 
 def test_matrix() -> None:
-    marks = matrix([result("ext4-ordered", "btrfs"), result("xfs")])
+    marks = matrix(columns(result("ext4-ordered", "btrfs"), result("xfs")))
 
     assert list(marks.columns) == ["ext4-ordered", "btrfs", "xfs"]
     assert list(marks.index) == [(family, name) for family, names in FAMILIES.items() for name in names]
@@ -64,7 +68,7 @@ def test_matrix() -> None:
 def test_what_was_not_probed_is_empty() -> None:
     (column,) = result().subjects
     few = replace(column, name="few", answers=column.answers[:1])
-    marks = matrix([result(), replace(result(), subjects=(few,))])
+    marks = matrix(columns(result(), replace(result(), subjects=(few,))))
 
     assert marks["few"].tolist() == [""] * 12 + ["holds"]
 
@@ -74,9 +78,9 @@ def test_columns_of_one_name_are_told_apart() -> None:
     new = replace(old, environment=replace(old.environment, kernel="6.12.1"))
     again = replace(old, run=replace(old.run, id="again"))
 
-    assert list(matrix([old, new]).columns) == ["ext4-ordered, 6.1.0-31-amd64", "ext4-ordered, 6.12.1"]
-    assert list(matrix([old, again]).columns) == ["ext4-ordered, 20261121T230021-1f2e3d", "ext4-ordered, again"]
-    assert matrix([old, old]).shape == (13, 2)
+    assert list(matrix(columns(old, new)).columns) == ["ext4-ordered, 6.1.0-31-amd64", "ext4-ordered, 6.12.1"]
+    assert list(matrix(columns(old, again)).columns) == ["ext4-ordered, 20261121T230021-1f2e3d", "ext4-ordered, again"]
+    assert matrix(columns(old, old)).shape == (13, 2)
 
 
 def test_few_configurations_have_their_names() -> None:
@@ -300,7 +304,7 @@ def site(folder: Path, *results: Result) -> Site:
     """The pages about ``results``, whose witnesses are in ``folder``, by their places."""
     for one in results:
         put(folder, one)
-    found = list(pages(columns_of((one, folder) for one in results)))
+    found = list(pages(shown_apart(columns_of((one, folder) for one in results))))
     assert found[-1][0] == INDEX
     assert len({place for place, _text in found}) == len(found)
     return html(found)
@@ -389,7 +393,7 @@ def test_a_witness_that_is_gone_has_no_page(tmp_path: Path) -> None:
     put(tmp_path, ONE)
     (tmp_path / "witnesses/append-any.json").unlink()
     (tmp_path / "witnesses/unmountable.json").write_text("{}")
-    made = html(pages(columns_of([(ONE, tmp_path)])))
+    made = html(pages(shown_apart(columns_of([(ONE, tmp_path)]))))
     assert set(made) == {"index.html", "witnesses/ext4-ordered/single-block-overwrite.html"}
     assert leads(made)["index.html"] == set(made)
 
@@ -411,7 +415,7 @@ def test_text_of_others_is_text(tmp_path: Path) -> None:
 
 def test_the_file_beside_a_page_is_its_witness(tmp_path: Path) -> None:
     put(tmp_path, ONE)
-    made = {str(place): text for place, text in pages(columns_of([(ONE, tmp_path)]))}
+    made = {str(place): text for place, text in pages(shown_apart(columns_of([(ONE, tmp_path)])))}
     files = [place for place in made if place.endswith(".json")]
     kept = [read(path) for path in tmp_path.rglob("*.json")]
     assert files and len(kept) == len(files)

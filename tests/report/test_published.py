@@ -138,7 +138,14 @@ def test_the_first_reason_is_told_that_the_witness_fits(
     asked: list[dict[Trait, frozenset[str]]], shown: Traits
 ) -> None:
     reasons = [
-        Reason(f"{place}", "b", Direction.FOUND, ("ext2",), ("*",), shows=tuple(shows.items()))
+        Reason(
+            f"{place}",
+            Direction.FOUND,
+            ("ext2",),
+            ("*",),
+            "b",
+            shows={trait: tuple(words) for trait, words in shows.items()},
+        )
         for place, shows in enumerate(asked)
     ]
     told = reason_for(reasons, Difference("ext2", "append-any", Direction.FOUND, shown))
@@ -174,8 +181,7 @@ def test_damaged_reasons(tmp_path: Path, old: str, new: str, message: str) -> No
     path.write_text(GOOD)
     (good,) = load_reasons(path)
     assert (good.direction, good.background, good.measured) == (Direction.FOUND, False, ())
-    later = frozenset({"overwrite", "append"})
-    assert good.shows == ((Trait.LATER, later), (Trait.LOST, frozenset({"journal"})))
+    assert good.shows == {Trait.LATER: ("overwrite", "append"), Trait.LOST: ("journal",)}
     assert old in GOOD
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(MalformedError, match=message):

@@ -70,6 +70,19 @@ class Comparison:
         """Whether exactly one side is the published table, so that a difference asks for a reason."""
         return self.a.published != self.b.published
 
+    @property
+    def by_place(self) -> dict[tuple[str, str], Cell]:
+        """The cells by configuration and property."""
+        return {(cell.configuration, cell.name): cell for cell in self.cells}
+
+    @property
+    def families(self) -> dict[str, list[str]]:
+        """The properties of each family, in the order of the cells."""
+        found: dict[str, dict[str, None]] = {}
+        for cell in self.cells:
+            found.setdefault(cell.family, {})[cell.name] = None
+        return {family: list(names) for family, names in found.items()}
+
     def of(self, *kinds: Kind) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.kind in kinds)
 

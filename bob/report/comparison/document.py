@@ -68,7 +68,7 @@ def _answer(side: Side, answer: SideAnswer | None) -> dict[str, Any] | None:
         "finishes": list(dict.fromkeys(workload.finish for workload in cell.recordings)),
         "evidence": cell.evidence,
         "witness": cell.witness,
-        "replay": command(side, answer),
+        "replay": command(side, answer) or None,
         "reason": cell.reason,
     }
 

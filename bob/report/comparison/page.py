@@ -37,7 +37,6 @@ _TONES = {
 
 def page(comparison: Comparison) -> str:
     """Return the page as Markdown with GitHub's tables."""
-    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     text = _markdown().render(
         **_shared(comparison),
         again=_again(comparison),
@@ -45,7 +44,6 @@ def page(comparison: Comparison) -> str:
         run=comparison.b if comparison.a.published else comparison.a,
         facts=facts,
         measured=tuple(_measured(comparison)),
-        cells=cells,
         lots=list(_side_by_side(comparison.configurations)),
         marked=_marked,
         blank_means=words.BLANK_MEANS if comparison.with_published else "",
@@ -56,7 +54,6 @@ def page(comparison: Comparison) -> str:
 
 def html_page(comparison: Comparison, home: str = "") -> str:
     """Return the page as HTML that stands alone, with a link to ``home``, if any."""
-    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
     return (
         html()
         .get_template("comparison.html.j2")
@@ -64,8 +61,7 @@ def html_page(comparison: Comparison, home: str = "") -> str:
             **_shared(comparison),
             bob=__version__,
             home=home,
-            cells=cells,
-            anchors={key: f"cell-{number}" for number, key in enumerate(cells, start=1)},
+            anchors={place: f"cell-{number}" for number, place in enumerate(comparison.by_place, start=1)},
             tones=_TONES,
             mark_of=words.mark,
             facts=[(side.name, facts(side) or {"published": side.source}) for side in (comparison.a, comparison.b)],
@@ -74,9 +70,6 @@ def html_page(comparison: Comparison, home: str = "") -> str:
 
 
 def _shared(comparison: Comparison) -> dict[str, Any]:
-    families: dict[str, dict[str, None]] = {}
-    for cell in comparison.cells:
-        families.setdefault(cell.family, {})[cell.name] = None
     since = _SINCE if comparison.with_published and comparison.a.published else {}
     kinds = groupby(comparison.groups(), key=lambda group: group.kind)
     sides = ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b))
@@ -84,7 +77,8 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
         "comparison": comparison,
         "title": title(comparison),
         "counts": words.counts(comparison),
-        "families": {family: tuple(names) for family, names in families.items()},
+        "cells": comparison.by_place,
+        "families": comparison.families,
         "legend": tuple(words.legend(comparison)),
         "kinds": {since.get(kind) or words.HEADINGS[kind].capitalize(): list(groups) for kind, groups in kinds},
         "alone": [(side.name, words.names(only)) for side, only in sides if only],

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from bob.answer.answer import Answer
 from bob.answer.result import Result, SubjectResult
-from bob.claim.verdict import Verdict
 from bob.errors import BobError, MalformedError, StoreError, UsageError, meant
 from bob.report.published import OSDI14, Published, osdi14
 from bob.report.rows import FAMILIES
@@ -125,13 +124,7 @@ def paired(a: Side, b: Side, pairs: Sequence[tuple[str, str]]) -> tuple[Side, Si
 
 
 def answer_of(cell: Answer) -> SideAnswer:
-    saids = {
-        Verdict.FAILS: Said.FAILS,
-        Verdict.HOLDS: Said.HOLDS,
-        Verdict.UNKNOWN: Said.UNKNOWN,
-        Verdict.SKIPPED: Said.SKIPPED,
-    }
-    return SideAnswer(saids[cell.verdict], cell.family, cell)
+    return SideAnswer(Said(cell.verdict.value), cell.family, cell)
 
 
 def _once(parts: Iterable[T], where: str) -> dict[str, T]:

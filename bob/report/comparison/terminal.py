@@ -59,16 +59,15 @@ def _print_sides(console: Console, comparison: Comparison) -> None:
 
 
 def _print_grid(console: Console, comparison: Comparison) -> None:
-    columns = comparison.configurations
-    cells = {(cell.configuration, cell.name): cell for cell in comparison.cells}
-    families: dict[str, dict[str, list[Text]]] = {}
-    for cell in comparison.cells:
-        row = [_mark(cells.get((column, cell.name))) for column in columns]
-        families.setdefault(cell.family, {}).setdefault(cell.name, row)
+    columns, cells = comparison.configurations, comparison.by_place
+    families = [
+        (family, [(name, [_mark(cells.get((column, name))) for column in columns]) for name in names])
+        for family, names in comparison.families.items()
+    ]
     legend = Text("   ").join(
         Text.assemble((marks, "bob.heading"), f" {what}") for marks, what in words.legend(comparison)
     )
-    print_marks(console, columns, [(family, list(rows.items())) for family, rows in families.items()], legend)
+    print_marks(console, columns, families, legend)
 
 
 def _mark(cell: Cell | None) -> Text:

@@ -92,11 +92,9 @@ def evidence(answer: SideAnswer | None) -> str | None:
     return answer.cell.evidence if answer is not None and answer.cell is not None else None
 
 
-def command(side: Side, answer: SideAnswer | None) -> str | None:
-    """Return the command that shows that side's violation again, if it has a witness."""
-    if answer is None or answer.cell is None or answer.cell.witness is None:
-        return None
-    return witness_command(side.folder, answer.cell.witness)
+def command(side: Side, answer: SideAnswer | None) -> str:
+    """Return the command that shows that side's violation again; empty without a witness."""
+    return witness_command(side.folder, answer.cell.witness) if answer is not None and answer.cell is not None else ""
 
 
 def counts(comparison: Comparison) -> str:

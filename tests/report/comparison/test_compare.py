@@ -30,10 +30,10 @@ MIRRORED = {
 }
 
 REASONS = (
-    Reason("general", "g", Direction.ANY, ("ext4-*",), ("*",), background=True),
-    Reason("special", "s", Direction.FOUND, ("ext4-ordered",), ("append-*",), measured=("6.1",)),
-    Reason("later", "l", Direction.FOUND, ("ext4-ordered",), ("*",)),
-    Reason("gone", "x", Direction.NOT_FOUND, ("ext4-ordered",), ("overwrite-any",)),
+    Reason("general", Direction.ANY, ("ext4-*",), ("*",), "g", background=True),
+    Reason("special", Direction.FOUND, ("ext4-ordered",), ("append-*",), "s", measured=("6.1",)),
+    Reason("later", Direction.FOUND, ("ext4-ordered",), ("*",), "l"),
+    Reason("gone", Direction.NOT_FOUND, ("ext4-ordered",), ("overwrite-any",), "x"),
 )
 
 

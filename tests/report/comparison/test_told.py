@@ -45,7 +45,7 @@ FINISHES = ("natural", "natural 2.5", "natural 4.5", "sync", "fsync /d/a", "fsyn
 def witnesses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs here are made up: each of their witnesses shows that the size was committed before the data."""
     [reason] = [one for one in osdi14_reasons() if one.title == "The new size is committed before the data"]
-    shown = {trait: frozenset[str]() for trait in Trait} | dict(reason.shows)
+    shown = {trait: frozenset(reason.shows.get(trait, ())) for trait in Trait}
     monkeypatch.setattr(Side, "shown", lambda self, answer: shown)
 
 
