@@ -14,7 +14,6 @@ from bob.report.comparison.compare import compare as compare_sides
 from bob.report.comparison.document import to_document
 from bob.report.comparison.sides import Side, named_side, paired
 from bob.report.comparison.terminal import print_comparison
-from bob.report.comparison.words import names
 from bob.report.published import OSDI14, osdi14_reasons
 from bob.run import option_table as table
 from bob.run.option_values import OUTPUT, one_of
@@ -109,5 +108,5 @@ def _hint(comparison: Comparison) -> str:
     a, b = comparison.only_a, comparison.only_b
     if a and b:
         pair = shlex.quote(f"{a[0]}={b[0]}")
-        return f"A has {names(a)}; B has {names(b)}; compare two of them with --as {pair}"
+        return f"A has {', '.join(a)}; B has {', '.join(b)}; compare two of them with --as {pair}"
     return f"A has {', '.join(a) or 'none'}; B has {', '.join(b) or 'none'}"

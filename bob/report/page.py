@@ -17,10 +17,9 @@ from bob.errors import MalformedError
 from bob.report.columns import ShownColumn, kernels_of, results_of
 from bob.report.counts import examined, explored
 from bob.report.grids import Grid, finishes, grids, listed
-from bob.report.nearby import witness_command
 from bob.report.rows import MARKS_IN_GRID, by_family, cells, meanings
 from bob.report.shown_way import INDEX, WITNESSES, ShownWay, shown_way, witness_pages
-from bob.report.table import HOLDS_MEANS, STATES_MEAN, tally
+from bob.report.table import HOLDS_MEANS, STATES_MEAN
 from bob.report.templating import html
 from bob.text import plural
 from bob.version import __version__
@@ -62,11 +61,6 @@ class PageCell:
         return f"{said}, {unknown:,} unknown" if unknown else said
 
     @property
-    def tally(self) -> str:
-        """The same in few words: ``12 of 21 fail``."""
-        return tally(self.cell)
-
-    @property
     def finishes(self) -> str:
         """The finishes of failing workloads, for a cell of a grid only."""
         return finishes(self.cell) if self.is_in_grid else ""
@@ -90,14 +84,6 @@ class PageCell:
 
 
 @dataclass(frozen=True, slots=True)
-class PageGrid:
-    """A grid of a configuration; a cell is None if it was not asked."""
-
-    grid: Grid
-    rows: Sequence[tuple[str, Sequence[PageCell | None]]]
-
-
-@dataclass(frozen=True, slots=True)
 class PageColumn:
     """A configuration with its place on the page; ``beside`` has crash states that do not mount or have trouble."""
 
@@ -105,7 +91,7 @@ class PageColumn:
     column: ShownColumn
     cells: Mapping[str, PageCell]
     families: Mapping[str, Sequence[PageCell]]
-    grids: Sequence[PageGrid]
+    grids: Sequence[Grid]
     beside: Sequence[ShownWay]
 
     @property
@@ -213,11 +199,7 @@ def _laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[Page
             page = files.page(Path(trouble.witness or kind.value).stem)
             beside.append(_shown(anchors.new(column.label, kind.value), [trouble], run, page, where))
         families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
-        yield PageColumn(anchor, column, known, families, [_grid(grid, known) for grid in grids(found)], beside)
-
-
-def _grid(grid: Grid, known: Mapping[str, PageCell]) -> PageGrid:
-    return PageGrid(grid, [(down, [known[cell.name] if cell else None for cell in row]) for down, row in grid.rows()])
+        yield PageColumn(anchor, column, known, families, grids(found), beside)
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:
@@ -226,4 +208,4 @@ def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = 
     try:
         return shown_way(anchor, way, run, where, page)
     except MalformedError:
-        return ShownWay(anchor, way, where, None, witness_command(run, way.witness))
+        return ShownWay(anchor, way, run, where)

@@ -20,66 +20,59 @@ WITNESSES = "witnesses"  # the folder for pages of witnesses
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    """The story of the witness in the file ``path``; ``page`` is the place of its own page, or empty."""
+class ShownWay:
+    """A way at ``anchor`` of a page. ``where`` says which crash states show it. ``witness`` is None if ``run`` lacks
+    the file; ``page`` is the place of its own page, or empty."""
 
-    witness: Witness
-    path: Path
-    page: str
+    anchor: str
+    way: Way
+    run: Path
+    where: str = ""
+    witness: Witness | None = None
+    page: str = ""
 
     @property
-    def sentence(self) -> str:
-        return self.witness.sentence
+    def path(self) -> Path:
+        return self.run / (self.way.witness or "")
+
+    @property
+    def command(self) -> str:
+        """The command that shows the witness again; empty without one."""
+        return witness_command(self.run, self.way.witness)
 
     @property
     def picture(self) -> Markup:
         """The time line without a legend: the page has one for all of them."""
         found = self.witness
+        assert found is not None
         return Markup(svg(found.timeline, found.operations, found.claim.role, found.evidence, legend=False))
-
-
-@dataclass(frozen=True, slots=True)
-class ShownWay:
-    """A way at ``anchor`` of a page. ``where`` says which crash states show it, ``story`` is None without the file, and
-    ``command`` shows it again (empty without a witness)."""
-
-    anchor: str
-    way: Way
-    where: str
-    story: Story | None
-    command: str
-
-    @property
-    def page(self) -> str:
-        """The place of its witness's page; empty if it lacks one."""
-        return self.story.page if self.story else ""
 
     @property
     def is_drawn_here(self) -> bool:
-        return self.story is not None and not self.story.page
+        return self.witness is not None and not self.page
 
     @property
     def apart(self) -> ShownWay:
         """The same way with a page of its own for its witness."""
-        page = f"{WITNESSES}/{self.anchor}.html"
-        return self if self.story is None else replace(self, story=replace(self.story, page=page))
+        return self if self.witness is None else replace(self, page=f"{WITNESSES}/{self.anchor}.html")
 
 
 def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "") -> ShownWay:
     """Return ``way`` at ``anchor`` of a page, with its witness in ``run``. Raise MalformedError if that is damaged."""
-    path = run / (way.witness or "")
-    story = Story(read(path), path, page) if way.witness and bundle.is_there(path) else None
-    return ShownWay(anchor, way, where, story, witness_command(run, way.witness))
+    shown = ShownWay(anchor, way, run, where)
+    if not way.witness or not bundle.is_there(shown.path):
+        return shown
+    return replace(shown, witness=read(shown.path), page=page)
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
     """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to
     ``home``, as seen from the answers."""
     for shown in ways:
-        if shown.story is not None and shown.page:
-            page, path = PurePosixPath(shown.page), shown.story.path
+        if shown.witness is not None and shown.page:
+            page = PurePosixPath(shown.page)
             above = "../" * shown.page.count("/")
             file = page.with_suffix(".json")
             back = home and f"{above}{home}"
-            yield page, to_html(shown.story.witness, nearby(path), f"{above}{INDEX}", shown.anchor, back, file.name)
-            yield file, witness_text(path)
+            yield page, to_html(shown.witness, nearby(shown.path), f"{above}{INDEX}", shown.anchor, back, file.name)
+            yield file, witness_text(shown.path)

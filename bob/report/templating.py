@@ -13,7 +13,7 @@ from bob.report import drawing
 from bob.report.counts import explored, torn_states, whole_states
 from bob.report.escape import clean
 from bob.report.rows import MARKS_IN_GRID, title
-from bob.report.table import foot
+from bob.report.table import foot, tally
 from bob.story.timeline import Fate
 from bob.text import compact, plural
 
@@ -36,7 +36,7 @@ def html() -> Environment:
     made = environment(autoescape=True, finalize=_finalize)
     made.filters.update(
         mark=MARKS_IN_GRID.__getitem__, plural=plural, compact=compact, states=explored, whole_states=whole_states,
-        torn_states=torn_states, title=title, foot=foot, sentence=_sentence,
+        torn_states=torn_states, title=title, tally=tally, foot=foot, sentence=_sentence,
     )  # fmt: skip
     made.globals["fates"] = [(Markup(drawing.mark(fate)), fate.value, drawing.LEGEND[fate]) for fate in Fate]
     return made

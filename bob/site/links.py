@@ -43,30 +43,26 @@ class _Page:
 def faults(site: Path) -> Iterator[PageFault]:
     """Yield the faults of all pages and style sheets in the folder ``site``."""
     read = cache(_read)
-    for path in sorted(site.rglob("*")):
+    for path in sorted(one for one in site.rglob("*") if one.suffix in (".css", ".html")):
         name = path.relative_to(site).as_posix()
-        if path.suffix == ".css":
-            loads = {found[1] or found[2] for found in _STYLE.finditer(path.read_text())}
-            yield from (PageFault(name, f"loads {one} from another host") for one in sorted(loads) if _HOST.match(one))
-        elif path.suffix == ".html":
-            page = read(path)
-            yield from (
-                PageFault(name, f"loads {one} from another host") for one in sorted(page.loads) if _HOST.match(one)
-            )
-            for link in sorted(page.links | page.loads):
-                target, _, anchor = link.partition("#")
-                if _ELSEWHERE.match(link):
-                    continue
-                led = Path(os.path.normpath(path.parent / unquote(target.partition("?")[0]))) if target else path
-                if not led.is_relative_to(site):
-                    yield PageFault(name, f"{link} leads out of the site")
-                elif not led.is_file():
-                    yield PageFault(name, f"{link} leads to nothing")
-                elif anchor and led.suffix == ".html" and unquote(anchor) not in read(led).anchors:
-                    yield PageFault(name, f"{link} leads to an anchor that is not there")
+        page = read(path)
+        yield from (PageFault(name, f"loads {one} from another host") for one in sorted(page.loads) if _HOST.match(one))
+        for link in sorted(page.links | page.loads) if path.suffix == ".html" else ():
+            target, _, anchor = link.partition("#")
+            if _ELSEWHERE.match(link):
+                continue
+            led = Path(os.path.normpath(path.parent / unquote(target.partition("?")[0]))) if target else path
+            if not led.is_relative_to(site):
+                yield PageFault(name, f"{link} leads out of the site")
+            elif not led.is_file():
+                yield PageFault(name, f"{link} leads to nothing")
+            elif anchor and led.suffix == ".html" and unquote(anchor) not in read(led).anchors:
+                yield PageFault(name, f"{link} leads to an anchor that is not there")
 
 
 def _read(path: Path) -> _Page:
+    if path.suffix == ".css":
+        return _Page(frozenset(), frozenset(), frozenset(_addresses(path.read_text())))
     text = _SCRIPT.sub(r"\1</script>", _COMMENT.sub("", path.read_text()))
     anchors, links, loads = {"", "top"}, set[str](), set[str]()
     for tag, attributes in _TAG.findall(text):
@@ -79,7 +75,11 @@ def _read(path: Path) -> _Page:
             (links if tag.lower() in ("a", "area") else loads).add(known["href"])
         loads |= {known[name] for name in _LOADED if name in known and name != "srcset"}
         loads |= {one.split()[0] for one in known.get("srcset", "").split(",") if one.strip()}
-        loads |= {one or other for one, other in _STYLE.findall(known.get("style", ""))}
+        loads |= _addresses(known.get("style", ""))
     for style in re.findall(r"<style\b[^>]*>(.*?)</style>", text, flags=re.S):
-        loads |= {one or other for one, other in _STYLE.findall(style)}
+        loads |= _addresses(style)
     return _Page(frozenset(anchors), frozenset(links), frozenset(loads))
+
+
+def _addresses(style: str) -> set[str]:
+    return {one or other for one, other in _STYLE.findall(style)}

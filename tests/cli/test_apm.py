@@ -413,7 +413,7 @@ def test_a_set_has_programs_models_and_published_counts_that_bob_ships(name: str
     assert set(made.programs) <= set(shipped_programs()) and made.programs
     assert {one.name for one in named_models(made.models)} == set(made.models)
     for which in made.published.values():
-        assert set(published(which).programs) & set(made.programs)
+        assert set(published(which)) & set(made.programs)
 
 
 def test_a_set_of_ones_own_needs_no_published_counts(bob: Bob, work: Work) -> None:

@@ -81,7 +81,7 @@ def _shared(comparison: Comparison) -> dict[str, Any]:
         "families": comparison.families,
         "legend": tuple(words.legend(comparison)),
         "kinds": {since.get(kind) or words.HEADINGS[kind].capitalize(): list(groups) for kind, groups in kinds},
-        "alone": [(side.name, words.names(only)) for side, only in sides if only],
+        "alone": [(side.name, ", ".join(only)) for side, only in sides if only],
         "reason_of": words.reason_of,
         "says": words.says,
         "evidence": words.evidence,

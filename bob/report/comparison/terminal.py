@@ -23,7 +23,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     for what, configurations in (("A", comparison.only_a), ("B", comparison.only_b)):
         if configurations:
             console.print()
-            print_indented(console, f"not compared, only in {what}: {words.names(configurations)}", 0, "bob.dim")
+            print_indented(console, f"not compared, only in {what}: {', '.join(configurations)}", 0, "bob.dim")
     _print_groups(console, comparison, words.HEADINGS)
     console.print()
     print_indented(console, words.counts(comparison), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from bob.answer.answer import Answer
 from bob.answer.result import Result
@@ -152,10 +152,6 @@ def settings(comparison: Comparison) -> tuple[tuple[str, str, str], ...]:
     shared = {f"{MOUNTED}{name}" for name in comparison.configurations}
     told = [what for what in old if what in new and (not what.startswith(MOUNTED) or what in shared)]
     return tuple((what, old[what], new[what]) for what in told if old[what] != new[what])
-
-
-def names(configurations: Sequence[str]) -> str:
-    return ", ".join(configurations)
 
 
 def _fails(cell: Answer) -> str:
