@@ -36,17 +36,17 @@ class Trimmed:
             yield Segment.line()
 
 
-def print_indented(console: Console, text: Text | str, indent: int, style: str = "") -> None:
-    """Print ``text`` with each line so many columns from the left."""
-    shown = Text(text, style) if isinstance(text, str) else text
+def print_indented(console: Console, what: RenderableType, indent: int, style: str = "") -> None:
+    """Print ``what``, a text in this ``style`` or anything, with each line so many columns from the left."""
+    shown = Text(what, style) if isinstance(what, str) else what
     console.print(Trimmed(Padding(shown, (0, 0, 0, indent))))
 
 
-def print_hanging(console: Console, mark: Text, text: str, indent: int = 0, gap: int = 1) -> None:
+def print_hanging(console: Console, mark: str, style: str, text: str, indent: int = 0, gap: int = 1) -> None:
     """Print ``text`` beside its ``mark``, below which no further line begins."""
     grid = Table.grid(padding=(0, gap, 0, 0))
-    grid.add_row(mark, Text(text))
-    console.print(Trimmed(Padding(grid, (0, 0, 0, indent))))
+    grid.add_row(Text(mark, style), Text(text))
+    print_indented(console, grid, indent)
 
 
 def print_title(console: Console, *parts: tuple[str, str] | str) -> None:

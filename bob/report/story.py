@@ -4,13 +4,12 @@ the rich Console sets the colours of the styles ``bob.*``; each says only what a
 from __future__ import annotations
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from bob.crash.caches import WriteCache
-from bob.report.lines import Trimmed, print_indented
+from bob.report.lines import print_indented
 from bob.story.timeline import CallEvent, CrashTimeline, Fate, FlushEvent, ProgramCallEvent, StoryEvent, WriteEvent
 from bob.text import plural, size
 from bob.trace.model import SECTOR_BYTES
@@ -28,19 +27,19 @@ def print_story(console: Console, witness: Witness, replay: str) -> None:
     made = witness.configuration
     options = ", ".join(word for word in (made.mkfs_options, made.mount_options) if word)
     console.print(Text(f"{witness.title} on {made.name}" + (f" ({options})" if options else ""), "bob.title"))
-    print_indented(console, Text(f"kernel {witness.kernel}, {witness.work.title}"), 0)
+    print_indented(console, f"kernel {witness.kernel}, {witness.work.title}", 0)
     console.print()
-    print_indented(console, Text(witness.sentence, "bob.title"), 0)
+    print_indented(console, witness.sentence, 0, "bob.title")
     console.print()
     if witness.operations:
         _print_operations(console, witness)
     _print_timeline(console, witness.timeline, witness.model.write_cache)
     console.print(Text("found after the crash", "bob.heading"))
-    print_indented(console, Text(f"× {witness.evidence}", "bob.fails"), 2)
+    print_indented(console, f"× {witness.evidence}", 2, "bob.fails")
     heading, asked = witness.claim.asks
     if asked:
         console.print(Text(heading, "bob.heading"))
-        print_indented(console, Text(asked), 2)
+        print_indented(console, asked, 2)
     console.print()
     console.print(Text(replay, "bob.command"), soft_wrap=True)
 
@@ -52,21 +51,19 @@ def _print_operations(console: Console, witness: Witness) -> None:
         print_indented(console, Text.assemble(f"{number:>3} {write_one(operation)}", (note, "bob.dim")), 0)
     finish = witness.workload.finish
     ending = "; ".join(map(write_one, finish.operations)) or "until everything is written"
-    print_indented(console, Text(f"    then {ending}", "bob.dim"), 0)
+    print_indented(console, f"    then {ending}", 0, "bob.dim")
     console.print()
 
 
 def _print_timeline(console: Console, line: CrashTimeline, cache: WriteCache) -> None:
     console.print(Text("what the disk was sent, and what the crash made of it", "bob.heading"))
     if line.left_out:
-        print_indented(
-            console, Text(f"{plural(line.left_out, 'earlier write')}, all durable, not listed", "bob.dim"), 2
-        )
+        print_indented(console, f"{plural(line.left_out, 'earlier write')}, all durable, not listed", 2, "bob.dim")
     for event in line.events:
         _print_event(console, event)
-    console.print(Trimmed(Padding(Rule(f"crash at {at(line.crash)}", characters="=", style="bob.fails"), (0, 0, 0, 2))))
+    print_indented(console, Rule(f"crash at {at(line.crash)}", characters="=", style="bob.fails"), 2)
     durable = f"durable: {cache.why_durable[:1].lower()}{cache.why_durable[1:]}."
-    print_indented(console, Text(f"{durable} {LEGEND}", "bob.dim"), 2)
+    print_indented(console, f"{durable} {LEGEND}", 2, "bob.dim")
     console.print()
 
 
@@ -74,23 +71,21 @@ def _print_event(console: Console, event: StoryEvent) -> None:
     match event:
         case CallEvent():
             ended = "" if event.end is not None else ", still under way at the crash"
-            print_indented(
-                console, Text(f"{at(event.seconds):>11}  operation {event.number} is called{ended}", "bob.title"), 2
-            )
+            said = f"{at(event.seconds):>11}  operation {event.number} is called{ended}"
+            print_indented(console, said, 2, "bob.title")
         case ProgramCallEvent():
-            said = Text.assemble((event.words, "bob.title"), (called(event), "bob.fails"))
-            print_indented(console, Text.assemble(f"{at(event.seconds):>11}  ", said), 2)
+            parts = ((event.words, "bob.title"), (called(event), "bob.fails"))
+            print_indented(console, Text.assemble(f"{at(event.seconds):>11}  ", *parts), 2)
         case FlushEvent():
             done = f"done at {at(event.end)}" if event.end is not None else "under way at the crash"
-            bar = Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim")
-            console.print(Trimmed(Padding(bar, (0, 0, 0, 2))))
+            print_indented(console, Rule(f"flush at {at(event.seconds)}, {done}", characters="-", style="bob.dim"), 2)
         case WriteEvent():
             row = Table.grid(padding=(0, 2, 0, 0))
             row.add_column(width=11, justify="right")
             row.add_column(width=9)
             row.add_column()
             row.add_row(at(event.seconds), Text(MARKS[event.fate], STYLES[event.fate]), Text(words(event)))
-            console.print(Trimmed(Padding(row, (0, 0, 0, 2))))
+            print_indented(console, row, 2)
 
 
 def called(event: ProgramCallEvent) -> str:

@@ -54,18 +54,18 @@ def _print_several(console: Console, result: Result, run: Path) -> None:
     for column in result.subjects:
         for (verdict, reason), names in _by_reason(column.answers).items():
             what = column.name if len(names) == len(column.answers) else f"{column.name}, {', '.join(names)}"
-            _print_marked(console, MARKS[verdict], f"{what}: {reason}", style(verdict))
+            print_hanging(console, MARKS[verdict], style(verdict), f"{what}: {reason}")
     for column in result.subjects:
         if column.unmountable is not None:
             states = plural(column.unmountable.states, "crash state")
-            _print_marked(console, "!", f"{column.name}: {states} could not be mounted", "bob.unmountable")
+            print_hanging(console, "!", "bob.unmountable", f"{column.name}: {states} could not be mounted")
         for kind in TroubleKind:
             if found := [trouble.states for other, trouble in column.troubles() if other is kind]:
                 said = f"{column.name}: {_several_findings(found)} {kind.said}"
-                _print_marked(console, "!", said, "bob.unmountable")
+                print_hanging(console, "!", "bob.unmountable", said)
     for note in dict.fromkeys(note for column in result.subjects for note in column.notes):
         names = [column.name for column in result.subjects if note in column.notes]
-        _print_marked(console, "note:", f"{', '.join(names)}: {note}", "bob.dim")
+        print_hanging(console, "note:", "bob.dim", f"{', '.join(names)}: {note}")
     first = result.subjects[0].name
     if (run / first).is_dir():
         console.print()
@@ -111,7 +111,7 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
     if unsaid:
         console.print()
     for (verdict, reason), names in unsaid.items():
-        _print_marked(console, MARKS[verdict], f"{', '.join(names)}: {reason}", style(verdict))
+        print_hanging(console, MARKS[verdict], style(verdict), f"{', '.join(names)}: {reason}")
     for said, way in column.beside_in_words():
         console.print()
         _print_entry(console, Text(f"! {said}", "bob.unmountable"), "", [way.evidence])
@@ -122,7 +122,7 @@ def _print_configuration(console: Console, column: SubjectResult, run: Path) -> 
     if column.notes:
         console.print()
     for note in column.notes:
-        _print_marked(console, "note:", note, "bob.dim")
+        print_hanging(console, "note:", "bob.dim", note)
 
 
 def _print_grids(console: Console, column: SubjectResult, run: Path) -> bool:
@@ -192,10 +192,6 @@ def _print_entry(console: Console, head: Text, where: str, details: Iterable[str
     for detail in details:
         if detail:
             print_indented(console, detail, 4)
-
-
-def _print_marked(console: Console, mark: str, text: str, mark_style: str) -> None:
-    print_hanging(console, Text(mark, mark_style), text)
 
 
 def _print_foot(console: Console, result: Result, run: Path) -> None:

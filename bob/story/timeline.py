@@ -247,8 +247,8 @@ def _fewer(events: Sequence[StoryEvent]) -> tuple[Sequence[StoryEvent], int]:
     left_out = 0
     few: list[StoryEvent] = []
     for event in events:
-        is_durable = isinstance(event, WriteEvent) and event.fate is Fate.DURABLE
-        if isinstance(event, WriteEvent) and is_durable and (spare > 0 or event.seconds < 0):
+        is_early = spare > 0 or event.seconds < 0
+        if isinstance(event, WriteEvent) and event.fate is Fate.DURABLE and is_early:
             spare -= 1
             left_out += event.count
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from bob.report.comparison.exploration import differences
@@ -120,18 +120,21 @@ def compare(a: Side, b: Side, reasons: Sequence[Reason] = ()) -> Comparison:
     """Return the comparison of ``a``, the old side, with ``b``, the new one. ``reasons`` serve if exactly one side is
     the published table; they must fit the witness of the other side, which is read."""
     shared = tuple(name for name in a.columns if name in b.columns)
-    known = _Reasons(reasons, b if a.published else a) if a.published != b.published else None
+    cells = (
+        _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name))
+        for configuration in shared
+        for name in in_order([*a.columns[configuration], *b.columns[configuration]])
+    )
+    if a.published != b.published:
+        run = b if a.published else a
+        cells = (replace(cell, reason=_reason(reasons, run, cell)) if cell.kind in CHANGES else cell for cell in cells)
     return Comparison(
         a,
         b,
         shared,
         only_a=tuple(name for name in a.columns if name not in b.columns),
         only_b=tuple(name for name in b.columns if name not in a.columns),
-        cells=tuple(
-            _cell(configuration, name, a.columns[configuration].get(name), b.columns[configuration].get(name), known)
-            for configuration in shared
-            for name in in_order([*a.columns[configuration], *b.columns[configuration]])
-        ),
+        cells=tuple(cells),
     )
 
 
@@ -148,34 +151,24 @@ def kind_of(a: SideAnswer | None, b: SideAnswer | None) -> Kind:
     return Kind.EXPLORED if _notes(a, b) else Kind.SAME
 
 
-@dataclass(frozen=True, slots=True)
-class _Reasons:
-    """The reasons why cells of ``run`` differ from the published table."""
-
-    known: Sequence[Reason]
-    run: Side
-
-    def of(self, configuration: str, name: str, answer: SideAnswer) -> Reason | None:
-        if answer.said is Said.FAILS:
-            found = Difference(configuration, name, Direction.FOUND, self.run.shown(answer))
-        else:
-            unlike = self.run.unlike(name, answer)
-            found = Difference(configuration, name, Direction.NOT_FOUND, unlike=unlike)
-        return reason_for(self.known, found)
-
-
-def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | None, reasons: _Reasons | None) -> Cell:
+def _cell(configuration: str, name: str, a: SideAnswer | None, b: SideAnswer | None) -> Cell:
     answer = b or a
     assert answer is not None
     kind = kind_of(a, b)
-    reason = None
-    if reasons is not None and kind in CHANGES:
-        # A reason speaks of the run as seen from the published table, whichever side that is.
-        own = next(side for side in (a, b) if side is not None and side.cell is not None)
-        reason = reasons.of(configuration, name, own)
     notes = _notes(a, b) if a is not None and b is not None and kind is Kind.EXPLORED else ()
-    return Cell(configuration, name, answer.family, kind, a, b, notes, reason)
+    return Cell(configuration, name, answer.family, kind, a, b, notes)
+
+
+def _reason(known: Sequence[Reason], run: Side, cell: Cell) -> Reason | None:
+    """Return the reason why ``cell`` of ``run`` differs from the published table, as seen from the table."""
+    answer = run.columns[cell.configuration][cell.name]
+    if answer.said is Said.FAILS:
+        found = Difference(cell.configuration, cell.name, Direction.FOUND, run.shown(answer))
+    else:
+        unlike = run.unlike(cell.name, answer)
+        found = Difference(cell.configuration, cell.name, Direction.NOT_FOUND, unlike=unlike)
+    return reason_for(known, found)
 
 
 def _notes(a: SideAnswer, b: SideAnswer) -> tuple[str, ...]:
-    return differences(a.cell, b.cell) if a.cell is not None and b.cell is not None else ()
+    return tuple(differences(a.cell, b.cell)) if a.cell is not None and b.cell is not None else ()

@@ -21,12 +21,8 @@ _LEVELS = {
 }
 
 
-def differences(a: Answer, b: Answer) -> tuple[str, ...]:
-    """Return how ``b`` was explored otherwise than ``a``, a phrase each."""
-    return tuple(_differences(a, b))
-
-
-def _differences(a: Answer, b: Answer) -> Iterator[str]:
+def differences(a: Answer, b: Answer) -> Iterator[str]:
+    """Yield how ``b`` was explored otherwise than ``a``, a phrase each."""
     old, new = _by_name(a), _by_name(b)
     gone = [name for name in old if name not in new]
     come = [name for name in new if name not in old]

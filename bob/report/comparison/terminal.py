@@ -94,7 +94,7 @@ def _print_cell(console: Console, comparison: Comparison, cell: Cell) -> None:
     head = Text.assemble((f"{words.mark(cell)} {cell.name}", _style(cell)), f", {cell.configuration}")
     print_indented(console, head, 2)
     for label, side, answer in comparison.answers(cell):
-        print_hanging(console, Text(label, "bob.heading"), words.says(answer), indent=6, gap=2)
+        print_hanging(console, label, "bob.heading", words.says(answer), indent=6, gap=2)
         if cell.kind is Kind.EXPLORED:
             continue
         if found := words.evidence(answer):

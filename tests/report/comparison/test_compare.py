@@ -214,13 +214,15 @@ def test_a_few_states_more_or_less_are_noise(old: int, new: int, told: bool) -> 
 
 def test_all_states_or_not() -> None:
     old, new = cell(states=explored(100)), cell(states=explored(100, "writes"))
-    assert differences(old, new) == (snapshot("A explored not all legal states, B every legal state of whole writes"),)
+    assert tuple(differences(old, new)) == (
+        snapshot("A explored not all legal states, B every legal state of whole writes"),
+    )
 
 
 def test_other_workloads() -> None:
     old = cell(workloads=(workload("one"), workload("two")))
     new = cell(workloads=(workload("one"), workload("two", "sync"), *map(workload, "abcd")))
-    assert differences(old, new) == snapshot(
+    assert tuple(differences(old, new)) == snapshot(
         (
             "1 workload run in A only: two [natural]",
             "5 workloads run in B only: two [sync]; a [natural]; b [natural]; and 2 more",
@@ -231,7 +233,7 @@ def test_other_workloads() -> None:
 def test_another_workload_fails() -> None:
     old = cell(verdict=Verdict.FAILS, workloads=(workload("one", verdict=Verdict.FAILS), workload("two")))
     new = cell(verdict=Verdict.FAILS, workloads=(workload("one"), workload("two", verdict=Verdict.FAILS)))
-    assert differences(old, new) == (
+    assert tuple(differences(old, new)) == (
         snapshot(
             "another verdict from 2 workloads: one [natural] (fails in A, holds in B); two [natural] (holds in A, fails in B)"
         ),
