@@ -40,12 +40,8 @@ LEGEND = {
 Role = Callable[[int], str]  # a claim's words about an operation, by its number; empty for others
 
 
-def nothing(_number: int) -> str:
-    return ""
-
-
 def svg(
-    line: CrashTimeline, operations: Sequence[Operation], role: Role = nothing, found: str = "", *, legend: bool = True
+    line: CrashTimeline, operations: Sequence[Operation], role: Role, found: str = "", *, legend: bool = True
 ) -> str:
     """Return the picture as an ``<svg>`` element. Operations with a ``role`` are framed; ``found`` is the evidence
     after the crash. Lost, torn and deciding writes, data of operations, and what made the rest durable are bold."""

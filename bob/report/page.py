@@ -120,19 +120,8 @@ class _Anchors:
         return found
 
 
-@dataclass(slots=True)
-class _Files:
-    """Gives out the files of pages in ``folder``, each once; an empty name without a folder."""
-
-    folder: str
-    names: _Anchors = field(default_factory=_Anchors)
-
-    def page(self, name: str) -> str:
-        return self.folder and f"{self.folder}/{self.names.new(name)}.html"
-
-
 def to_html(columns: Sequence[ShownColumn]) -> str:
-    return _render(list(_laid_out(columns)))
+    return _render(_laid_out(columns))
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
@@ -143,7 +132,7 @@ def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePos
 
 
 def shown_apart(columns: Sequence[ShownColumn]) -> list[PageColumn]:
-    return list(_laid_out(columns, WITNESSES))
+    return _laid_out(columns, WITNESSES)
 
 
 def _render(shown: Sequence[PageColumn], home: str = "") -> str:
@@ -174,32 +163,36 @@ def _render(shown: Sequence[PageColumn], home: str = "") -> str:
     )
 
 
-def _laid_out(columns: Sequence[ShownColumn], folder: str = "") -> Iterator[PageColumn]:
-    """Yield each of ``columns`` with its place on the page; with a ``folder``, each readable witness has a page of its
+def _laid_out(columns: Sequence[ShownColumn], folder: str = "") -> list[PageColumn]:
+    """Return each of ``columns`` with its place on the page; with a ``folder``, each readable witness has a page of its
     own in there, CONFIGURATION/PROPERTY.html."""
     anchors = _Anchors({"table", "reading", "measured", "comparison", "configurations", "top"})
-    for column in columns:
-        found, run = column.configuration, column.run
-        anchor = anchors.new(column.label)
-        files = _Files(folder and f"{folder}/{anchor}")
-        unmountable = files.page("unmountable")
-        known = {
-            name: PageCell(
-                column.label, cell, _shown(anchors.new(column.label, name), cell.ways, run, files.page(name))
-            )
-            for name, cell in cells(found).items()
-        }
-        place = anchors.new(column.label, "unmountable")
-        beside = []
-        if (refused := found.unmountable) is not None:
-            where = f"{plural(refused.states, 'crash state')} could not be mounted"
-            beside.append(_shown(place, [refused], run, unmountable, where))
-        for kind, trouble in found.troubles():
-            where = f"{plural(trouble.states, 'crash state')} {kind.said}"
-            page = files.page(Path(trouble.witness or kind.value).stem)
-            beside.append(_shown(anchors.new(column.label, kind.value), [trouble], run, page, where))
-        families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
-        yield PageColumn(anchor, column, known, families, grids(found), beside)
+    return [_page_column(column, anchors, folder) for column in columns]
+
+
+def _page_column(column: ShownColumn, anchors: _Anchors, folder: str) -> PageColumn:
+    found, run, files = column.configuration, column.run, _Anchors()
+    anchor = anchors.new(column.label)
+
+    def page(name: str) -> str:
+        return folder and f"{folder}/{anchor}/{files.new(name)}.html"
+
+    unmountable = page("unmountable")
+    known = {
+        name: PageCell(column.label, cell, _shown(anchors.new(column.label, name), cell.ways, run, page(name)))
+        for name, cell in cells(found).items()
+    }
+    place = anchors.new(column.label, "unmountable")
+    beside = []
+    if (refused := found.unmountable) is not None:
+        where = f"{plural(refused.states, 'crash state')} could not be mounted"
+        beside.append(_shown(place, [refused], run, unmountable, where))
+    for kind, trouble in found.troubles():
+        where = f"{plural(trouble.states, 'crash state')} {kind.said}"
+        file = page(Path(trouble.witness or kind.value).stem)
+        beside.append(_shown(anchors.new(column.label, kind.value), [trouble], run, file, where))
+    families = {family: [known[name] for name in names] for family, names in by_family([found]).items()}
+    return PageColumn(anchor, column, known, families, grids(found), beside)
 
 
 def _shown(anchor: str, ways: Sequence[Way], run: Path, page: str, where: str = "") -> ShownWay:

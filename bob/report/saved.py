@@ -82,8 +82,31 @@ def load(path: Path) -> Saved:
 
 def load_every(path: Path) -> list[Saved]:
     """Return all results in ``path`` (reports/make-apps writes several in a file). Raise as :func:`load` does."""
-    folder = path if path.is_dir() else path.parent
-    return [Saved(result, folder, path) for result in read_results(path)]
+    file = result_file(path)
+    if not file.exists():
+        if file == path:
+            raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
+        raise StoreError(f"{path} has no result.json", hint=_instead(path))
+    try:
+        data = file.read_bytes()
+        document = documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
+    except OSError as error:
+        raise StoreError(f"cannot read {file}: {error.strerror}") from error
+    except documents.ChangedError as error:
+        instead = f"bob judge {path} writes it anew" if (path / "workloads").is_dir() else documents.BY_HAND
+        raise MalformedError(f"{file}: {error}", hint=instead) from error
+    except fields.MISSHAPEN as error:
+        raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
+    _check_run(file, document)
+    try:
+        results = results_in(document)
+    except MalformedError as error:
+        hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
+        raise MalformedError(f"{file}: {error.message}", hint=hint) from error
+    about = _about(path)
+    if kind_of(about) is RunKind.APP and "finished" not in about:
+        results = [_noted(result, STOPPED) for result in results]
+    return [Saved(result, path if path.is_dir() else path.parent, path) for result in results]
 
 
 def load_table(path: Path) -> Saved:
@@ -105,12 +128,6 @@ def result_file(path: Path) -> Path:
     return packed if packed.exists() and not plain.exists() else plain
 
 
-def document_of(file: Path) -> dict[str, Any]:
-    """Return the document in a file, plain or compressed. Raise OSError, or :data:`bob.fields.MISSHAPEN`."""
-    data = file.read_bytes()
-    return documents.opened(lzma.decompress(data) if file.suffix == ".xz" else data)
-
-
 def _about(path: Path) -> Mapping[str, Any]:
     """Return what run.json in ``path`` says of the run; empty if it cannot be read."""
     if not (path / "run.json").is_file():
@@ -124,11 +141,7 @@ def _about(path: Path) -> Mapping[str, Any]:
 def _check_run(file: Path, document: Mapping[str, Any]) -> None:
     """Raise MalformedError if ``file`` is the result of another run than the run.json beside it."""
     run = document.get("run", document)
-    try:
-        about = documents.opened(file.with_name("run.json").read_bytes())
-    except fields.UNREADABLE:  # it is missing, or its error shows where it is needed
-        return
-    ids = about.get("id"), run.get("id") if isinstance(run, Mapping) else None
+    ids = _about(file.parent).get("id"), run.get("id") if isinstance(run, Mapping) else None
     if file.name.startswith("result.json") and None not in ids and ids[0] != ids[1]:
         raise MalformedError(f"{file} is of the run {ids[1]}, and {file.parent} is {ids[0]}", hint="put back its own")
 
@@ -142,34 +155,6 @@ def _instead(path: Path) -> str:
     if (path.parent / "result.json").is_file():
         return f"it is a part of a run, which is told as a whole: bob show {path.parent}"
     return "name a run directory, or a result that --json wrote"
-
-
-def read_results(path: Path) -> list[Result]:
-    """Return the results in a run directory or a file. Raise StoreError or MalformedError if one cannot be read."""
-    file = result_file(path)
-    if not file.exists():
-        if file == path:
-            raise StoreError(f"there is no {path}", hint="name a run directory, or a result that --json wrote")
-        raise StoreError(f"{path} has no result.json", hint=_instead(path))
-    try:
-        document = document_of(file)
-    except OSError as error:
-        raise StoreError(f"cannot read {file}: {error.strerror}") from error
-    except documents.ChangedError as error:
-        instead = f"bob judge {path} writes it anew" if (path / "workloads").is_dir() else documents.BY_HAND
-        raise MalformedError(f"{file}: {error}", hint=instead) from error
-    except fields.MISSHAPEN as error:
-        raise MalformedError(f"{file} is no result: {fields.said(error)}", hint="was it truncated?") from error
-    _check_run(file, document)
-    try:
-        results = results_in(document)
-    except MalformedError as error:
-        hint = _SHOWN_BY.get(str(document.get("schema")), error.hint)
-        raise MalformedError(f"{file}: {error.message}", hint=hint) from error
-    about = _about(path)
-    if kind_of(about) is RunKind.APP and "finished" not in about:
-        return [_noted(result, STOPPED) for result in results]
-    return results
 
 
 def _noted(result: Result, note: str) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
@@ -22,19 +21,14 @@ from bob.workload.language import GRAMMAR, write_one
 from bob.workload.operations import Operation, Workload
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    written: str
-    role: str
-
-
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
     """Return the page of ``witness``; its commands name the file ``path``. ``table`` (the table's page), ``home`` (a
     site's page) and ``download`` (the witness, or :func:`in_link` of it) are as seen from the page; ``cell`` is the id
     of the cell's section. Each may be empty."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
-    steps = [_Step(write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1)]
+    calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]
+    operations = ((write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1))
     file = shlex.quote(str(path))
     keep = shlex.quote(f"{made.name}-{claim.name}".replace("/", "-"))
     return (
@@ -51,8 +45,8 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
             device_size=size(witness.base.length),
             unit=model.atomic_write_bytes,
             told=witness.sentence,
-            steps=steps,
-            calls=[_Step(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls],
+            steps=[*calls, *operations],
+            has_calls=bool(calls),
             setup=[write_one(one) for one in setup],
             finish=[write_one(one) for one in last],
             forms=_forms([*witness.operations, *last]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -10,7 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from bob.report.saved import document_of, load_every
+from bob import documents
+from bob.report.saved import load_every
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +42,7 @@ def contents(folder: Path) -> dict[str, object]:
 def _inside(path: Path) -> object:
     if path.name in ("apps.json.xz", "results.json.xz"):
         return [saved.result for saved in load_every(path)]
-    return document_of(path) if path.suffix == ".xz" else path.read_bytes()
+    return documents.opened(lzma.decompress(path.read_bytes())) if path.suffix == ".xz" else path.read_bytes()
 
 
 def test_restored_answers_make_the_same_reference(make_apps: ModuleType, tmp_path: Path) -> None:

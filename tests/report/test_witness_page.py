@@ -292,6 +292,10 @@ ORDERED = OfProperty("mine", Question((1,), 2))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+def no_role(_number: int) -> str:
+    return ""
+
+
 def test_every_event_is_there() -> None:
     root = Xml.fromstring(svg(LINE, OPERATIONS, ORDERED.role, "nothing of <it>"))
     said = [text.text or "" for text in root.iter(f"{SVG}text")]
@@ -323,7 +327,7 @@ def test_a_time_in_which_nothing_comes_is_seen() -> None:
         )
 
     line = CrashTimeline(events=(write(0.1), write(1.0), write(31.5, decides=True)), crash=32.4)
-    root = Xml.fromstring(svg(line, ()))
+    root = Xml.fromstring(svg(line, (), no_role))
     said = [(text.text or "", text.get("class")) for text in root.iter(f"{SVG}text")]
     assert [text for text, _style in said if text.startswith("nothing for")] == snapshot(["nothing for 30.5 s"])
     bold = [text.split(",")[0] for text, style in said if style == "strong" and text.startswith("at ")]
@@ -332,7 +336,10 @@ def test_a_time_in_which_nothing_comes_is_seen() -> None:
 
 def bold(line: CrashTimeline) -> list[str]:
     """What of the disk is in bold: the places of writes, by their sectors, and the flushes."""
-    texts = [(text.text or "", text.get("class")) for text in Xml.fromstring(svg(line, OPERATIONS)).iter(f"{SVG}text")]
+    texts = [
+        (text.text or "", text.get("class"))
+        for text in Xml.fromstring(svg(line, OPERATIONS, no_role)).iter(f"{SVG}text")
+    ]
     strong = [text for text, style in texts if style == "strong" and ("sector" in text or "flush," in text)]
     return [re.sub(r".* at sector (\d+).*", r"\1", one) for one in strong]
 
@@ -381,7 +388,7 @@ def test_what_made_durable_what_is_there_is_as_bold_as_what_was_lost() -> None:
 
 
 def test_without_a_legend_there_is_none() -> None:
-    parts = [Xml.fromstring(svg(LINE, OPERATIONS, legend=legend)) for legend in (True, False)]
+    parts = [Xml.fromstring(svg(LINE, OPERATIONS, no_role, legend=legend)) for legend in (True, False)]
     said = [[text.text or "" for text in part.iter(f"{SVG}text")] for part in parts]
     assert said[0][:-4] == said[1] and all(one.split(":")[0] in list(Fate) for one in said[0][-4:])
     assert height(parts[0]) > height(parts[1])
@@ -409,7 +416,7 @@ def test_marks_differ_in_shape() -> None:
             ),
             crash=2.0,
         )
-        root = Xml.fromstring(svg(line, OPERATIONS))
+        root = Xml.fromstring(svg(line, OPERATIONS, no_role))
         shapes[fate] = tuple(sorted((e.tag, e.get("fill", ""), e.get("stroke-dasharray", "")) for e in root.iter()))
     assert len({tuple(kind for kind, *_ in shape) + shape for shape in shapes.values()}) == len(Fate)
     assert len(set(COLOURS.values())) == len(set(MARKS.values())) == len(Fate)
@@ -436,7 +443,7 @@ def drawn(what: str) -> Xml.Element:
         ),
         crash=2.0,
     )
-    return Xml.fromstring(svg(line, OPERATIONS))
+    return Xml.fromstring(svg(line, OPERATIONS, no_role))
 
 
 def test_what_is_long_takes_several_lines() -> None:
