@@ -21,7 +21,6 @@ from bob.report.protocol_drawing import drawn, svg
 from bob.report.shown_way import INDEX, ShownWay, shown_way, witness_pages
 from bob.report.templating import html
 from bob.text import plural
-from bob.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,42 +84,36 @@ def _picture(protocol: Protocol | None, answer: Answer, where: str) -> str:
 
 def _render(result: Result, run: Path, shown: Sequence[ShownAnswer], home: str = "") -> str:
     has_pictures = any(way.is_drawn_here for one in shown for way in one.ways)
-    same = {"bob": __version__, "home": home, "has_pictures": has_pictures}
+    same = {"home": home, "has_pictures": has_pictures}
     if result.program is not None:
         kernel = result.environment.kernel
-        return (
-            html()
-            .get_template("programs.html.j2")
-            .render(
-                **same,
-                program=result.program,
-                where=f" on Linux {kernel}" if kernel else "",
-                file_systems=[one for one in shown if one.subject.model is None],
-                models=[one for one in shown if one.subject.model is not None],
-                told_once=told_once,
-                share=of_model,
-            )
+        page = html().get_template("programs.html.j2")
+        return page.render(
+            **same,
+            program=result.program,
+            where=f" on Linux {kernel}" if kernel else "",
+            file_systems=[one for one in shown if one.subject.model is None],
+            models=[one for one in shown if one.subject.model is not None],
+            told_once=told_once,
+            share=of_model,
         )
     [subject], asked = result.subjects, result.workload
     assert asked is not None
     unmountable = next((one.ways[0] for one in shown if one.answer.claim.kind == UNMOUNTABLE), None)
-    return (
-        html()
-        .get_template("answers.html.j2")
-        .render(
-            **same,
-            result=result,
-            subject=subject,
-            run=nearby(run),
-            answers=[one for one in shown if one.answer.claim.kind != UNMOUNTABLE],
-            unmountable=unmountable,
-            asks_of_mounts=words.asks_of_mounts(subject),
-            asked=asked,
-            when=words.WHEN[asked.at],
-            needs_no_crash=words.NEEDS_NO_CRASH,
-            line=lambda answer: parse(answer.name).line,
-            says=words.says,
-            by_finish=words.by_finish,
-            explored_of=words.explored_of,
-        )
+    page = html().get_template("answers.html.j2")
+    return page.render(
+        **same,
+        result=result,
+        subject=subject,
+        run=nearby(run),
+        answers=[one for one in shown if one.answer.claim.kind != UNMOUNTABLE],
+        unmountable=unmountable,
+        asks_of_mounts=words.asks_of_mounts(subject),
+        asked=asked,
+        when=words.WHEN[asked.at],
+        needs_no_crash=words.NEEDS_NO_CRASH,
+        line=lambda answer: parse(answer.name).line,
+        says=words.says,
+        by_finish=words.by_finish,
+        explored_of=words.explored_of,
     )

@@ -15,7 +15,6 @@ from bob.report.rows import MARKS, MARKS_IN_GRID, cells, families_of, title
 from bob.report.table import HOLDS_MEANS, STATES_MEAN, foot, tally
 from bob.report.templating import environment
 from bob.text import plural
-from bob.version import __version__
 
 NOT_PROBED = "·"  # in LaTeX, where blank says that the property holds
 
@@ -70,21 +69,17 @@ def to_latex(columns: Sequence[ShownColumn]) -> str:
 
 def _render(name: str, escape: Callable[[Any], str], rows: Rows, columns: Sequence[ShownColumn], **more: Any) -> str:
     results = results_of(columns)
-    return (
-        environment(finalize=escape, **_CODE)
-        .get_template(name)
-        .render(
-            rows=rows,
-            columns=columns,
-            results=results,
-            kernels=kernels_of(results),
-            mounted=sum(column.configuration.states.mounted for column in columns),
-            bob=__version__,
-            plural=plural,
-            examined=examined,
-            title=title,
-            **more,
-        )
+    template = environment(finalize=escape, **_CODE).get_template(name)
+    return template.render(
+        rows=rows,
+        columns=columns,
+        results=results,
+        kernels=kernels_of(results),
+        mounted=sum(column.configuration.states.mounted for column in columns),
+        plural=plural,
+        examined=examined,
+        title=title,
+        **more,
     )
 
 

@@ -22,7 +22,6 @@ from bob.report.shown_way import INDEX, WITNESSES, ShownWay, shown_way, witness_
 from bob.report.table import HOLDS_MEANS, STATES_MEAN
 from bob.report.templating import html
 from bob.text import plural
-from bob.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +139,22 @@ def _render(shown: Sequence[PageColumn], home: str = "") -> str:
     groups = [(fs, list(group)) for fs, group in groupby(shown, key=lambda one: one.configuration.fs)]
     results = results_of(columns)
     every = [cell for column in shown for cell in column.cells.values()]
-    return (
-        html()
-        .get_template("page.html.j2")
-        .render(
-            bob=__version__,
-            home=home,
-            columns=shown,
-            apart=any(cell.shown.page for cell in every),
-            has_pictures=any(cell.shown.is_drawn_here and not cell.is_in_grid for cell in every),
-            groups=groups,
-            families=by_family(listed(column.configuration) for column in columns),
-            results=results,
-            kernels=kernels_of(results),
-            mounted=sum(column.configuration.states.mounted for column in columns),
-            tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
-            meanings=meanings(column.configuration for column in columns),
-            examined=examined,
-            holds_means=HOLDS_MEANS,
-            states_mean=STATES_MEAN,
-        )
+    page = html().get_template("page.html.j2")
+    return page.render(
+        home=home,
+        columns=shown,
+        apart=any(cell.shown.page for cell in every),
+        has_pictures=any(cell.shown.is_drawn_here and not cell.is_in_grid for cell in every),
+        groups=groups,
+        families=by_family(listed(column.configuration) for column in columns),
+        results=results,
+        kernels=kernels_of(results),
+        mounted=sum(column.configuration.states.mounted for column in columns),
+        tally=[(verdict, sum(cell.cell.verdict is verdict for cell in every)) for verdict in Verdict],
+        meanings=meanings(column.configuration for column in columns),
+        examined=examined,
+        holds_means=HOLDS_MEANS,
+        states_mean=STATES_MEAN,
     )
 
 

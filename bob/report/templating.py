@@ -16,11 +16,12 @@ from bob.report.rows import MARKS_IN_GRID, title
 from bob.report.table import foot, tally
 from bob.story.timeline import Fate
 from bob.text import compact, plural
+from bob.version import __version__
 
 
 def environment(**more: Any) -> Environment:
-    """Return an environment with bob's templates and these options; undefined names are errors."""
-    return Environment(
+    """Return an environment with bob's templates and version, and these options; undefined names are errors."""
+    made = Environment(
         loader=PackageLoader("bob.report"),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -28,6 +29,8 @@ def environment(**more: Any) -> Environment:
         keep_trailing_newline=True,
         **more,
     )
+    made.globals["bob"] = __version__
+    return made
 
 
 @cache

@@ -14,7 +14,6 @@ from bob.report.drawing import svg
 from bob.report.story import LACKS
 from bob.report.templating import html
 from bob.text import size
-from bob.version import __version__
 from bob.witness import bundle
 from bob.witness.document import Witness
 from bob.workload.language import GRAMMAR, write_one
@@ -31,32 +30,28 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
     operations = ((write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1))
     file = shlex.quote(str(path))
     keep = shlex.quote(f"{made.name}-{claim.name}".replace("/", "-"))
-    return (
-        html()
-        .get_template("witness.html.j2")
-        .render(
-            bob=__version__,
-            witness=witness,
-            made=made,
-            table=table,
-            cell=cell,
-            home=home,
-            device=model.words,
-            device_size=size(witness.base.length),
-            unit=model.atomic_write_bytes,
-            told=witness.sentence,
-            steps=[*calls, *operations],
-            has_calls=bool(calls),
-            setup=[write_one(one) for one in setup],
-            finish=[write_one(one) for one in last],
-            forms=_forms([*witness.operations, *last]),
-            picture=Markup(svg(witness.timeline, witness.operations, claim.role, witness.evidence, legend=False)),
-            replay=f"bob replay {file}",
-            keep=f"bob replay --keep {keep} {file}",
-            story=f"bob witness show {file}",
-            download=download,
-            download_name=f"{made.name}-{claim.name}.json".replace("/", "-").replace(" ", "_"),
-        )
+    page = html().get_template("witness.html.j2")
+    return page.render(
+        witness=witness,
+        made=made,
+        table=table,
+        cell=cell,
+        home=home,
+        device=model.words,
+        device_size=size(witness.base.length),
+        unit=model.atomic_write_bytes,
+        told=witness.sentence,
+        steps=[*calls, *operations],
+        has_calls=bool(calls),
+        setup=[write_one(one) for one in setup],
+        finish=[write_one(one) for one in last],
+        forms=_forms([*witness.operations, *last]),
+        picture=Markup(svg(witness.timeline, witness.operations, claim.role, witness.evidence, legend=False)),
+        replay=f"bob replay {file}",
+        keep=f"bob replay --keep {keep} {file}",
+        story=f"bob witness show {file}",
+        download=download,
+        download_name=f"{made.name}-{claim.name}.json".replace("/", "-").replace(" ", "_"),
     )
 
 

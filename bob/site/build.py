@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import chdir
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import PackageLoader
 
 from bob import documents
 from bob.answer.document import to_json
@@ -142,9 +141,9 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
         for reference in results.references
     ]
     everything = [(kind, f"{_DOWNLOADS}/all.{end}") for kind, end in _KINDS[:2]]
-    table = _templates().get_template("table.md.j2")
+    templates = html().overlay(loader=PackageLoader("bob.site"))
     (docs / "table.md").write_text(
-        table.render(
+        templates.get_template("table.md.j2").render(
             table=results_table(results.rows),
             verdicts=list(Verdict),
             downloads=[("everything", everything), *one_of_each],
@@ -156,9 +155,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
     kernels = dict.fromkeys(short(kernel) for model in results.models for kernel in model.source.get("kernels", ()))
     counts = sorted({int(model.source.get("workloads", 0)) for model in results.models})
     (docs / "rely.md").write_text(
-        _templates()
-        .get_template("rely.md.j2")
-        .render(
+        templates.get_template("rely.md.j2").render(
             groups=[
                 (group.title, group.about, [answered(one, results) for one in group.idiom if one.id])
                 for group in groups()
@@ -182,11 +179,6 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
 
 
 _KINDS = (("CSV", "csv"), ("JSON", "json"), ("LaTeX", "tex"))
-
-
-@cache
-def _templates() -> Environment:
-    return html().overlay(loader=PackageLoader("bob.site"))
 
 
 class _Warnings(logging.Handler):

@@ -11,7 +11,6 @@ from bob.apm.export.prose import origin
 from bob.apm.model import Model
 from bob.claim.property.vocabulary import Call, What
 from bob.report.templating import environment
-from bob.version import __version__
 from bob.workload.kinds import MODELLED_KINDS, ChangeKind
 
 _WIDTH = 116
@@ -42,21 +41,17 @@ def alice_module(model: Model) -> str:
     """Return the model as a Python file (2.7 and 3, ASCII) with the class ``FileSystem``, which does not import bob."""
     promised = model.promised
     orders = promised if clauses.OWN_FIRST in promised else clauses.kept_by_logs(promised)
-    return (
-        environment()
-        .get_template("alice.py.j2")
-        .render(
-            bob=__version__,
-            heading=_safe(f"The persistence model {model.name}."),
-            about=fill(_safe(model.about), _WIDTH),
-            origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["nothing that it names"],
-            limits=[_item(sentence) for sentence in not_sayable(model)],
-            name=ascii(model.name),
-            whole=_table(promised, clauses.Whole, ("kind",), "unit"),
-            never=_table(promised, clauses.Never, ("kind",), "fill"),
-            durable=_table(promised, clauses.Durable, ("call",), "what"),
-            ordered=_table(orders, clauses.Ordered, ("relation", "before"), "after"),
-        )
+    template = environment().get_template("alice.py.j2")
+    return template.render(
+        heading=_safe(f"The persistence model {model.name}."),
+        about=fill(_safe(model.about), _WIDTH),
+        origin=[_item(f"{key}: {value}") for key, value in origin(model.source)] or ["nothing that it names"],
+        limits=[_item(sentence) for sentence in not_sayable(model)],
+        name=ascii(model.name),
+        whole=_table(promised, clauses.Whole, ("kind",), "unit"),
+        never=_table(promised, clauses.Never, ("kind",), "fill"),
+        durable=_table(promised, clauses.Durable, ("call",), "what"),
+        ordered=_table(orders, clauses.Ordered, ("relation", "before"), "after"),
     )
 
 

@@ -16,7 +16,6 @@ from bob.apm.what_if import lines
 from bob.report.escape import Raw, markdown, markdown_code
 from bob.report.templating import environment, html
 from bob.text import plural
-from bob.version import __version__
 
 _FEW = 4
 
@@ -44,7 +43,6 @@ def _told(model: Model) -> dict[str, Any]:
     every = claims(model)
     refuted = [ClauseCell(model.finding(clause)) for clause in every_clause()]
     return {
-        "bob": __version__,
         "model": model,
         "origin": origin(model.source),
         "promised": [claim for claim in every if all(finding.promised for finding in claim.findings)],

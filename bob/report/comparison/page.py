@@ -17,7 +17,6 @@ from bob.report.comparison.sides import Said, Side
 from bob.report.escape import markdown, markdown_code
 from bob.report.templating import environment, html
 from bob.text import plural
-from bob.version import __version__
 
 _COLUMNS = 7  # more configurations side by side are wider than a page
 
@@ -54,18 +53,14 @@ def page(comparison: Comparison) -> str:
 
 def html_page(comparison: Comparison, home: str = "") -> str:
     """Return the page as HTML that stands alone, with a link to ``home``, if any."""
-    return (
-        html()
-        .get_template("comparison.html.j2")
-        .render(
-            **_shared(comparison),
-            bob=__version__,
-            home=home,
-            anchors={place: f"cell-{number}" for number, place in enumerate(comparison.by_place, start=1)},
-            tones=_TONES,
-            mark_of=words.mark,
-            facts=[(side.name, facts(side) or {"published": side.source}) for side in (comparison.a, comparison.b)],
-        )
+    template = html().get_template("comparison.html.j2")
+    return template.render(
+        **_shared(comparison),
+        home=home,
+        anchors={place: f"cell-{number}" for number, place in enumerate(comparison.by_place, start=1)},
+        tones=_TONES,
+        mark_of=words.mark,
+        facts=[(side.name, facts(side) or {"published": side.source}) for side in (comparison.a, comparison.b)],
     )
 
 
