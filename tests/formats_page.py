@@ -22,7 +22,7 @@ import bob
 from bob.catalogue.request import ProbeDocument, RequestDocument
 from bob.program.program import ProgramDocument
 from bob.schema import described
-from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument
+from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedWorkload
 from bob.witness.document import CrashDocument
 from bob.witness.recipes import DataRecipe
 from bob.witness.tree_document import FoundDocument
@@ -37,7 +37,7 @@ PARTS: Mapping[str, type] = {
     "recipe": DataRecipe,
     "bases/NAME.json": BaseDocument,
     "recorded.json": RecordedDocument,
-    "refused.json": RefusedDocument,
+    "refused.json": RefusedWorkload,
     "observed.json": ObservedDocument,
 }
 """What the rows of tables of documents are about, but for those that begin with a schema or another tag."""

@@ -117,7 +117,7 @@ def keep_result(
 def add_kept(column: Column, run: RunDirectory, number: int, planned: Workload, request: ProbeRequest) -> None:
     folder = run.folder(number, planned)
     if refused := run.unobserved(folder):
-        column.refuse(refused.workload, refused.reason, refused.fall)
+        column.refuse(planned, refused.reason, refused.fall)
         return
     workload, base_name, recording = run.recording(folder)
     base, observed = run.base(base_name), run.observed(folder)

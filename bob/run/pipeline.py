@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from bob.agent.client import Agent
 from bob.agent.loss import GuestLost
@@ -44,9 +43,10 @@ HELD_BYTES = 8 * 1024 * 1024
 """Most bytes of log in memory to be observed, and as many to be judged. To read a recording back takes 10 to 50 ms."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Task:
-    """A configuration's workloads, in the order of its run directory. ``only`` numbers those to do (None: all)."""
+    """A configuration's workloads, in the order of its run directory; ``only`` numbers those to do (None: all). The
+    rest is for the pipeline: the workloads that are ``left``, and what became of them."""
 
     configuration: Subject
     model: DeviceModel
@@ -54,50 +54,29 @@ class Task:
     run: RunDirectory
     workloads: tuple[Workload, ...]
     only: frozenset[int] | None = None
-    sights: Sights = field(default_factory=dict, compare=False)
+    left: dict[int, Workload] = field(init=False)
+    sights: Sights = field(init=False, default_factory=dict)
+    results: dict[int, ExploredCase | RefusedWorkload | None] = field(init=False, default_factory=dict)
+    bases: dict[tuple[Operation, ...], Base] = field(init=False, default_factory=dict)
+    refusal: UsageError | None = field(init=False, default=None)
 
-
-@dataclass(frozen=True, slots=True)
-class RecordedCase:
-    """A recording that passed its check; ``number`` is that of its workload in the run."""
-
-    task: Task
-    number: int
-    folder: Path
-    case: Case
+    def __post_init__(self) -> None:
+        self.left = {
+            number: workload
+            for number, workload in enumerate(self.workloads)
+            if (self.only is None or number in self.only) and not self.run.is_done(self.run.folder(number, workload))
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class ExploredCase:
-    recorded: RecordedCase
+    case: Case
     observed: Observations
 
 
-@dataclass(slots=True, eq=False)
-class TaskUnderWay:
-    task: Task
-    left: dict[int, Workload]
-    results: dict[int, ExploredCase | RefusedWorkload | None] = field(default_factory=dict)
-    bases: dict[tuple[Operation, ...], Base] = field(default_factory=dict)
-    refusal: UsageError | None = None
-
-
-def may_wait(recorded: RecordedCase, others: Sequence[RecordedCase]) -> bool:
+def may_wait(case: Case, others: Sequence[Case]) -> bool:
     """Return whether a recording may wait in memory beside ``others``."""
-    return sum(one.case.recording.log_bytes for one in (recorded, *others)) <= HELD_BYTES
-
-
-def read_back(task: Task, number: int) -> RecordedCase:
-    folder = task.run.folder(number, task.workloads[number])
-    return RecordedCase(task, number, folder, task.run.case(folder, task.configuration, task.model))
-
-
-def left_of(task: Task) -> dict[int, Workload]:
-    return {
-        number: workload
-        for number, workload in enumerate(task.workloads)
-        if (task.only is None or number in task.only) and not task.run.is_done(task.run.folder(number, workload))
-    }
+    return sum(one.recording.log_bytes for one in (case, *others)) <= HELD_BYTES
 
 
 class Pipeline(JobQueue):
@@ -108,9 +87,9 @@ class Pipeline(JobQueue):
         self.progress = progress
         self._pool = Pool(guests, image, progress)
         self._guest_count = jobs
-        self._work = [TaskUnderWay(task, left_of(task)) for task in tasks]
+        self._tasks = tasks
         # The pool's condition guards all that follows.
-        self._unrecorded = deque(work for work in self._work if work.left)
+        self._unrecorded = deque(task for task in tasks if task.left)
         self._recorders = 0
         self._most_recorders = recorders(jobs)
 
@@ -121,19 +100,19 @@ class Pipeline(JobQueue):
     def __exit__(self, *_: object) -> None:
         self._pool.stop()
 
-    def result(self, task: int, number: int) -> ExploredCase | RefusedWorkload | None:
+    def result(self, place: int, number: int) -> ExploredCase | RefusedWorkload | None:
         """Return the result of workload ``number`` of a task, once; None if only the run directory has it. Raise
         UsageError if mkfs or the kernel refused the configuration, and the error that ended a worker."""
-        work = self._work[task]
-        if number not in work.left:
+        task = self._tasks[place]
+        if number not in task.left:
             return None
-        self._pool.wait_until(lambda: work.refusal is not None or number in work.results)
+        self._pool.wait_until(lambda: task.refusal is not None or number in task.results)
         with self._pool.changed:
-            if work.refusal is not None:
-                raise work.refusal
-            if number == max(work.left):  # the last
-                work.task.sights.clear()
-            return work.results.pop(number)
+            if task.refusal is not None:
+                raise task.refusal
+            if number == max(task.left):  # the last
+                task.sights.clear()
+            return task.results.pop(number)
 
     def next(self, *, has_guest: bool) -> Job | Errand | Idle:
         if self._unrecorded and self._recorders < self._most_recorders and len(self._jobs) <= FEW:
@@ -143,52 +122,52 @@ class Pipeline(JobQueue):
             return self._jobs.popleft() if self._jobs else Idle.WAIT
         return super().next(has_guest=has_guest)
 
-    def _record_all(self, work: TaskUnderWay) -> None:
+    def _record_all(self, task: Task) -> None:
         unrecorded = []
         try:
-            for number, workload in work.left.items():
-                if work.task.run.is_recorded(work.task.run.folder(number, workload)):
-                    self.observe_later(work, number, None)
+            for number, workload in task.left.items():
+                if task.run.is_recorded(task.run.folder(number, workload)):
+                    self.observe_later(task, number, None)
                 else:
-                    unrecorded.append(_RecordingJob(self, work, number))
+                    unrecorded.append(_RecordingJob(self, task, number))
             for _recording in self._pool.done(JobQueue(Clock.VIRTUAL, unrecorded)):
                 pass  # it waits to be observed
         except UsageError as refusal:
             with self._pool.changed:
-                work.refusal = refusal
+                task.refusal = refusal
         finally:
             with self._pool.changed:
                 self._recorders -= 1
                 self._pool.changed.notify_all()
 
-    def observe_later(self, work: TaskUnderWay, number: int, recorded: RecordedCase | None) -> None:
+    def observe_later(self, task: Task, number: int, case: Case | None) -> None:
         """Queue a recording that the run directory has for a guest that observes."""
-        observation = _ObservationJob(self, work, number)
+        observation = _ObservationJob(self, task, number)
         self.progress.recorded(observation.title)
         with self._pool.changed:
-            others = [one.recorded for one in self._jobs if isinstance(one, _ObservationJob) and one.recorded]
-            if recorded and may_wait(recorded, others):
-                observation.recorded = recorded
+            others = [one.case for one in self._jobs if isinstance(one, _ObservationJob) and one.case]
+            if case and may_wait(case, others):
+                observation.case = case
             self._jobs.append(observation)
             self._pool.changed.notify_all()
 
-    def finish(self, work: TaskUnderWay, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
+    def finish(self, task: Task, number: int, states: int, result: ExploredCase | RefusedWorkload) -> None:
         """Note the ``result`` of a workload, and how many of its ``states`` were tried one by one."""
-        self.progress.finished(work.left[number].title, work.task.effort.budget - states)
+        self.progress.finished(task.left[number].title, task.effort.budget - states)
         with self._pool.changed:
             others = [
-                one.recorded for each in self._work for one in each.results.values() if isinstance(one, ExploredCase)
+                one.case for each in self._tasks for one in each.results.values() if isinstance(one, ExploredCase)
             ]
-            is_held = not isinstance(result, ExploredCase) or not others or may_wait(result.recorded, others)
-            work.results[number] = result if is_held else None
+            is_held = not isinstance(result, ExploredCase) or not others or may_wait(result.case, others)
+            task.results[number] = result if is_held else None
             self._pool.changed.notify_all()
 
 
 class _WorkloadJob(Job):
-    def __init__(self, pipeline: Pipeline, work: TaskUnderWay, number: int) -> None:
-        self._pipeline, self._work, self._number = pipeline, work, number
-        self._task, self._workload = work.task, work.left[number]
-        self._folder = work.task.run.folder(number, self._workload)
+    def __init__(self, pipeline: Pipeline, task: Task, number: int) -> None:
+        self._pipeline, self._task, self._number = pipeline, task, number
+        self._workload = task.left[number]
+        self._folder = task.run.folder(number, self._workload)
         super().__init__(self._workload.title)
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
@@ -196,10 +175,10 @@ class _WorkloadJob(Job):
         task.run.save_loss(self._folder, self._workload, reason, trace)
         at = f" ({self._folder / 'traceback.txt'})" if trace else ""
         self._pipeline.progress.step(f"unknown: {task.configuration.name}, {self.title}: {reason}{at}")
-        self._finish(RefusedWorkload(self._workload, reason))
+        self._finish(RefusedWorkload.of(self._workload, reason))
 
     def _finish(self, result: ExploredCase | RefusedWorkload) -> None:
-        self._pipeline.finish(self._work, self._number, self.states, result)
+        self._pipeline.finish(self._task, self._number, self.states, result)
 
 
 class _RecordingJob(_WorkloadJob):
@@ -211,7 +190,7 @@ class _RecordingJob(_WorkloadJob):
         try:
             base = self._base(agent, narrates)
         except OperationRefusedError as refusal:
-            self._refuse(RefusedWorkload(workload, f"its initial tree cannot be made: {refusal}"))
+            self._refuse(RefusedWorkload.of(workload, f"its initial tree cannot be made: {refusal}"))
             return True
         try:
             made, completion = task.configuration, task.model.completion
@@ -219,13 +198,13 @@ class _RecordingJob(_WorkloadJob):
             case = Case.of(made, workload, base, recording, task.model)
             _ = case.asked  # or it does not say when the operations returned
         except UsageError as refusal:
-            self._refuse(RefusedWorkload(workload, f"the guest refused it: {refusal}"))
+            self._refuse(RefusedWorkload.of(workload, f"the guest refused it: {refusal}"))
             return True
         except (RecordingError, MalformedError) as refusal:
-            self._refuse(RefusedWorkload(workload, f"the recording was refused: {refusal}"))
+            self._refuse(RefusedWorkload.of(workload, f"the recording was refused: {refusal}"))
             return True
         task.run.save_recording(self._folder, workload, base, recording)
-        self._pipeline.observe_later(self._work, self._number, RecordedCase(task, self._number, self._folder, case))
+        self._pipeline.observe_later(task, self._number, case)
         return True
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
@@ -236,7 +215,7 @@ class _RecordingJob(_WorkloadJob):
 
     def _base(self, agent: Agent, narrates: bool) -> Base:
         """Return the base of the workload. A run makes it once, as the kernel draws at random in it."""
-        run, setup, bases = self._task.run, self._workload.setup, self._work.bases
+        run, setup, bases = self._task.run, self._workload.setup, self._task.bases
         name = base_name(self._task.configuration, setup, self._workload.pattern)
         if setup not in bases and run.has_base(name):
             bases[setup] = run.base(name)
@@ -257,30 +236,30 @@ class _RecordingJob(_WorkloadJob):
 
 class _ObservationJob(_WorkloadJob):
     verb = "observed"
-    recorded: RecordedCase | None = None
+    case: Case | None = None
     _seen: Observations | None = None
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         task = self._task
-        recorded = self.recorded = self.recorded or read_back(task, self._number)
-        self._seen = explore(agent, task.configuration, recorded.case.asked, task.effort, tell, task.sights)
+        case = self.case = self.case or task.run.case(self._folder, task.configuration, task.model)
+        self._seen = explore(agent, task.configuration, case.asked, task.effort, tell, task.sights)
         if self._seen.died:
             raise LostGuest(self._seen.lost)
         can_go_on = self._seen.lost is None
-        self._keep(recorded, self._seen)
-        is_large = recorded.case.recording.log_bytes > LARGE_LOG_BYTES
-        del recorded
+        self._keep(case, self._seen)
+        is_large = case.recording.log_bytes > LARGE_LOG_BYTES
+        del case
         if is_large:
             give_back_now()
         return can_go_on
 
     def give_up(self, error: Exception, reason: str, trace: str = "") -> None:
-        if isinstance(error, LostGuest) and self.recorded is not None and self._seen is not None:
-            self._keep(self.recorded, self._seen)
+        if isinstance(error, LostGuest) and self.case is not None and self._seen is not None:
+            self._keep(self.case, self._seen)
         else:
             super().give_up(error, reason, trace)
 
-    def _keep(self, recorded: RecordedCase, seen: Observations) -> None:
+    def _keep(self, case: Case, seen: Observations) -> None:
         kept = self._task.run.keep_observed(self._folder, self._workload, seen, self.first_loss)
-        self.recorded = self._seen = None  # they may be large
-        self._finish(ExploredCase(recorded, kept))
+        self.case = self._seen = None  # they may be large
+        self._finish(ExploredCase(case, kept))

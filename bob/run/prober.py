@@ -175,10 +175,10 @@ class Prober:
         if (item := self._pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
         elif isinstance(item, ExploredCase):
-            column.add(item.recorded.case, item.observed)
-            return item.recorded.case.recording.log_bytes
+            column.add(item.case, item.observed)
+            return item.case.recording.log_bytes
         else:
-            column.refuse(item.workload, item.reason, item.fall)
+            column.refuse(workload, item.reason, item.fall)
         return 0
 
 

@@ -36,7 +36,7 @@ from bob.observe.observations import Observations
 from bob.schema import adapt, decode, encode
 from bob.store.files import changed, checksum_in, read_document, read_raw, reading, write_document, write_whole
 from bob.store.new_folder import check_new_folder
-from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedDocument, RefusedWorkload
+from bob.store.run_documents import BaseDocument, ObservedDocument, RecordedDocument, RefusedWorkload
 from bob.store.run_kind import RunFolder, no_probe
 from bob.subject import Subject
 from bob.trace.base import Base
@@ -124,7 +124,7 @@ class RunDirectory(RunFolder):
 
     def save_refusal(self, folder: Path, refused: RefusedWorkload) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        write_document(folder / "refused.json", encode(RefusedDocument.of(refused)))
+        write_document(folder / "refused.json", encode(refused))
 
     def refusal(self, folder: Path) -> RefusedWorkload | None:
         """Return the workload of ``folder`` and why it was refused; None if it was not."""
@@ -138,14 +138,16 @@ class RunDirectory(RunFolder):
         if not path.is_file():
             return None
         with reading(path):
-            return decode(RefusedDocument, self._document(path)).refused
+            refused = decode(RefusedWorkload, self._document(path))
+            _ = refused.workload.workload  # or it has an unknown operation
+            return refused
 
     def save_loss(self, folder: Path, workload: Workload, reason: str, trace: str = "") -> None:
         """Keep why a workload was lost. A resumed run tries it again. ``trace`` is a traceback of bob's own, if any."""
         folder.mkdir(parents=True, exist_ok=True)
         if trace:
             write_whole(folder / "traceback.txt", trace.encode())
-        write_document(folder / "lost.json", encode(RefusedDocument.of(RefusedWorkload(workload, reason))))
+        write_document(folder / "lost.json", encode(RefusedWorkload.of(workload, reason)))
 
     def save_traceback(self, title: str, trace: str) -> Path:
         """Keep the last traceback from judging the work of this ``title``; return its path."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from bob.agent.loss import Loss, LossCause
 from bob.crash.coverage import States
@@ -104,34 +103,21 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)
 
 
-@dataclass(frozen=True, slots=True)
-class RefusedWorkload:
-    """A workload that could not be recorded or observed. ``fall`` is a panic or hang of the kernel in both attempts."""
-
-    workload: Workload
-    reason: str
-    fall: Loss | None = None
-
-    @classmethod
-    def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
-        """Return the workload with the step at the kernel's panic or hang, and the kernel's words."""
-        verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
-        words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
-        return cls(workload, f"{words}: {fall.said}", fall)
-
-
-class RefusedDocument(Document, frozen=True):
-    """The files refused.json and lost.json."""
+class RefusedWorkload(Document, frozen=True):
+    """A workload that could not be recorded or observed: the files refused.json and lost.json. ``fall`` is a panic or
+    hang of the kernel in both attempts."""
 
     workload: WorkloadDocument
     reason: str
     fall: Loss | None = None
 
     @classmethod
-    def of(cls, refused: RefusedWorkload) -> RefusedDocument:
-        return adapt(cls, refused, workload=WorkloadDocument.of(refused.workload))
+    def of(cls, workload: Workload, reason: str, fall: Loss | None = None) -> RefusedWorkload:
+        return cls(WorkloadDocument.of(workload), reason, fall)
 
-    @property
-    def refused(self) -> RefusedWorkload:
-        """Raise UsageError for an unknown operation."""
-        return adapt(RefusedWorkload, self, workload=self.workload.workload)
+    @classmethod
+    def by_kernel(cls, workload: Workload, fall: Loss) -> RefusedWorkload:
+        """Return the workload with the step at the kernel's panic or hang, and the kernel's words."""
+        verb = "panicked" if fall.cause is LossCause.PANICKED else "hung"
+        words = " ".join(filter(None, ["the kernel", verb, place_of(fall.step, workload)]))
+        return cls.of(workload, f"{words}: {fall.said}", fall)

@@ -122,7 +122,7 @@ def stopped_before_observing(run: RunDirectory) -> None:
 
 
 def refused(run: RunDirectory) -> None:
-    run.save_refusal(run.folder(1, WORKLOADS[1]), RefusedWorkload(WORKLOADS[1], "the guest was lost"))
+    run.save_refusal(run.folder(1, WORKLOADS[1]), RefusedWorkload.of(WORKLOADS[1], "the guest was lost"))
 
 
 @pytest.mark.parametrize("stop", [stopped_before_recording, stopped_while_recording, stopped_before_observing, refused])

@@ -55,7 +55,7 @@ from bob.run import cluster, parcel_process, prober, programs, scheduler, timing
 from bob.run import matrix as module
 from bob.run import search as searching
 from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
-from bob.run.pipeline import ExploredCase, RecordedCase, Task
+from bob.run.pipeline import ExploredCase, Task
 from bob.run.program_parts import asked_of
 from bob.schema import decode
 from bob.search.space import Part
@@ -157,7 +157,7 @@ class Guests:
         run.keep_observed(folder, workload, SEEN)
         self._progress.observed(workload.title, 4)
         self._progress.finished(workload.title, task.effort.budget - 4)
-        return ExploredCase(RecordedCase(task, number, folder, samples.case()), SEEN)
+        return ExploredCase(samples.case(), SEEN)
 
 
 def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:

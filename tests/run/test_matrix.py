@@ -27,7 +27,7 @@ from bob.progress import Silent
 from bob.report.saved import load
 from bob.run import matrix as module
 from bob.run import prober
-from bob.run.pipeline import ExploredCase, RecordedCase, Task
+from bob.run.pipeline import ExploredCase, Task
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory
 from bob.subject import ConfigurationSet, configuration, load_set
@@ -78,11 +78,10 @@ class Machine(Silent):
         if name in self.fails and (number == 2 or isinstance(self.fails[name], UsageError)):
             raise self.fails.pop(name)
         self.done.append((name, number))
-        recorded = RecordedCase(task, number, folder, samples.case())
         task.run.save_base(samples.BASE)
         task.run.save_recording(folder, samples.WORKLOAD, samples.BASE, samples.RECORDING)
         task.run.save_observed(folder, SEEN)
-        return ExploredCase(recorded, SEEN)
+        return ExploredCase(samples.case(), SEEN)
 
     def planned(self, workloads: int, states: int) -> None:
         self.plan.append((workloads, states))

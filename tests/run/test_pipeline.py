@@ -168,7 +168,7 @@ def at(number: int, failure: BaseException) -> Callable[[Workload], None]:
 def test_results_come_in_order_and_are_kept(world: World, tmp_path: Path) -> None:
     made = pipeline(tmp_path)
     found = results(made)
-    assert [item.recorded.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
+    assert [item.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
     assert world.guests.count(Clock.VIRTUAL) == 1
     assert sorted(clock.value for clock in world.guests) == sorted(clock.value for clock in world.ended)
     assert world.made == [samples.WORKLOAD.setup]
@@ -342,7 +342,7 @@ def test_what_waits_long_is_read_back(world: World, tmp_path: Path, monkeypatch:
         for number in range(len(WORKLOADS)):
             found.append(made.result(0, number))
             asked_for.release()
-    assert [item.recorded.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
+    assert [item.case.workload for item in found if isinstance(item, ExploredCase)] == WORKLOADS
 
 
 @pytest.mark.parametrize("held", [0, 10**6])
@@ -354,7 +354,7 @@ def test_what_waits_long_to_be_judged_is_left_to_the_run_directory(
     with started(task(run), jobs=1) as made:
         deadline = time.monotonic() + 60
         # Not until all are in the run directory: the last one waits to be judged a moment later.
-        while len(made._work[0].results) < len(WORKLOADS):
+        while len(made._tasks[0].results) < len(WORKLOADS):
             assert time.monotonic() < deadline
             time.sleep(0.01)
         found = [made.result(0, number) for number in range(len(WORKLOADS))]
@@ -436,7 +436,7 @@ def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) ->
     for number in (0, 1):
         run.save_recording(folders[number], WORKLOADS[number], samples.BASE, samples.RECORDING)
     run.save_observed(folders[0], OBSERVED)
-    run.save_refusal(folders[2], RefusedWorkload(WORKLOADS[2], "it was refused"))
+    run.save_refusal(folders[2], RefusedWorkload.of(WORKLOADS[2], "it was refused"))
     folders[3].mkdir()
     (folders[3] / "log").write_bytes(b"half a log")
     found = results(started(task(run)))
@@ -451,10 +451,11 @@ def test_a_run_that_was_stopped_is_gone_on_with(world: World, tmp_path: Path) ->
 
 def test_several_configurations_in_turn(world: World, tmp_path: Path) -> None:
     runs = [RunDirectory.create(tmp_path / name, {}) for name in ("one", "two", "three")]
-    with started(*[task(run, fs=fs) for run, fs in zip(runs, ("ext4", "xfs", "ext3"), strict=True)]) as made:
+    fs = "ext4", "xfs", "ext3"
+    with started(*[task(run, fs=one) for run, one in zip(runs, fs, strict=True)]) as made:
         for place in range(3):
             found = [made.result(place, number) for number in range(len(WORKLOADS))]
-            assert all(isinstance(item, ExploredCase) and item.recorded.task.run is runs[place] for item in found)
+            assert all(isinstance(item, ExploredCase) and item.case.subject.fs.name == fs[place] for item in found)
     assert not workers()
     assert world.guests.count(Clock.VIRTUAL) == 3
     assert world.made == [samples.WORKLOAD.setup] * 3

@@ -66,7 +66,9 @@ def judged(
         if isinstance(what, str | Loss):
             run.save_refusal(
                 place,
-                RefusedWorkload(workload, what) if isinstance(what, str) else RefusedWorkload.by_kernel(workload, what),
+                RefusedWorkload.of(workload, what)
+                if isinstance(what, str)
+                else RefusedWorkload.by_kernel(workload, what),
             )
             continue
         run.save_recording(place, workload, samples.BASE, samples.RECORDING)

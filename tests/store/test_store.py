@@ -141,7 +141,7 @@ def test_observations_read_back_the_same(run: RunDirectory) -> None:
 def test_refusals_read_back_the_same(run: RunDirectory) -> None:
     folder = run.folder(7, samples.WORKLOAD)
     for fall in (None, Loss(LossCause.PANICKED, "kernel BUG at fs/ext4/inline.c:235!", "op 1 begin")):
-        refused = RefusedWorkload(samples.WORKLOAD, "the guest was lost", fall)
+        refused = RefusedWorkload.of(samples.WORKLOAD, "the guest was lost", fall)
         run.save_refusal(folder, refused)
         assert run.refusal(folder) == refused
 
