@@ -95,7 +95,7 @@ def try_(
     )
     trial = read(question, request(made, exploration, image, guests.host()))
 
-    from bob.run.trial import try_out
+    from bob.run.prober import try_out
 
     with telling_what_is_kept("try", delivery.out, resumes=False), watching(quiet=delivery.quiet) as progress:
         [image] = asked_images(

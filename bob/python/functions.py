@@ -81,8 +81,8 @@ def try_(
     Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
     """
     from bob.run.interrupts import no_guest_left
+    from bob.run.prober import try_out
     from bob.run.requests import QuickQuestion, request, trial
-    from bob.run.trial import try_out
 
     asked = QuickQuestion(operations, expect, setup, finishes, at, most_witnesses=witnesses)
     question = trial(asked, request(options.of(fs), run.exploration, run.image, Host(jobs=run.jobs)))

@@ -3,8 +3,8 @@
 option_table, option_values    the options of several commands or both front ends, and their values
 requests, guest_images         requests and images, made of options
 agents, pool, pipeline         guests with an agent; guests side by side; recordings and observations side by side
-prober, matrix, search         a probe from end to end; a set of configurations; lots of workloads
-trial, programs                a quick question; a program
+prober, matrix, search         a probe or a quick question from end to end; a set of configurations; lots of workloads
+programs                       a program
 parts, program_parts           a run in parts, and those of a program
 cluster, parcels, parcel_process    parts on the workers of a Dask cluster, with their files
 recoveries, model_change       crashes during recovery; the effect of another model on a program

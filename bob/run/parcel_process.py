@@ -20,7 +20,7 @@ from bob.answer.result import Environment
 from bob.catalogue.request import Host, ProbeRequest
 from bob.errors import BobError, UsageError
 from bob.guest.capacity import check_jobs
-from bob.image import check_file_system, check_kernel
+from bob.image import check_kernel
 from bob.memory import give_back_what_is_freed
 from bob.progress import Silent
 from bob.run import prober
@@ -117,9 +117,7 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> str:
 
 
 def _some(run: RunDirectory, request: ProbeRequest, numbers: tuple[int, ...], progress: ParcelProgress) -> None:
-    image = image_called(request.image, progress.step, request.host.connect)
-    fs = request.configuration.fs
-    check_file_system(image, fs.module, fs.package)
+    image = prober.asked_image(request, progress)
     workloads = tuple(run.planned())
     task = Task(request.configuration, request.model, request.effort, run, workloads, frozenset(numbers))
     with (

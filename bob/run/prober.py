@@ -1,4 +1,5 @@
-"""A probe from end to end: record, enumerate, observe, judge, report. Each phase is kept before the next."""
+"""A probe from end to end: record, enumerate, observe, judge, report. Each phase is kept before the next. So is a quick
+question (:func:`try_out`), recorded once for each finish; its run directory has the answers as its result."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bob.answer.answer import Answer
-from bob.answer.result import Environment, Result, SubjectResult
+from bob.answer.result import Environment, Result, Run, SubjectResult
 from bob.catalogue.request import Host, ProbeRequest, request_to_json
 from bob.catalogue.workloads import asked_workloads
 from bob.claim.verdict import Verdict
@@ -21,6 +22,7 @@ from bob.guest.spec import Clock, GuestSpec
 from bob.image import Image, check_file_system, check_kernel
 from bob.judge.again import add_kept, column_of, keep_result
 from bob.judge.column import Column, claim_words
+from bob.judge.question import Trial, judge_question
 from bob.judge.recoveries import add_recoveries
 from bob.memory import give_back_now
 from bob.progress import Progress
@@ -28,11 +30,12 @@ from bob.run.agents import GuestSource, check_image, guests_of, image_called, jo
 from bob.run.pipeline import LARGE_LOG_BYTES, ExploredCase, Pipeline, Task
 from bob.run.recoveries import crash_recoveries
 from bob.run.timings import TimedProgress, TimedWork, timed
-from bob.schema import decode
+from bob.schema import decode, encode
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.new_folder import withdrawn_if_refused
 from bob.store.run_directory import RUNS, RunDirectory, new_identity, now, request_of
+from bob.subject.subject import ConfigurationDocument
 from bob.text import plural
 from bob.version import __version__
 from bob.workload.operations import Workload
@@ -50,16 +53,46 @@ def probe(request: ProbeRequest, out: Path | None, progress: Progress) -> tuple[
     if bob cannot ask this, and in the machine's words if mkfs or the kernel refuses the configuration."""
     request.check()
     check_jobs(request.host.jobs)
-    image = image_called(request.image, progress.step, request.host.connect)
-    check_kernel(image)
-    if refusal := _refusal(image, request):
-        raise refusal
+    image = asked_image(request, progress)
     path, about = begin(out)
     with withdrawn_if_refused(path, "workloads/*"):
         run = start(request, path, about["id"])
         progress.step(f"{plural(len(run.about()['workloads']), 'workload')} ask for {_named(request)}")
         with writing([path]), prober([(run, request)], progress, image) as machine:
             return machine.result(0), path
+
+
+def try_out(trial: Trial, out: Path | None, progress: Progress) -> tuple[Result, Path]:
+    """Return the answers to ``trial``, and the run directory: ``out``, or a new one in ./bob-runs. Raise UsageError if
+    the kernel lacks the file system (before a guest starts), or mkfs or the kernel refuses it. Raise RecordingError if
+    all recordings fail. If only some do, an expectation that holds in the others is unknown."""
+    request = trial.request
+    path, about = begin(out)
+    image = asked_image(request, progress)
+    asked = {
+        "configuration": encode(ConfigurationDocument.of(request.configuration)),
+        "workloads": [workload_to_json(workload) for workload in trial.workloads],
+        "expectations": [expectation.text for expectation in trial.expectations],
+        "at": trial.workloads[0].at.value,
+    }
+    with withdrawn_if_refused(path, "workloads/*"):
+        run = RunDirectory.create(path, {**about, **asked})
+        with writing([path]):
+            with prober([(run, request)], progress, image, "try") as machine:
+                environment = machine.explore(0)
+            found = Run(about["id"], about["started"], now(), __version__, request.seed, request.budget)
+            result = judge_question(trial, run, found, environment)
+            run.save_result(result)
+            run.note(finished=found.finished)
+        return result, path
+
+
+def asked_image(request: ProbeRequest, progress: Progress) -> Image:
+    """Return the image of ``request``, built if need be. Raise UsageError if it cannot do what is asked."""
+    image = image_called(request.image, progress.step, request.host.connect)
+    check_kernel(image)
+    _check_file_system(image, request)
+    return image
 
 
 def resume(path: Path, host: Host, progress: Progress) -> tuple[Result, Path]:
@@ -113,24 +146,20 @@ class AskedColumn:
         return Task(request.configuration, request.model, request.effort, self.run, workloads)
 
 
+@dataclass(frozen=True, slots=True)
 class Prober:
     """The columns that are being probed. Ask for their results in order."""
 
-    def __init__(
-        self,
-        columns: Sequence[AskedColumn],
-        pipeline: Pipeline,
-        progress: TimedProgress,
-        guests: GuestSource,
-        image: Image,
-    ) -> None:
-        self._columns, self._pipeline, self._progress = columns, pipeline, progress
-        self._guests, self._image = guests, image
+    columns: Sequence[AskedColumn]
+    pipeline: Pipeline
+    progress: TimedProgress
+    guests: GuestSource
+    image: Image
 
     def result(self, place: int) -> Result:
         """Return and keep the result of the column at ``place``. Raise UsageError if the image lacks the file system,
         or mkfs or the kernel refuses the configuration."""
-        asked = self._columns[place]
+        asked = self.columns[place]
         run, request = asked.run, asked.request
         if run.is_finished():
             return run.result()
@@ -141,7 +170,7 @@ class Prober:
 
         def broke(title: str, trace: str) -> None:
             path = run.save_traceback(title, trace)
-            self._progress.step(f"unknown: {title}: bob's own judgement broke ({path})")
+            self.progress.step(f"unknown: {title}: bob's own judgement broke ({path})")
 
         column = column_of(run, request, asked.environment, broke)
         workloads = run.planned()
@@ -149,30 +178,30 @@ class Prober:
             if self._judge(column, place, number, workload) > LARGE_LOG_BYTES:
                 give_back_now()
         if request.recovery_crashes:
-            crash_recoveries(self._guests, self._image, run, request, workloads, self._progress)
+            crash_recoveries(self.guests, self.image, run, request, workloads, self.progress)
             add_recoveries(column, run, workloads, request)
         cells = column.cells()
-        self._progress.lap()
-        for cell in cells:
-            self._progress.judged(cell)
+        self.progress.lap()
+        for cell in () if request.by_cause else cells:  # those of lots follow when all lots are done
+            self.progress.judged(cell)
         result = keep_result(run, request, asked.environment, column.result(cells), finished := now())
         run.note(finished=finished)
         if losses := run.losses():
             name = request.configuration.name
-            self._progress.step(f"{plural(losses, 'workload')} of {name} lost on the way: --resume tries again")
+            self.progress.step(f"{plural(losses, 'workload')} of {name} lost on the way: --resume tries again")
         return result
 
     def explore(self, place: int) -> Environment:
         """Explore the workloads of a column, kept in its run directory, and judge none. Return the environment."""
-        asked = self._columns[place]
+        asked = self.columns[place]
         for number in range(len(asked.run.planned())):
-            self._pipeline.result(place, number)
+            self.pipeline.result(place, number)
         return asked.environment
 
     def _judge(self, column: Column, place: int, number: int, workload: Workload) -> int:
         """Add a workload to ``column`` when it is done. Return the bytes of its log if it was recorded just now."""
-        asked = self._columns[place]
-        if (item := self._pipeline.result(place, number)) is None:
+        asked = self.columns[place]
+        if (item := self.pipeline.result(place, number)) is None:
             add_kept(column, asked.run, number, workload, asked.request)
         elif isinstance(item, ExploredCase):
             column.add(item.case, item.observed)
@@ -243,10 +272,13 @@ def _work(kind: str, request: ProbeRequest, guests: int, workloads: int) -> Time
     return TimedWork.of(kind, request, guests, workloads)
 
 
+def _check_file_system(image: Image, request: ProbeRequest) -> None:
+    check_file_system(image, request.configuration.fs.module, request.configuration.fs.package)
+
+
 def _refusal(image: Image, request: ProbeRequest) -> UsageError | None:
-    fs = request.configuration.fs
     try:
-        check_file_system(image, fs.module, fs.package)
+        _check_file_system(image, request)
     except UsageError as refusal:
         return refusal
     return None

@@ -10,7 +10,6 @@ from itertools import chain, islice, takewhile
 from pathlib import Path
 from shutil import rmtree
 
-from bob.answer.answer import Answer
 from bob.answer.result import Result
 from bob.catalogue.request import Host, ProbeRequest, request_from_json, request_to_json
 from bob.claim.verdict import Verdict
@@ -113,7 +112,7 @@ class _SearchRun:
     def result(self) -> Result:
         directory, scheduler = self._directory, self._request.host.scheduler
         if scheduler is None:
-            Here(_OfALot(self._progress)).do(self)
+            Here(self._progress).do(self)
         else:
             with workers(scheduler, directory.about()["id"], directory.runs(), self._progress) as them:
                 them.do(self)
@@ -273,19 +272,6 @@ class _SearchRun:
 def _broken(done: Sequence[FinishedLot]) -> set[str]:
     cells = chain.from_iterable(result.subjects[0].answers for _folder, result in done)
     return {cell.name for cell in cells if cell.verdict is Verdict.FAILS}
-
-
-class _OfALot:
-    """The progress of one lot: the cells follow when all lots are done."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self.step, self.planned, self.recorded = progress.step, progress.planned, progress.recorded
-        self.expected = progress.expected
-        self.observed, self.finished, self.skipped = progress.observed, progress.finished, progress.skipped
-
-    def judged(self, cell: Answer) -> None:
-        """Do nothing."""
 
 
 def _alike(paths: Sequence[Path]) -> dict[Path, list[Path]]:

@@ -20,10 +20,10 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """The stand-in; ``asked`` stays empty for as long as nothing is started."""
     work = Work()
 
-    _replace(monkeypatch, "bob.run.prober", probe=work.probe, resume=work.resume, RUNS=Path("bob-runs"))
+    replaced = {"probe": work.probe, "try_out": work.try_out, "resume": work.resume}
+    _replace(monkeypatch, "bob.run.prober", **replaced, RUNS=Path("bob-runs"))
     _replace(monkeypatch, "bob.run.search", search=work.search, resume=work.resume)
     _replace(monkeypatch, "bob.run.matrix", matrix=work.matrix, resume=work.resume)
-    _replace(monkeypatch, "bob.run.trial", try_out=work.try_out)
     _replace(monkeypatch, "bob.run.programs", try_program=work.try_program, preflight=work.preflight)
     monkeypatch.setattr("bob.run.model_change.try_program", work.try_program)
     _replace(monkeypatch, "bob.judge.again", judge_again=work.judge_again)

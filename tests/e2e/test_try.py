@@ -19,8 +19,8 @@ from bob.errors import StoreError
 from bob.judge.again import judge_again
 from bob.judge.question import Trial
 from bob.progress import Silent
+from bob.run.prober import try_out
 from bob.run.replay import replay
-from bob.run.trial import try_out
 from bob.store.run_directory import RunDirectory
 from bob.story.timeline import Fate
 from bob.subject import configuration

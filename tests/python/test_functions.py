@@ -17,8 +17,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import bob
+import bob.run.prober
 import bob.run.programs
-import bob.run.trial
 from bob.apm.model import save
 from bob.apm.named import named_model, named_models
 from bob.catalogue.request import DEFAULT_IMAGE, DEFAULT_MODEL, Host, ProbeRequest
@@ -59,7 +59,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(prober, "probe", start)
     monkeypatch.setattr(prober, "resume", start)
-    monkeypatch.setattr(bob.run.trial, "try_out", start)
+    monkeypatch.setattr(bob.run.prober, "try_out", start)
     monkeypatch.setattr(bob.run.programs, "try_program", start)
     yield tmp_path
     forget()

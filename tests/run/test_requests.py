@@ -18,8 +18,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import bob
+import bob.run.prober
 import bob.run.programs
-import bob.run.trial
 from bob.catalogue.probe_files import Probe
 from bob.catalogue.request import ProbeRequest
 from bob.catalogue.sets import RowSet, probes_of

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-import bob.run.trial
 import samples_of_runs as samples
 from bob.agent.loss import GuestLost, Loss, LossCause
 from bob.answer.document import from_json, to_json
@@ -162,7 +161,7 @@ def test_nothing_recorded_is_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def asked_to_try(path: Path) -> None:
     workload = replace(samples.WORKLOAD, finish=NATURAL)
-    bob.run.trial.try_out(
+    prober.try_out(
         Trial(ProbeRequest(samples.CONFIGURATION), (workload,), (expectation("exists /a"),), 2), path, Silent()
     )
 
@@ -193,8 +192,8 @@ def test_what_is_refused_is_not_in_the_way_of_the_corrected_command(
             (path / work).touch()
         raise UsageError("mount refused (EINVAL)", hint="")
 
-    for name in ("check_image", "image_called", "check_kernel", "check_file_system"):
-        monkeypatch.setattr(bob.run.trial, name, lambda *_asked: SimpleNamespace(name="debian-bookworm"))
+    monkeypatch.setattr(prober, "asked_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
+    monkeypatch.setattr(prober, "check_file_system", lambda *_asked: None)
     monkeypatch.setattr(programs, "_image", lambda *_asked: SimpleNamespace(name="debian-bookworm"))
     monkeypatch.setattr(prober, "check_kernel", lambda _image: None)
     monkeypatch.setattr(prober, "guests_of", refusing)
