@@ -7,13 +7,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from bob.answer.merge import merged, within
-from bob.answer.result import Environment, Result, Run, SubjectResult
+from bob.answer.result import AskedProgram, Environment, Result, Run, SubjectResult
 from bob.catalogue.request import ProbeRequest
 from bob.crash.case import Case
 from bob.crash.device import DeviceModelDocument
 from bob.errors import StoreError
 from bob.judge.column import Column
 from bob.judge.recoveries import add_recoveries
+from bob.protocol.diagram import Protocol
 from bob.schema import decode
 from bob.search.space import BESIDE
 from bob.search.spaces import search_in
@@ -86,7 +87,7 @@ def judge_run(run: RunDirectory, *, by_cause: bool = False) -> Result:
             column.refuse(planned, "the run was stopped before this workload was observed")
     if request.recovery_crashes:
         add_recoveries(column, run, workloads, request)
-    return keep_result(run, request, environment, column.result(column.cells()), about.get("finished", ""))
+    return keep_result(run, request, environment, [column.result(column.cells())], about.get("finished", ""))
 
 
 def column_of(
@@ -100,15 +101,23 @@ def column_of(
 
 
 def keep_result(
-    run: RunDirectory, request: ProbeRequest, environment: Environment, column: SubjectResult, finished: str
+    run: RunDirectory,
+    request: ProbeRequest,
+    environment: Environment,
+    subjects: Sequence[SubjectResult],
+    finished: str,
+    program: AskedProgram | None = None,
+    protocols: Sequence[Protocol] = (),
 ) -> Result:
-    """Keep the result of the probe in ``run``, and return it. ``finished`` is a time."""
+    """Keep the result of the probe or ``program`` in ``run``, and return it. ``finished`` is a time, or empty."""
     about = run.about()
     result = Result(
         run=Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
         environment=environment,
         device_model=DeviceModelDocument.of(request.model),
-        subjects=(column,),
+        subjects=tuple(subjects),
+        program=program,
+        protocols=tuple(protocols),
     )
     run.save_result(result)
     return result

@@ -184,7 +184,7 @@ class Prober:
         self.progress.lap()
         for cell in () if request.by_cause else cells:  # those of lots follow when all lots are done
             self.progress.judged(cell)
-        result = keep_result(run, request, asked.environment, column.result(cells), finished := now())
+        result = keep_result(run, request, asked.environment, [column.result(cells)], finished := now())
         run.note(finished=finished)
         if losses := run.losses():
             name = request.configuration.name
@@ -217,7 +217,7 @@ def skipped(run: RunDirectory, request: ProbeRequest, reason: str) -> Result:
     cells = [Answer(claim_words(probe.property), Verdict.SKIPPED, NOTHING, reason=reason) for probe in request.asked]
     column = replace(SubjectResult.of(made, mkfs_version=environment.mkfs_version), answers=tuple(cells))
     run.note(skipped=reason)
-    result = keep_result(run, request, environment, column, finished := now())
+    result = keep_result(run, request, environment, [column], finished := now())
     run.note(finished=finished)
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bob.agent.client import Agent, AgentBroken, what_happened
@@ -180,37 +180,31 @@ def _validate_checker(
             raise CannotBeModelled(f"the checker does not refuse {what}, built in memory")
 
 
+@dataclass(slots=True)
 class _ModelledProgram:
-    def __init__(
-        self,
-        guests: ProgramGuests,
-        case: ProgramCase,
-        request: ProbeRequest,
-        again: ReplayedProgram,
-        apart: Workings,
-        before: Mapping[str, Node],
-        jobs: int,
-    ) -> None:
-        self.guests, self.case, self.progress = guests, case, guests.progress
-        self._request = request
-        self.root = _root(before)
-        self._again, self._apart, self._before, self._jobs = again, apart, before, jobs
-        self._answers: dict[bytes, CheckerAnswer] = {}
-        self._pairs: Graph | None = None
+    guests: ProgramGuests
+    case: ProgramCase
+    request: ProbeRequest
+    again: ReplayedProgram
+    apart: Workings
+    before: Mapping[str, Node]
+    jobs: int
+    answers: dict[bytes, CheckerAnswer] = field(default_factory=dict)
+    pairs: Graph | None = None
 
     def look(self, model: Model, notes: Sequence[str], explaining: Explaining) -> ModelAnswer:
         """Run the checker on the trees that ``model`` allows, and judge the model."""
-        self.progress.step(f"building what {model.name} allows of {self.case.work.name}")
-        self.progress.recorded(model.name)
-        budget = self._request.budget
-        asked = graph_under(self._again.workload, self._apart, model.promised)
-        tries = ModelStates(asked, model.promised, self._again.outputs, MOST_TRIED * budget, budget)
-        known = len(self._answers)
+        self.guests.progress.step(f"building what {model.name} allows of {self.case.work.name}")
+        self.guests.progress.recorded(model.name)
+        budget = self.request.budget
+        asked = graph_under(self.again.workload, self.apart, model.promised)
+        tries = ModelStates(asked, model.promised, self.again.outputs, MOST_TRIED * budget, budget)
+        known = len(self.answers)
         builders: dict[Agent, TreeBuilder] = {}
 
         def begin(agent: Agent) -> None:
             put_program(agent, self.case.work)
-            builders[agent] = TreeBuilder(agent, self.root)
+            builders[agent] = TreeBuilder(agent, _root(self.before))
 
         def check(agent: Agent, built: BuiltTrees) -> list[CheckerAnswer]:
             asked = [CheckerRun(tree, state.output) for state, tree in built]
@@ -220,26 +214,26 @@ class _ModelledProgram:
             model.name,
             tries,
             budget,
-            self._answers,
+            self.answers,
             check,
-            again=SAMPLED * self._jobs,
-            seed=self._request.seed,
+            again=SAMPLED * self.jobs,
+            seed=self.request.seed,
             world=self.guests.world(self.case.work),
             begin=begin,
         )
-        Pool(self.guests.source, self.guests.image, self.progress).do_all(queue, self._jobs)
-        self.progress.finished(model.name, budget - queue.handed_out)
-        answered = [state for state in queue.states if state.digest in self._answers]
-        calls = self._again.calls
-        parts = parts_of_calls([one.number for one in self._apart.operations], calls)
-        states = [BuiltState(one.output, one.crash.stage.value, self._answers.get(one.digest)) for one in queue.states]
-        allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self._again.outputs)
+        Pool(self.guests.source, self.guests.image, self.guests.progress).do_all(queue, self.jobs)
+        self.guests.progress.finished(model.name, budget - queue.handed_out)
+        answered = [state for state in queue.states if state.digest in self.answers]
+        calls = self.again.calls
+        parts = parts_of_calls([one.number for one in self.apart.operations], calls)
+        states = [BuiltState(one.output, one.crash.stage.value, self.answers.get(one.digest)) for one in queue.states]
+        allowed = StateCount(tries.tried, is_exact=True) if tries.is_all else count(tries.lattice, self.again.outputs)
         looked = ModelLooked(
             model=model.name,
             allowed=Allowed(
                 about=model.about,
-                operations=len(self._again.history.operations),
-                micro_operations=len(self._apart.operations),
+                operations=len(self.again.history.operations),
+                micro_operations=len(self.apart.operations),
                 tried=tries.tried,
                 is_all=tries.is_all,
                 allowed=allowed.states,
@@ -247,9 +241,9 @@ class _ModelledProgram:
             ),
             states=states,
             tree=lambda place: tries.nodes(queue.states[place]),
-            checks=len(self._answers) - known + queue.rechecks,
+            checks=len(self.answers) - known + queue.rechecks,
             presence=lambda place: known_presence(parts, queue.states[place].crash.there),
-            accepted=[_is_accepted(self._answers.get(digest)) if digest else None for digest in tries.prefixes],
+            accepted=[_is_accepted(self.answers.get(digest)) if digest else None for digest in tries.prefixes],
             calls=calls,
             tellings=self.case.transcript.tellings,
             lost=queue.lost,
@@ -260,18 +254,18 @@ class _ModelledProgram:
         left += [_STALE.format(model.name)] if tries.shows_stale else []
         is_garbage = [f"{model.name} allows garbage, too, of which there is no list"] if _allows_garbage(model) else []
         result = judge_model(
-            looked, self.case.transcript.calls, self._again.effects, (*notes, *left, *is_garbage), explaining
+            looked, self.case.transcript.calls, self.again.effects, (*notes, *left, *is_garbage), explaining
         )
         allows = self._allows(model, tries, is_all=tries.is_all and len(answered) == len(states))
-        return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self._before))
+        return ModelAnswer(model, result, _but_for_logs(allows, self.case.work, self.before))
 
     def _allows(self, model: Model, tries: ModelStates, *, is_all: bool) -> Allows:
         """Return the judgement by the list of all allowed trees, if complete; else by pairs of operations."""
         by_pairs = UNKNOWN
-        if len(self._again.history.operations) <= MOST_IN_PAIRS:
-            if self._pairs is None:
-                self._pairs = graph(self._again.workload, self._apart)
-            foreseen = TreeOracle(self._pairs, model.promised, self._again.outputs)
+        if len(self.again.history.operations) <= MOST_IN_PAIRS:
+            if self.pairs is None:
+                self.pairs = graph(self.again.workload, self.apart)
+            foreseen = TreeOracle(self.pairs, model.promised, self.again.outputs)
             by_pairs = Allows(foreseen.allows, foreseen.clauses)
         return by_list(tries, by_pairs, model) if is_all else by_pairs
 

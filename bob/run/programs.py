@@ -5,13 +5,13 @@ output, and on a sample of other states with the same tree."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from bob.agent.shared import ROOT
 from bob.answer.answer import Answer
-from bob.answer.result import AskedProgram, Checks, Environment, Result, Run, SubjectResult
+from bob.answer.result import AskedProgram, Checks, Environment, Result, SubjectResult
 from bob.apm.derive import was_derived_of
 from bob.apm.model import Model
 from bob.catalogue.request import Host, ProbeRequest
@@ -19,11 +19,11 @@ from bob.claim.checking import CheckerClaim
 from bob.claim.verdict import Verdict
 from bob.crash.case import Case
 from bob.crash.coverage import NOTHING
-from bob.crash.device import DeviceModelDocument
 from bob.errors import UsageError
 from bob.guest.capacity import check_jobs, guests_that_fit
 from bob.guest.hypervisor import Hypervisor
 from bob.image import Image, check_file_system, check_kernel, ensure
+from bob.judge.again import keep_result
 from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
 from bob.judge.programs import CHECKER, EasiestCrash, judge, with_its_write
@@ -101,7 +101,8 @@ def _tried(
     explores: bool,
     answers: bool,
 ) -> Result:
-    first = next(iter(asked.values()))
+    number, first = next(iter(asked.items()))
+    held = number if models and answers else None
     with (
         writing([run.path]),
         Hypervisor.open(first.host.connect, progress.step) as hypervisor,
@@ -111,7 +112,7 @@ def _tried(
         run.note(environment=asdict(environment))
         jobs = first.host.jobs or guests_that_fit()
         guests = ProgramGuests(kept, image, progress)
-        tried = _ProgramRun(program, asked, run, environment, models, guests, jobs, answers)
+        tried = _ProgramRun(program, asked, run, environment, models, guests, jobs, held)
         tried.record()
         tried.ask_models(explores)
         cases = tried.cases if explores else {}
@@ -127,30 +128,24 @@ def _tried(
         return tried.save(finished)
 
 
+@dataclass(slots=True)
 class _ProgramRun:
-    """A program that is tried. ``modelled`` are the answers of models by the first recording, ``by_models`` the same
-    beside the trees of file systems."""
+    """A program that is tried. Models get the recording ``held`` (None: they answer elsewhere). ``modelled`` are their
+    answers by it, ``by_models`` the same beside the trees of file systems."""
 
-    def __init__(
-        self,
-        program: Program,
-        asked: Mapping[int, ProbeRequest],
-        run: RunDirectory,
-        environment: Environment,
-        models: Sequence[Model],
-        guests: ProgramGuests,
-        jobs: int,
-        answers: bool,
-    ) -> None:
-        self.program, self.asked, self.run, self.environment = program, asked, run, environment
-        self.models, self.guests, self.jobs = models, guests, jobs
-        self.first = next(iter(asked))
-        self.held = self.first if models and answers else None
-        self.cases: dict[int, ProgramCase] = {}
-        self.results: dict[int, SubjectResult] = {}
-        self.steps: dict[int, tuple[DiagramStep, ...]] = {}
-        self.modelled: list[ModelAnswer] = []
-        self.by_models: list[SubjectResult] = []
+    program: Program
+    asked: Mapping[int, ProbeRequest]
+    run: RunDirectory
+    environment: Environment
+    models: Sequence[Model]
+    guests: ProgramGuests
+    jobs: int
+    held: int | None
+    cases: dict[int, ProgramCase] = field(default_factory=dict)
+    results: dict[int, SubjectResult] = field(default_factory=dict)
+    steps: dict[int, tuple[DiagramStep, ...]] = field(default_factory=dict)
+    modelled: list[ModelAnswer] = field(default_factory=list)
+    by_models: list[SubjectResult] = field(default_factory=list)
 
     def record(self) -> None:
         """Record the program on each configuration, and try its checker there. A program that fails at one pace has an
@@ -213,10 +208,9 @@ class _ProgramRun:
         """Return the result so far, and keep it. ``finished`` is empty if the run goes on."""
         subjects = [*(self.results[number] for number in sorted(self.results)), *self.by_models]
         protocols = [Protocol(case.name, self.steps[n]) for n, case in self.cases.items() if self.steps.get(n)]
-        first = self.asked[self.first]
-        result = result_of(self.run, self.program, self.environment, first, subjects, protocols, finished)
-        self.run.save_result(result)
-        return result
+        program, first = self.program, next(iter(self.asked.values()))
+        asked = AskedProgram(program.name, program.about, program.digest, program.must_fail)
+        return keep_result(self.run, first, self.environment, subjects, finished, asked, protocols)
 
     def _explaining(self, on: str) -> Explaining:
         return Explaining(lambda trace: self.run.save_traceback(f"{self.program.name} {on}", trace).name)
@@ -268,27 +262,6 @@ class _ProgramRun:
             told = with_its_write(way, witness.timeline_of(case, crash.state, causes, writes))
             shown.append(replace(told, witness=path))
         return replace(subject, answers=(replace(subject.answer, ways=tuple(shown)),))
-
-
-def result_of(
-    run: RunDirectory,
-    program: Program,
-    environment: Environment,
-    request: ProbeRequest,
-    subjects: Sequence[SubjectResult],
-    protocols: Sequence[Protocol],
-    finished: str,
-) -> Result:
-    """Return the result of ``program`` so far; ``finished`` is empty if ``run`` goes on."""
-    about = run.about()
-    return Result(
-        Run(about["id"], about["started"], finished, about["bob"], request.seed, request.budget),
-        environment,
-        DeviceModelDocument.of(request.model),
-        tuple(subjects),
-        AskedProgram(program.name, program.about, program.digest, program.must_fail),
-        protocols=tuple(protocols),
-    )
 
 
 def _work(case: ProgramCase, request: ProbeRequest, guests: int) -> TimedWork:

@@ -32,7 +32,7 @@ from inline_snapshot import snapshot
 
 import samples_of_runs as samples
 from bob.answer.answer import Cross
-from bob.answer.result import Allowed, Checks, Environment, Missed, Result
+from bob.answer.result import Allowed, AskedProgram, Checks, Environment, Missed, Result
 from bob.apm.builtin import builtin
 from bob.catalogue.probe_files import Probe, shipped_probes
 from bob.catalogue.request import Host, ProbeRequest
@@ -43,7 +43,7 @@ from bob.documents import opened
 from bob.errors import GuestError, MissingProgramError, StoreError, UsageError
 from bob.guest.spec import Accelerator
 from bob.image.cache import GUEST_MODULES
-from bob.judge.again import judge_again
+from bob.judge.again import judge_again, keep_result
 from bob.judge.merging import merge
 from bob.judge.modelled import unknown
 from bob.program.answer import Consequence
@@ -181,7 +181,8 @@ def program_here(run: RunDirectory, host: Host, _progress: Any) -> None:
     measured_on = {**samples.ENVIRONMENT, "qemu": "7.2"}
     run.note(environment=measured_on)
     subjects = (subject, *answers)
-    run.save_result(programs.result_of(run, program, Environment(**measured_on), asked.request, subjects, (), ""))
+    of = AskedProgram(program.name, program.about, program.digest, program.must_fail)
+    keep_result(run, asked.request, Environment(**measured_on), subjects, "", of)
 
 
 IS_WANTED: list[Callable[[], bool]] = []
