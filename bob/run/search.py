@@ -4,8 +4,9 @@ cluster it is enough that the first ones are done; the directory says how many, 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice, takewhile
 from pathlib import Path
 from shutil import rmtree
@@ -16,17 +17,19 @@ from bob.claim.verdict import Verdict
 from bob.errors import StoreError, UsageError
 from bob.guest.capacity import check_jobs
 from bob.guest.given_machine import is_machine
+from bob.guest.spec import Clock
 from bob.judge.again import told
 from bob.progress import Progress
-from bob.run.agents import jobs_for
+from bob.record.base import room
+from bob.run.agents import agent_in, guests_of, image_called, jobs_for
 from bob.run.cluster import workers
 from bob.run.parts import Doer, Here, PartEnd, RunPart, give_up, judged
-from bob.run.planned_search import PlannedSearch, filled
 from bob.run.prober import begin, start, unfinished
 from bob.run.shrink import shrink
 from bob.run.timings import TimedWork, in_words
 from bob.schema import encode
-from bob.search.space import probes, still_asking
+from bob.search.bounds import FILLER, parsed
+from bob.search.space import Space, possible, probes, still_asking
 from bob.search.spaces import Search, search_in
 from bob.store.files import read_document, write_document
 from bob.store.lock import writing
@@ -296,3 +299,69 @@ def _check_kept(folder: Path, lot: Sequence[Workload]) -> None:
             f"the search makes other workloads now than when {folder} was begun",
             hint="a Python file may use a clock, a random number or the order of a set; start a new search",
         )
+
+
+def filled(asked: Search, request: ProbeRequest, progress: Progress) -> Search:
+    """Return ``asked`` with the bytes that fill the device, measured by a guest, if the bounds want it full. Raise
+    UsageError if the file system cannot be filled, or has less room than the bounds leave."""
+    leave, configuration = asked.leave, request.configuration
+    if not leave:
+        return asked
+    if "keep" in configuration.fs.lacks:
+        said = dict(configuration.fs.refusals)["keep"]
+        hint = f"of fallocate with FALLOC_FL_KEEP_SIZE the kernel says: {said}"
+        raise UsageError(f"{configuration.fs.name} cannot be filled, as the bounds {asked.name} want it", hint=hint)
+    image = image_called(request.image, progress.step, request.host.connect)
+    setup = parsed(asked.name, asked.text).setup
+    with (
+        guests_of(image, request.host.connect, progress.step) as hypervisor,
+        agent_in(hypervisor, image, Clock.REAL) as agent,
+    ):
+        free = room(agent, configuration, setup, FILLER)
+    if free <= leave:
+        raise UsageError(
+            f"a new {configuration.name} has room for {free:,} bytes, and the bounds {asked.name} leave {leave:,}",
+            hint="ask for a larger one with --device",
+        )
+    progress.step(f"of {free:,} bytes that are free, a file takes all but {leave:,}")
+    return replace(asked, filler=free - leave)
+
+
+@dataclass(slots=True)
+class PlannedSearch:
+    """The coming ``workloads`` of a search, ``together`` in number (None: bob draws them). ``skipped`` counts those
+    that the file system cannot do, by operation."""
+
+    space: Space
+    workloads: Iterator[Workload]
+    together: int | None
+    skipped: Counter[str]
+
+    @classmethod
+    def of(cls, asked: Search, request: ProbeRequest, progress: Progress) -> PlannedSearch:
+        """Plan the search. Raise UsageError if it lacks a workload."""
+        progress.step(f"making the workloads {asked.origin}")
+        space, skipped = asked.space(), Counter[str]()
+        made = possible(asked.workloads(space), space, request.configuration.fs.lacks, skipped)
+        if asked.seconds is not None:
+            if (first := next(made, None)) is None:
+                raise _nothing(asked)
+            return cls(space, chain([first], made), None, skipped)
+        every = list(made)
+        for words in space.notes:
+            progress.step(words)
+        if not every:
+            raise _nothing(asked)
+        return cls(space, iter(every), len(every), skipped)
+
+
+def _nothing(asked: Search) -> UsageError:
+    if asked.props:
+        return UsageError(
+            f"no workload of {plural(asked.length, 'operation')} {asked.origin} asks for {', '.join(asked.props)}",
+            hint="an order takes two operations (--ops 2), append-rename-any three; --bounds says which there are",
+        )
+    return UsageError(
+        f"no workload {asked.origin} that is to be tried asks for what its calls promise",
+        hint="--count tells how many there are; a --shard of many may have none",
+    )
