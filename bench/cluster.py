@@ -32,7 +32,6 @@ from bob.run.parcels import Parcel, ParcelResult, new_in, packed, unpack
 from bob.run.parts import RunPart
 from bob.store.matrix_directory import MatrixDirectory
 from bob.store.run_directory import RunDirectory, now
-from bob.workload.plain import workload_from_json
 
 RUNS, JOBS, FASTER = "BOB_BENCH_RUNS", "BOB_BENCH_JOBS", "BOB_BENCH_FASTER"
 """What a worker is told: the directory with the runs, and how long it sleeps."""
@@ -53,7 +52,7 @@ def recorded(parcel: Parcel) -> ParcelResult:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder) / "run"
         unpack(parcel.given, here)
-        workloads = [workload_from_json(one) for one in about["workloads"]]
+        workloads = run.planned()
         numbers = range(len(workloads)) if parcel.numbers is None else parcel.numbers
         left = [run.folder(number, workloads[number]).name for number in numbers]
         left = [name for name in left if not (here / "workloads" / name / "observed.json").exists()]

@@ -72,6 +72,13 @@ class FileTree:
     def has(self, name: str) -> bool:
         return name in self.names or name in self.handles
 
+    def kind(self, path: str) -> FileKind | None:
+        return self.things[self.names[path]].kind if path in self.names else None
+
+    def size(self, path: str) -> int:
+        """Return the size (bytes) of the file with this name."""
+        return self.inodes[self.names[path]].size
+
     def find(self, path: str, *kinds: FileKind) -> int:
         """Return the identity behind a path or handle. Raises ValueError if missing, or not of ``kinds`` (if any)."""
         if path not in self.names and path.startswith("/"):

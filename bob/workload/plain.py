@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bob.schema import Document, Number, adapt, decode, encode
+from bob.schema import Document, Number, adapt, encode
 from bob.workload.language import parse_one, write_one
 from bob.workload.operations import At, Finish, Operation, Workload
 from bob.workload.pattern import PATTERN, UNSHADED_PATTERN
@@ -61,8 +61,3 @@ def _operations(texts: tuple[str, ...]) -> tuple[Operation, ...]:
 
 def workload_to_json(workload: Workload) -> Any:
     return encode(WorkloadDocument.of(workload))
-
-
-def workload_from_json(plain: Any) -> Workload:
-    """Return the workload in plain JSON. Raises ShapeError or UsageError for a mistake."""
-    return decode(WorkloadDocument, plain).workload

@@ -39,7 +39,7 @@ class SimulatedFileSystem:
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self.performing = Simulation(name, setup)
         self.stopped: Stopped | None = None
-        self._synced = 0, self.performing.now()
+        self._synced = 0, self.performing.tree.snapshot()
 
     def __call__(self, text: str) -> None:
         """Perform the operations in ``text``: ``fs("write /a 0 4096; fsync /a")``."""
@@ -63,28 +63,27 @@ class SimulatedFileSystem:
 
     def kind(self, path: str) -> str | None:
         """Return ``"file"``, ``"directory"``, ``"symlink"`` or ``"other"``; None if the name does not exist."""
-        kind = self.performing.kind(self._path(path))
+        kind = self.performing.tree.kind(self._path(path))
         return None if kind is None else kind.value
 
     def size(self, path: str) -> int:
         """Return the size of a file (bytes). Raises Refused if it is not a file."""
-        if self.performing.kind(self._path(path)) is not FileKind.FILE:
+        if self.performing.tree.kind(self._path(path)) is not FileKind.FILE:
             raise RefusedCall(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
-        return self.performing.size(path)
+        return self.performing.tree.size(path)
 
     def names(self, path: str = "/") -> list[str]:
         """Return the sorted names in a directory. Raises Refused if it is not a directory."""
-        if self.performing.kind(self._path(path)) is not FileKind.DIRECTORY:
+        if self.performing.tree.kind(self._path(path)) is not FileKind.DIRECTORY:
             raise RefusedCall(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
         above = path.rstrip("/")
-        names = (one.rpartition("/") for one in self.performing.now().names)
+        names = (one.rpartition("/") for one in self.performing.tree.names)
         return sorted(name for folder, _slash, name in names if folder == above and name)
 
     def tree(self) -> dict[str, int | None]:
         """Return every name with the size of its file (bytes); None if it is not a file."""
-        names = sorted(self.performing.now().names)
-        sizes = (self.performing.size(one) if self.performing.kind(one) is FileKind.FILE else None for one in names)
-        return dict(zip(names, sizes, strict=True))
+        tree = self.performing.tree
+        return {one: tree.size(one) if tree.kind(one) is FileKind.FILE else None for one in sorted(tree.names)}
 
     def done(self) -> list[str]:
         """Return the operations after the setup, one line each."""
@@ -93,7 +92,7 @@ class SimulatedFileSystem:
     def state(self) -> Hashable:
         """Return what decides a crash, but for the layout: the tree at the last sync of everything, and later calls."""
         count, step = self._synced
-        return shape(step, self.performing.things), tuple(self.performing.done[count:])
+        return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 
     def _path(self, path: str) -> str:
         try:
@@ -119,7 +118,7 @@ class SimulatedFileSystem:
             except UsageError as error:
                 raise self._stop(error) from None
             if isinstance(operation, ops.Sync):
-                self._synced = len(self.performing.done), self.performing.now()
+                self._synced = len(self.performing.done), self.performing.tree.snapshot()
 
     def _stop(self, error: UsageError) -> Stopped:
         self.stopped = Stopped(error)

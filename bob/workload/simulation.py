@@ -10,7 +10,7 @@ from itertools import count
 from bob.errors import UsageError
 from bob.workload import operations as ops
 from bob.workload.file_tree import FileTree, not_open
-from bob.workload.history import SPECIAL_FILES, FileKind, History, HistoryStep, PerformedOperation, Thing
+from bob.workload.history import SPECIAL_FILES, FileKind, History, PerformedOperation
 from bob.workload.language import write_one
 from bob.workload.operations import Allocation, How, Operation, Workload
 from bob.workload.pattern import FIRST_SETUP_NUMBER, MAX_OPERATIONS, MOST_SETUP_OPERATIONS, PATTERN
@@ -68,38 +68,22 @@ def _made(
 
 
 class Simulation:
-    """A workload in the making: the operations ``done`` so far, on the tree of ``setup``. Raises RefusedError for a
+    """A workload in the making: the operations ``done`` so far, on the ``tree`` of ``setup``. Raises RefusedError for a
     setup that a file system would refuse, and UsageError for one with too many operations."""
 
     def __init__(self, name: str, setup: Sequence[Operation] = ()) -> None:
         self._name, self.setup, self.done = name, tuple(setup), list[Operation]()
-        self._system = self._again()
+        self.tree = self._again()
 
     def perform(self, operation: Operation) -> None:
         """Perform ``operation``, or nothing. Raises RefusedError if it is refused, UsageError if it is one too many."""
         number = len(self.done) + 1
         try:
-            _perform(self._system, operation, number, number, self._name)
+            _perform(self.tree, operation, number, number, self._name)
         except UsageError:
-            self._system = self._again()  # a refused operation may have been done in part
+            self.tree = self._again()  # a refused operation may have been done in part
             raise
         self.done.append(operation)
-
-    def kind(self, path: str) -> FileKind | None:
-        identity = self._system.names.get(path)
-        return None if identity is None else self._system.things[identity].kind
-
-    def size(self, path: str) -> int:
-        """Return the size (bytes) of the file with this name."""
-        return len(self._system.inodes[self._system.names[path]].content)
-
-    def now(self) -> HistoryStep:
-        return self._system.snapshot()
-
-    @property
-    def things(self) -> Sequence[Thing]:
-        """Everything that ever existed, by identity."""
-        return self._system.things
 
     def _again(self) -> FileTree:
         system, _performed = _set_up(self.setup, PATTERN, self._name)

@@ -26,7 +26,7 @@ from bob.report.saved import load as load_result
 from bob.run import prober
 from bob.run import search as searching
 from bob.run.replay import replay
-from bob.schema import encode
+from bob.schema import decode, encode
 from bob.search.space import ALL, Part, probes
 from bob.search.spaces import search as asked_search
 from bob.search.spaces import search_of_file
@@ -37,7 +37,7 @@ from bob.witness.probe_file import to_probe
 from bob.witness.xfstests import CacheLoss, loss, to_case
 from bob.workload.language import write_one
 from bob.workload.operations import Fsync, Operation, Workload, Write
-from bob.workload.plain import workload_from_json
+from bob.workload.plain import WorkloadDocument
 
 pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("warm_guests")]
 NOBODY = Silent()
@@ -188,7 +188,7 @@ def test_a_device_that_is_to_be_full_is_full(tmp_path: Path) -> None:
 
 def _setup_of(out: Path) -> tuple[Operation, ...]:
     [run] = SearchDirectory(out).runs()
-    return workload_from_json(run.about()["workloads"][0]).setup
+    return decode(WorkloadDocument, run.about()["workloads"][0]).workload.setup
 
 
 def _appending(out: Path, length: int) -> Workload:

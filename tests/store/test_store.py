@@ -30,6 +30,7 @@ from bob.progress import Silent
 from bob.run import prober
 from bob.run.matrix import resume as resume_matrix
 from bob.run.prober import start
+from bob.schema import decode
 from bob.store.files import write_document
 from bob.store.lock import writing
 from bob.store.matrix_directory import MatrixDirectory
@@ -39,7 +40,7 @@ from bob.subject import ConfigurationSet, configuration
 from bob.trace.recording import Completion
 from bob.workload.language import parse
 from bob.workload.operations import At, Finish, Workload
-from bob.workload.plain import workload_from_json, workload_to_json
+from bob.workload.plain import WorkloadDocument, workload_to_json
 from mediums import image_of
 from wording import text_with
 from workload.generators import random_workload
@@ -88,7 +89,7 @@ def test_workloads_read_back_the_same(seed: int) -> None:
     ):
         for at in At:
             workload = Workload(f"a name; {seed}", workload.setup, workload.operations, finish, at)
-            assert workload_from_json(json.loads(json.dumps(workload_to_json(workload)))) == workload
+            assert decode(WorkloadDocument, json.loads(json.dumps(workload_to_json(workload)))).workload == workload
 
 
 def test_a_recording_that_is_older_than_the_choice_of_completion_was_prompt(run: RunDirectory) -> None:
