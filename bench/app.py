@@ -37,9 +37,9 @@ from bob.observe.observation import Node
 from bob.observe.session import Session
 from bob.observe.tree_builder import TreeBuilder
 from bob.program.answer import CheckerRun
-from bob.program.case import ProgramCase
 from bob.program.folder import load, shipped_programs
 from bob.program.program import CHECK, Program
+from bob.program.transcript import ProgramCase
 from bob.progress import Silent
 from bob.record.recorder import put_program
 from bob.report.counts import of_model

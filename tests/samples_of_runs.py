@@ -14,9 +14,8 @@ from bob.crash.plan import Plan
 from bob.crash.state import CrashState
 from bob.observe.observation import OutcomeTable
 from bob.observe.observations import ExploredState, Observations
-from bob.program.case import ProgramCase
 from bob.program.program import Program
-from bob.program.transcript import Transcript
+from bob.program.transcript import ProgramCase, Transcript
 from bob.subject import Subject, configuration
 from bob.trace.base import Base
 from bob.trace.model import DeviceWrite, Flush, Mark, Moment, Trace

@@ -7,7 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bob.crash.case import Case
+from bob.crash.plan import Plan
 from bob.errors import RecordingError
+from bob.program.program import Program
 from bob.program.stack_join import with_stacks_of
 from bob.program.strace import SystemCall
 from bob.trace.model import Moment, Trace
@@ -115,3 +118,23 @@ def windows(trace: Trace, outputs: Sequence[Output]) -> tuple[Window, ...]:
         before += output.data
     made.append(Window(before, replace(trace, start=start)))
     return tuple(made)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCase(Case):
+    """A case whose ``transcript`` is the program's side of the ``recording``."""
+
+    work: Program
+    transcript: Transcript
+
+    @property
+    def name(self) -> str:
+        """The name of its answer: the configuration, and the pace."""
+        return self.work.pace.of(self.subject.name)
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        return windows(self.plan.trace, self.transcript.outputs)
+
+    def within(self, window: Window) -> ProgramCase:
+        return replace(self, plan=Plan(window.trace, self.base, self.plan.model))

@@ -9,8 +9,8 @@ from typing import Any
 
 from bob.agent.client import Agent
 from bob.agent.shared import Manner, ScriptsDocument
-from bob.program.functions import files_with_names, without_wrong_names
 from bob.program.program import Program
+from bob.program.stack import files_with_names, without_wrong_names
 from bob.record.encode import encode_subject, encode_workload
 from bob.subject import Subject
 from bob.trace import differences

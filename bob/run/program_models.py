@@ -28,8 +28,8 @@ from bob.judge.reliance import Explaining
 from bob.observe.observation import Node, Observation
 from bob.observe.tree_builder import TreeBuilder
 from bob.program.answer import CheckerAnswer, CheckerRun
-from bob.program.case import ProgramCase
 from bob.program.program import Program
+from bob.program.transcript import ProgramCase
 from bob.protocol.diagram import DiagramStep, steps_of
 from bob.protocol.presence import known_presence, parts_of_calls
 from bob.protocol.replay import ReplayedProgram

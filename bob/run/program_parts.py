@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 
@@ -37,13 +37,14 @@ def spread(
     """Try ``program`` on a cluster as each of ``requests`` asks. Return the answers; ``run`` keeps all. Raise
     UsageError if the program cannot be run or its checker cannot be trusted, GuestError if no worker could do a part. A
     stopped run cannot be resumed: it records a program again each time."""
-    scheduler = requests[min(requests)].host.scheduler
+    first = min(requests)
+    scheduler = requests[first].host.scheduler
     assert scheduler is not None
     with (
         tempfile.TemporaryDirectory(prefix="bob-app-") as scratch,
         workers(scheduler, run.about()["id"], [], progress) as them,
     ):
-        parts = _ProgramParts(program, requests, run, models, explores, Path(scratch))
+        parts = _ProgramParts(program, dict(requests), first, run, models, explores, Path(scratch))
         them.do(parts)
     run.note(finished=(finished := now()))
     result = parts.together(finished)
@@ -71,34 +72,32 @@ def asked_of(run: RunDirectory, host: Host) -> ProgramPart:
     return ProgramPart(request_from_json(asked["request"], host), models, asked["explores"], asked["answers"])
 
 
+@dataclass(slots=True)
 class _ProgramParts:
-    def __init__(
-        self,
-        program: Program,
-        requests: Mapping[int, ProbeRequest],
-        run: RunDirectory,
-        models: Sequence[Model],
-        explores: bool,
-        scratch: Path,
-    ) -> None:
-        self._program, self._run, self._models, self._explores = program, run, models, explores
-        self._waiting, self._first = dict(requests), min(requests)
-        self._scratch = scratch
-        self._found: dict[int, Result] = {}
+    """``waiting`` are requests that were not handed out, ``first`` the number of the one with models' answers."""
+
+    program: Program
+    waiting: dict[int, ProbeRequest]
+    first: int
+    run: RunDirectory
+    models: Sequence[Model]
+    explores: bool
+    scratch: Path
+    results: dict[int, Result] = field(default_factory=dict)
 
     def ready(self, _doer: Doer) -> Iterator[RunPart]:
-        while self._waiting:
-            number = min(self._waiting)
-            request = self._waiting.pop(number)
+        while self.waiting:
+            number = min(self.waiting)
+            request = self.waiting.pop(number)
             asked = {
                 "request": request_to_json(request),
-                "models": list(map(model_to_json, self._models)),
-                "explores": self._explores,
-                "answers": number == self._first,
+                "models": list(map(model_to_json, self.models)),
+                "explores": self.explores,
+                "answers": number == self.first,
             }
-            about = {name: value for name, value in self._run.about().items() if name != "environment"}
-            made = RunDirectory.create(self._scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})
-            title = f"{self._program.name} on {request.pace.of(request.configuration.name)}"
+            about = {name: value for name, value in self.run.about().items() if name != "environment"}
+            made = RunDirectory.create(self.scratch / f"{number:03d}", {**about, "numbers": [number], "asked": asked})
+            title = f"{self.program.name} on {request.pace.of(request.configuration.name)}"
             yield RunPart(made, title, request.host)
 
     def take(self, part: RunPart, ended: PartEnd) -> None:
@@ -109,19 +108,19 @@ class _ProgramParts:
         if ended.failure is not None:
             raise GuestError(f"{part.title}: {ended.failure}", hint="--jobs, on one machine, does without a cluster")
         about = part.run.about()
-        if "environment" not in self._run.about():
-            self._run.note(environment=about["environment"])
+        if "environment" not in self.run.about():
+            self.run.note(environment=about["environment"])
         not_copied = ignore_patterns("run.json", "result.json", LOCK)
-        copytree(part.run.path, self._run.path, dirs_exist_ok=True, ignore=not_copied)
+        copytree(part.run.path, self.run.path, dirs_exist_ok=True, ignore=not_copied)
         [number] = about["numbers"]
-        self._found[number] = part.run.result()
-        self._run.save_result(self.together())
+        self.results[number] = part.run.result()
+        self.run.save_result(self.together())
 
     def together(self, finished: str = "") -> Result:
         """Return the answers so far, the models' beside all file systems; ``finished`` is empty if parts are left."""
-        parts = [found for _number, found in sorted(self._found.items())]
+        parts = [found for _number, found in sorted(self.results.items())]
         run = replace(parts[0].run, finished=finished)
-        answers = {one.name: one for one in self._found[self._first].models} if self._first in self._found else {}
+        answers = {one.name: one for one in self.results[self.first].models} if self.first in self.results else {}
         for part in parts[1:] if answers else ():
             for seen in part.models:
                 answers[seen.name] = _beside(answers[seen.name], seen, part.file_systems)

@@ -8,8 +8,8 @@ from functools import partial
 from bob.agent.shared import ROOT, WORLD
 from bob.guest.spec import Clock
 from bob.observe.observation import Node, letters
-from bob.program.case import ProgramCase
 from bob.program.program import Program
+from bob.program.transcript import ProgramCase
 from bob.program.untraced import ASYNCHRONOUS
 from bob.protocol.arguments import STORE
 from bob.protocol.outside_files import files_outside

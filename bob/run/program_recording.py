@@ -19,13 +19,11 @@ from bob.guest.spec import Clock
 from bob.observe.observation import Observation
 from bob.observe.session import session_of
 from bob.program.answer import CheckerAnswer, CheckerRun
-from bob.program.case import ProgramCase
 from bob.program.effect_order import in_effect_order
-from bob.program.functions import located
 from bob.program.program import EMPTIED, Program
-from bob.program.stack import from_chosen
+from bob.program.stack import from_chosen, located
 from bob.program.strace import PASSING, SystemCall, name_of, parse
-from bob.program.transcript import Transcript
+from bob.program.transcript import ProgramCase, Transcript
 from bob.program.untraced import mapped
 from bob.progress import Progress
 from bob.protocol.arguments import MAPPED

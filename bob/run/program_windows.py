@@ -16,14 +16,12 @@ from bob.errors import UsageError
 from bob.guest.spec import Clock
 from bob.judge.looked import Looked
 from bob.observe.easiest import easiest
-from bob.observe.effort import Effort
 from bob.observe.explore import explore
 from bob.observe.mount_cache import Sights
 from bob.observe.observations import ExploredState, Observations
 from bob.observe.session import session_of
 from bob.program.answer import Batches, CheckerAnswers, CheckerRun
-from bob.program.case import ProgramCase
-from bob.program.transcript import Window
+from bob.program.transcript import ProgramCase, Window
 from bob.progress import Progress
 from bob.record.recorder import put_program
 from bob.run.pool import Job, JobQueue, LostGuest, Pool, ProgramGuests, StateSink
@@ -64,7 +62,9 @@ class _WindowJob(Job):
 
     def do(self, agent: Agent, tell: StateSink) -> bool:
         window, case = self._window, self._case.within(self._window)
-        observed = explore(agent, case.subject, case.plan, _effort(self._request), tell, self._sights)
+        # A program may see more than a property asks about.
+        effort = replace(self._request.effort, closely=True)
+        observed = explore(agent, case.subject, case.plan, effort, tell, self._sights)
         checked = CheckerAnswers[int]()
         if agent.is_sound:
             try:
@@ -120,8 +120,3 @@ def _check(
     ask(iter(first.items()))
     ask(iter(sample))
     ask(iter([(one, first[one]) for one, answer in checked.answers.items() if answer.code is None]))
-
-
-def _effort(request: ProbeRequest) -> Effort:
-    """Return the effort for a window, with a close look: a program may see more than a property asks about."""
-    return replace(request.effort, closely=True)

@@ -28,10 +28,9 @@ from bob.judge.looked import Looked
 from bob.judge.modelled import crossed
 from bob.judge.programs import CHECKER, EasiestCrash, judge, with_its_write
 from bob.judge.reliance import Explaining, Reliances
-from bob.program.case import ProgramCase
 from bob.program.program import Pace, Program, ProgramDocument
 from bob.program.strace import SystemCall
-from bob.program.transcript import Transcript
+from bob.program.transcript import ProgramCase, Transcript
 from bob.program.untraced import not_followed, unpaced
 from bob.progress import Progress
 from bob.protocol.diagram import DiagramStep, Protocol

@@ -117,10 +117,6 @@ class QuickQuestion:
     most_witnesses: int = MOST_WITNESSES
     parts: PartLabels = PYTHON_PARTS
 
-    @property
-    def there(self) -> str:
-        return f"what {self.parts.setup} makes is there when the first operation begins"
-
 
 def trial(question: QuickQuestion, request: ProbeRequest) -> Trial:
     """Read ``question`` as a trial. Raise UsageError that points at a mistake, and as :func:`checked` does."""
@@ -158,7 +154,8 @@ def _workloads(question: QuickQuestion, fs: FileSystem) -> tuple[tuple[Workload,
         for workload in workloads:
             simulate(workload)
     except RefusedError as error:
-        hint = None if error.is_too_large else question.there
+        is_there = f"what {parts.setup} makes is there when the first operation begins"
+        hint = None if error.is_too_large else is_there
         for part, text, done in texts:
             for one, place in zip(done, places(text), strict=True):
                 if one is error.operation:

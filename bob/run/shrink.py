@@ -30,8 +30,8 @@ from bob.observe.observation import Observation
 from bob.observe.observations import ExploredState, Observations, without_numbers
 from bob.observe.session import session_of
 from bob.program.answer import CheckerAnswer, CheckerRun
-from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
+from bob.program.transcript import ProgramCase
 from bob.progress import Progress
 from bob.protocol.presence import presence
 from bob.record.base import drop_base, make_base, put_base

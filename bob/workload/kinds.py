@@ -8,6 +8,7 @@ create. ``fallocate keep`` changes nothing that can be read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -75,10 +76,8 @@ def changes(history: History) -> tuple[OperationChange, ...]:
 @lru_cache(maxsize=8)
 def single_changes(history: History) -> dict[int, OperationChange]:
     """Return the changes by operations that make only one, by number."""
-    found: dict[int, list[OperationChange]] = {}
-    for change in changes(history):
-        found.setdefault(change.number, []).append(change)
-    return {number: several[0] for number, several in found.items() if len(several) == 1}
+    counts = Counter(change.number for change in changes(history))
+    return {change.number: change for change in changes(history) if counts[change.number] == 1}
 
 
 def extent(history: History, number: int, *things: int) -> OperationScope:

@@ -50,12 +50,10 @@ def lacked(operations: Sequence[Operation], lacks: Collection[str]) -> tuple[str
 def without(workload: Workload, lacks: Collection[str]) -> Workload | None:
     """Return ``workload`` without operations that the file system ``lacks``. Return None if nothing is left, or if
     another operation depends on a removed one."""
-    kinds = [LACKABLE[name] for name in lacks]
+    left_out = [one for one in (*workload.setup, *workload.operations) if lacked([one], lacks)]
     setup, operations = (
-        tuple(one for one in several if not any(kind(one) for kind in kinds))
-        for several in (workload.setup, workload.operations)
+        tuple(one for one in several if one not in left_out) for several in (workload.setup, workload.operations)
     )
-    left_out = [one for one in (*workload.setup, *workload.operations) if any(kind(one) for kind in kinds)]
     if not left_out:
         return workload
     made = set(map(_made, left_out)) - {""}

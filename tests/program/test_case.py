@@ -12,9 +12,8 @@ import samples_of_runs as samples
 from bob import documents
 from bob.claim.checking import CheckerClaim
 from bob.crash.state import CrashState
-from bob.program.case import ProgramCase
 from bob.program.program import Pace
-from bob.program.transcript import Output, Transcript
+from bob.program.transcript import Output, ProgramCase, Transcript
 from bob.store.run_directory import RunDirectory
 from bob.witness import document as witness
 from bob.witness.document import ShownState, WitnessSize

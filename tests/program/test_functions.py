@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bob.program.functions import files_with_names, without_wrong_names
+from bob.program.stack import files_with_names, without_wrong_names
 from planted_in_c import compiled
 
 SOURCE = """

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bob.errors import MalformedError, RecordingError
-from bob.program.functions import located
 from bob.program.program import Program, ProgramFile
-from bob.program.stack import caller, from_chosen
+from bob.program.stack import caller, from_chosen, located
 from bob.program.strace import SystemCall, parse
 from planted_in_c import compiled
 

@@ -17,9 +17,8 @@ from bob.errors import GuestError, UsageError
 from bob.judge.modelled import unknown
 from bob.judge.reliance import Explaining
 from bob.observe.observation import Node
-from bob.program.case import ProgramCase
 from bob.program.strace import SystemCall
-from bob.program.transcript import Transcript
+from bob.program.transcript import ProgramCase, Transcript
 from bob.progress import Silent
 from bob.run import program_models
 from bob.run.pool import ProgramGuests

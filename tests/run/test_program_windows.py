@@ -19,9 +19,8 @@ from bob.errors import UsageError
 from bob.judge.looked import Looked
 from bob.observe.observations import Observations
 from bob.program.answer import CheckerAnswer
-from bob.program.case import ProgramCase
 from bob.program.program import Program
-from bob.program.transcript import Transcript, Window
+from bob.program.transcript import ProgramCase, Transcript, Window
 from bob.progress import Silent
 from bob.run import pool, program_windows
 from bob.run.program_windows import explore_windows
