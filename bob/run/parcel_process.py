@@ -34,7 +34,7 @@ from bob.version import __version__
 
 
 class ParcelProgress(Silent):
-    """Writes progress down for another process, but for plans, estimates and verdicts, which are of a whole run."""
+    """Writes progress down for another process, but for what is of a whole run, such as plans."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -55,9 +55,6 @@ class ParcelProgress(Silent):
 
     def finished(self, workload: str, unused: int) -> None:
         self._tell("finished", workload, unused)
-
-    def skipped(self, workloads: int, states: int) -> None:
-        self._tell("skipped", workloads, states)
 
 
 def main(folder: Path) -> int:
