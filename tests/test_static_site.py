@@ -325,8 +325,9 @@ def small(tmp_path: Path) -> Path:
     (root / "code/made.py").write_text("pass\n")
     (root / "README.md").write_text("# Small\n\n[Formats](docs/formats.md), [apps](docs/apps.md), [code](code)\n")
     (root / "CHANGELOG.md").write_text("# Changes\n")
-    for page in ("apps", "limits", "extend", "findings"):
+    for page in ("apps", "limits", "findings"):
         (root / f"docs/{page}.md").write_text(f"# {page}\n")
+    (root / "docs/extend.md").write_text("# Extend\n\n## Finer tables\n")
     (root / "docs/results.md").write_text("# Reports\n\n## Documents\n\n## From Python\n")
     (root / "docs/formats.md").write_text("# Formats\n\n## `result.json`: `bob.result/2`\n\n- a\n  - b\n")
     (root / "reports/models/osdi14-linux-6.1").mkdir(parents=True)
