@@ -11,7 +11,6 @@ from bob.apm.micro import AttributeCell, DataCell, MicroKind, MicroOperation, Na
 from bob.apm.readings import CellReading, Constraint, ObservationReader
 from bob.claim.property.rules import quoted
 from bob.observe.observation import Node, Observation
-from bob.workload.history import FileKind
 
 MOST_ASKED = 10_000  # questions (times and clauses) to find the clauses that forbid a tree
 
@@ -102,8 +101,8 @@ class TreeOracle:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
         # File systems reuse the inode numbers of removed files, so names and contents tell files apart. Not all states
-        # of models have attributes.
-        self._reader = ObservationReader(graph.workings, {}, attributes=False)
+        # of models have attributes, and names in missing directories cannot be seen.
+        self._reader = ObservationReader(graph.workings, {}, attributes=False, hidden=False)
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:
         """Return whether a crash after ``output`` may leave ``tree``; None if that takes too long."""
@@ -127,16 +126,8 @@ class TreeOracle:
         except Undecided:
             return frozenset()
 
-    def _seen(self, tree: Mapping[str, Node]) -> list[Constraint]:
-        """Read a tree without the names in missing new directories."""
-        things = self._graph.workings.history.things
-        lost = tuple(
-            f" in {min(thing.names)}"
-            for thing in things
-            if thing.kind is FileKind.DIRECTORY and thing.born >= 0 and not any(name in tree for name in thing.names)
-        )
-        found = self._reader.read(Observation(True, None, dict(tree)))
-        return [one for one in found if not one.about.endswith(lost)]
+    def _seen(self, tree: Mapping[str, Node]) -> tuple[Constraint, ...]:
+        return self._reader.read(Observation(True, None, dict(tree)))
 
 
 def at_time(graph: Graph, returned: int) -> CellReading:

@@ -50,11 +50,14 @@ class Constraint:
 
 
 class ObservationReader:
-    """A reader of the observations of one workload; ``inodes`` are the known inode numbers of its things."""
+    """A reader of the observations of one workload; ``inodes`` are the known inode numbers of its things. If
+    ``hidden``, a name in a new directory that is not there is missing; otherwise it says nothing."""
 
-    def __init__(self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True) -> None:
+    def __init__(
+        self, taken: Workings, inodes: Mapping[int, int], *, attributes: bool = True, hidden: bool = True
+    ) -> None:
         self._taken = taken
-        self._inodes, self._reads_attributes = inodes, attributes
+        self._inodes, self._reads_attributes, self._reads_hidden = inodes, attributes, hidden
         history = taken.history
         self._stories = {thing.identity: FileStory(history, thing.identity) for thing in history.things}
 
@@ -68,6 +71,8 @@ class ObservationReader:
         for place in self._taken.places.bearers:
             if seen.fault(place):
                 yield Constraint(self._about(place), (_BROKEN[TreePart.NAMES],))
+            elif not self._reads_hidden and not seen.may_be_there(place[0]):
+                continue
             elif (found := seen.at(place)) is not None:
                 yield self._name(place, found)
         for thing in self._taken.history.things:
