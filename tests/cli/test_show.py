@@ -18,7 +18,7 @@ from bob.report.answer_pages import pages as programs_pages
 from bob.report.answer_pages import to_html as programs_to_html
 from bob.report.columns import columns_of
 from bob.report.documents import to_csv, to_latex, to_markdown
-from bob.report.page import pages, to_html
+from bob.report.page import pages, shown_apart, to_html
 from bob.schema import encode
 from report.test_programs_page import KEPT, with_protocol
 from report.test_programs_page import found as programs_found
@@ -256,7 +256,7 @@ def test_a_result_with_half_a_letter_is_written(bob: Bob, run: Path) -> None:
 )
 def test_a_folder_becomes_a_site(bob: Bob, run: Path, options: tuple[str, ...]) -> None:
     put_witnesses(run, result())
-    expected = {str(place): text for place, text in pages(columns_of([(result(), run)]))}
+    expected = {str(place): text for place, text in pages(shown_apart(columns_of([(result(), run)])))}
 
     assert bob("show", "here", *options) == Ended(3, "", "")
 
