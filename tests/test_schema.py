@@ -19,6 +19,7 @@ from bob.answer.document import results_in
 from bob.apm import model
 from bob.crash.coverage import States
 from bob.crash.state import CrashState
+from bob.image.cache import Image
 from bob.schema import Declaration, Document, ShapeError, decode, described, older
 from bob.witness import bundle
 from bob.witness.document import WitnessDocument
@@ -60,10 +61,11 @@ def every_document() -> dict[str, inspect.StructType | inspect.DataclassType]:
     known: dict[type, inspect.Type] = {}
     for kind in {*named_in_calls(), *below(Document)}:
         inside(inspect.type_info(kind), known)
+    # An Image is its document and the folder of that: bob reads the document alone.
     return {
         f"{cls.__module__}.{cls.__name__}": kind
         for cls, kind in known.items()
-        if isinstance(kind, inspect.StructType | inspect.DataclassType) and not issubclass(cls, Declaration)
+        if isinstance(kind, inspect.StructType | inspect.DataclassType) and not issubclass(cls, (Declaration, Image))
     }
 
 
