@@ -228,9 +228,9 @@ def test_a_script_that_waits_for_a_disk_has_more_time(
         _takes_too_much=str,
         _bounds=ScriptBounds(set()),
     )
-    monkeypatch.setattr(programs, "descendants", lambda _pid: [1])
-    monkeypatch.setattr(programs, "ends_within", ends_within)
-    monkeypatch.setattr(programs, "state_of", lambda _pid: left.pop(0) if left else "S")
+    monkeypatch.setattr(programs.processes, "descendants", lambda _pid: [1])
+    monkeypatch.setattr(programs.processes, "ends_within", ends_within)
+    monkeypatch.setattr(programs.processes, "state_of", lambda _pid: left.pop(0) if left else "S")
     assert script.wait(5.0).code == code
     assert waited == [5.0] * waits
 
@@ -287,7 +287,7 @@ if not child:
     os._exit(0)
 assert has_children()
 os.waitpid(child, 0)
-[left] = descendants(os.getpid())
+[left] = descendants()
 assert has_children()
 os.kill(left, 9)
 os.waitid(os.P_PID, left, os.WEXITED | os.WNOWAIT)

@@ -375,7 +375,7 @@ programs._environment = lambda: {**plain(), "PYTHONPATH": libraries}
 forks = WarmPython(words[0], list, programs._environment(), 30.0)
 print(forks.pid is not None)
 ended = [programs.Script([], words, "/", by).wait(seconds) for by in (forks, forks, None)]
-print(processes.descendants(os.getpid()) == ([] if forks.pid is None else [forks.pid]))
+print(processes.descendants() == ([] if forks.pid is None else [forks.pid]))
 forks.end()
 print(processes.has_children())
 for one in ended:
