@@ -277,15 +277,15 @@ def test_a_window_at_which_the_agent_failed_is_explored_by_another_guest(
 ) -> None:
     """The agent of the first guest fails for good reason: it is asked what it does not know."""
     agents: list[Agent] = []
-    exploring = explore._explore
+    beginning = explore._WorkloadExploration._begin
 
-    def fail_once(agent: Agent, *given: Any) -> None:
-        agents.append(agent)
+    def fail_once(exploration: explore._WorkloadExploration, *disks: Any, **traced: Any) -> Any:
+        agents.append(exploration.agent)
         if len(agents) == 1:
-            agent.ask("nosuchrequest", timeout=60)
-        exploring(agent, *given)
+            exploration.agent.ask("nosuchrequest", timeout=60)
+        return beginning(exploration, *disks, **traced)
 
-    monkeypatch.setattr(explore, "_explore", fail_once)
+    monkeypatch.setattr(explore._WorkloadExploration, "_begin", fail_once)
     found = ask(BY_NAME["rename-before-fsync"].program(mended=True), tmp_path, replace(request(), host=Host(None, 1)))
     assert (found.answer.verdict, found.answer.reason, checks(found).windows) == (Verdict.HOLDS, None, 2)
     assert len(agents) == 3 and agents[0] is not agents[1] and agents[1] is agents[2]
