@@ -18,7 +18,7 @@ from bob.trace.model import SECTOR_BYTES
 from bob.workload.history import MODE, OWNER, TIME, FileKind
 from bob.workload.kinds import ChangeKind
 
-MOST_WAYS = 100  # combinations of the things that two names may be; where there are more, they say nothing together
+MOST_WAYS = 100  # readings of names that may lead to several things; names that have more say nothing together
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ObservationReader:
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
         """Yield for each name that may lead to several things that it leads to one that is as observed."""
         for path, things in names.who.items():
-            if not 1 < len(things) <= MOST_WAYS or names.nodes[path].fault:
+            if len(things) < 2 or names.nodes[path].fault or len(names.leading(path, things)) > MOST_WAYS:
                 continue
             joined: list[CellReading] = []
             for thing in sorted(things):
@@ -108,7 +108,7 @@ class ObservationReader:
                 for one in (one for one in said if len(one.readings) != 1):
                     if len(things) * len(ways) * len(one.readings) <= MOST_WAYS:
                         ways = [way.together(reading) for way in ways for reading in one.readings]
-                    elif len(things) ** 2 <= MOST_WAYS:
+                    elif len(elsewhere) + len(here) * len(one.readings) <= MOST_WAYS:
                         readings = (way.together(reading) for way in here for reading in one.readings)
                         yield Constraint(one.about, (*elsewhere, *readings))
                 joined += ways
@@ -135,7 +135,7 @@ class ObservationReader:
         for one, other in names.pairs():
             is_same = names.nodes[one].inode == names.nodes[other].inode
             at_one, at_other = names.who[one], names.who[other]
-            if len(at_one) * len(at_other) > MOST_WAYS:
+            if len(names.leading(one, at_one)) * len(names.leading(other, at_other)) > MOST_WAYS:
                 continue
             readings = [
                 way.together(beside)
@@ -295,7 +295,8 @@ class _Names:
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():
-            if number := self.nodes[path].inode:  # 0: unknown
+            number = self.nodes[path].inode  # 0: unknown
+            if number and self.nodes[path].kind in _LINKED:
                 of_number.setdefault(number, []).append(path)
                 for thing in things:
                     of_thing.setdefault(thing, {}).setdefault(number, path)
@@ -352,5 +353,6 @@ def _is_part(piece: bytes, start: int, sectors: Set[bytes]) -> bool:
     return any(one.startswith(piece, skip) or one.startswith(piece) for one in sectors)
 
 
+_LINKED = ("file", "directory")  # a history takes two names of one symbolic link for two links
 _FREEING = (ChangeKind.TRUNCATE_DOWN, ChangeKind.UNLINK, ChangeKind.RENAME_OVER)
 _BROKEN = {part: CellReading(breaks=frozenset({Intact(part), *saying_more(Intact(part))})) for part in TreePart}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from bob.agent.shared import ROOT, WORLD
@@ -96,11 +97,19 @@ def flags_of(tree: Mapping[str, Node]) -> list[str]:
 
 
 def without_logs(program: Program, before: Mapping[str, Node], tree: Mapping[str, Node]) -> Mapping[str, Node]:
-    """Return a tree with the logs of ``before`` in place of its own, as in the states of models."""
+    """Return a tree with the logs of ``before`` in place of its own, as in the states of models.
+
+    Logs get inode numbers that no file has, unless they are links to another file: theirs may be a new file's now.
+    """
     if not program.logs:
         return tree
     own = {path: node for path, node in tree.items() if not program.is_log(path)}
-    return own | {path: node for path, node in before.items() if program.is_log(path)}
+    others = {node.inode for path, node in before.items() if not program.is_log(path)}
+    return own | {
+        path: node if node.inode in others else replace(node, inode=-node.inode)
+        for path, node in before.items()
+        if program.is_log(path)
+    }
 
 
 def named(words: Sequence[str]) -> str:
