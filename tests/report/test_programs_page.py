@@ -261,7 +261,7 @@ def test_a_sentence_stands_once_and_what_is_left_out_is_counted() -> None:
     lines = table([replace(program, subjects=(harmed,))], [subject.name], "x").splitlines()
     said = [line.removeprefix("    - ") for line in lines if line.startswith("    - ")]
     assert text_with(said[0], 2) == snapshot(
-        "must be durable by then: ‘python3: overwrite 4647 bytes at 6217 of /env/log.0000000001’, ‘python3: append 512 bytes at 5120 of /env/records.db’, ‘python3: append 512 bytes at 5632 of /env/records.db’, 8 more, for each of 2 such calls"
+        "must be durable by then: ‘python3: overwrite 4647 bytes at 6217 of /env/log.0000000001 (\\_\\_os\\_io in libdb-5.3.so)’, ‘python3: append 512 bytes at 5120 of /env/records.db (\\_\\_os\\_io in libdb-5.3.so)’, ‘python3: append 512 bytes at 5632 of /env/records.db (\\_\\_os\\_io in libdb-5.3.so)’, 8 more, for each of 2 such calls"
     ) and said[1:3] == ["other 0", "other 1"]
     assert text_with(said[3], 2, "apps.json.xz") == snapshot("and 2 other reasons: apps.json.xz has them")
     assert said[4].startswith("`bob replay x/") and len(said) == 5
