@@ -100,8 +100,8 @@ class TreeOracle:
     def __init__(self, graph: Graph, promised: Set[Clause], outputs: Sequence[bytes], most: int = 2_000) -> None:
         self._implications, self._outputs, self._most = Implications(graph, promised), outputs, most
         self._graph, self._promised = graph, promised
-        # File systems reuse the inode numbers of removed files, so names and contents tell files apart. Not all states
-        # of models have attributes, and names in missing directories cannot be seen.
+        # File systems reuse the inode numbers of removed files, so names and contents tell files apart. Some states of
+        # models lack attributes, and bob cannot see names in missing directories.
         self._reader = ObservationReader(graph.workings, {}, attributes=False, hidden=False)
 
     def allows(self, output: bytes, tree: Mapping[str, Node]) -> bool | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 
 from bob.apm.clauses import DATA_KINDS, Clause, Fill, Intact, Never, TreePart, saying_more
 from bob.apm.holes import Hole, hole, stale_at
@@ -97,7 +97,7 @@ class ObservationReader:
     def _of_several(self, names: _Names) -> Iterator[Constraint]:
         """Yield for each name that may lead to several things that it leads to one that is as observed."""
         for path, things in names.who.items():
-            if len(things) < 2 or names.nodes[path].fault or len(names.leading(path, things)) > MOST_WAYS:
+            if len(things) < 2 or names.nodes[path].fault or names.ways(path) > MOST_WAYS:
                 continue
             joined: list[CellReading] = []
             for thing in sorted(things):
@@ -135,7 +135,7 @@ class ObservationReader:
         for one, other in names.pairs():
             is_same = names.nodes[one].inode == names.nodes[other].inode
             at_one, at_other = names.who[one], names.who[other]
-            if len(names.leading(one, at_one)) * len(names.leading(other, at_other)) > MOST_WAYS:
+            if names.ways(one) * names.ways(other) > MOST_WAYS:
                 continue
             readings = [
                 way.together(beside)
@@ -279,6 +279,11 @@ class _Names:
         """Return the readings of a name that leads to one of ``things``."""
         return [reading for thing in sorted(things) for reading in self._leading(path, thing)]
 
+    def ways(self, path: str) -> int:
+        """Return how many readings ``path`` has, counted no further than one more than is read."""
+        every = (reading for thing in self.who[path] for reading in self._leading(path, thing))
+        return sum(1 for _reading in islice(every, MOST_WAYS + 1))
+
     def _leading(self, path: str, thing: int) -> Iterator[CellReading]:
         if self.who[path] == {thing}:
             yield CellReading()  # the name has a constraint of its own that says so
@@ -291,7 +296,7 @@ class _Names:
                         yield above.together(reading)
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of names whose inode numbers may say more than is known of what each of them leads to."""
+        """Yield pairs of names whose inode numbers may tell more than the names alone: one thing, or two."""
         of_number: dict[int, list[str]] = {}
         of_thing: dict[int, dict[int, str]] = {}
         for path, things in self.who.items():
