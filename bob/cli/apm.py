@@ -34,7 +34,8 @@ from bob.program.program import Program
 from bob.report.programs import print_change
 from bob.report.published import osdi14
 from bob.run import option_table as table
-from bob.run.option_values import ALL, EXISTING_FOLDER, FOLDER, MODEL, NEW_FILE, OUTPUT, PROGRAM
+from bob.run.option_paths import EXISTING_FOLDER, FOLDER, NEW_FILE, OUTPUT
+from bob.run.option_values import ALL, MODEL, PROGRAM
 from bob.store.run_directory import check_runs
 from bob.text import plural
 from bob.workload.language import parse

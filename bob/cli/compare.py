@@ -16,7 +16,8 @@ from bob.report.comparison.sides import Side, named_side, paired
 from bob.report.comparison.terminal import print_comparison
 from bob.report.published import OSDI14, osdi14_reasons
 from bob.run import option_table as table
-from bob.run.option_values import OUTPUT, one_of
+from bob.run.option_paths import OUTPUT
+from bob.run.option_values import one_of
 
 
 @command()

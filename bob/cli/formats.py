@@ -19,7 +19,7 @@ from bob.report.marks import print_overview
 from bob.report.nearby import nearby
 from bob.report.points import suites_of
 from bob.report.saved import Saved, result_file
-from bob.run.option_values import Destination
+from bob.run.option_paths import Destination
 from bob.store.new_folder import check_folder
 
 ENDINGS = {

@@ -13,7 +13,7 @@ from bob.cli.help_page import below, contexts
 from bob.cli.output import write_pages
 from bob.errors import Exit
 from bob.options import option
-from bob.run.option_values import FOLDER
+from bob.run.option_paths import FOLDER
 from bob.store.new_folder import check_folder
 from bob.version import __version__
 

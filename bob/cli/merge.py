@@ -9,7 +9,7 @@ from bob.cli.commands import command
 from bob.errors import Exit
 from bob.options import option
 from bob.run import option_table as table
-from bob.run.option_values import NEW_FOLDER
+from bob.run.option_paths import NEW_FOLDER
 
 
 @command()

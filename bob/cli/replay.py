@@ -20,7 +20,8 @@ from bob.options import Range, option
 from bob.report.lines import Trimmed
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
-from bob.run.option_values import FOLDER, WITNESSES
+from bob.run.option_paths import FOLDER
+from bob.run.option_values import WITNESSES
 from bob.schema import adapt
 from bob.text import plural
 

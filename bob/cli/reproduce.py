@@ -22,7 +22,8 @@ from bob.program.sets import ProgramSet, load_program_set, program_set_names
 from bob.report.counts import of_model
 from bob.report.saved import load
 from bob.run import option_table as table
-from bob.run.option_values import FOLDER, PROGRAM_SET, one_of
+from bob.run.option_paths import FOLDER
+from bob.run.option_values import PROGRAM_SET, one_of
 from bob.store.files import read_document
 from bob.store.kept_runs import remove
 from bob.store.new_folder import check_new_folder

@@ -22,7 +22,8 @@ from bob.report.lines import Trimmed
 from bob.report.nearby import nearby
 from bob.report.rows import MARKS
 from bob.run import option_table as table
-from bob.run.option_values import EXISTING_FOLDER, one_of
+from bob.run.option_paths import EXISTING_FOLDER
+from bob.run.option_values import one_of
 from bob.schema import Document
 from bob.store.kept_runs import KeptRun, RunState, check_run, remove, runs_in
 from bob.store.run_directory import RUNS

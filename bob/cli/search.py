@@ -17,7 +17,8 @@ from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
-from bob.run.option_values import ALL, EXISTING_FILE, known, one_of
+from bob.run.option_paths import EXISTING_FILE
+from bob.run.option_values import ALL, known, one_of
 from bob.run.requests import request
 from bob.search.ace import Ace
 from bob.search.space import BESIDE, Part

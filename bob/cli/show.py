@@ -14,7 +14,7 @@ from bob.errors import BobError, Exit, MalformedError, StoreError, UsageError
 from bob.options import Choice, option
 from bob.report.saved import Saved, load_every, load_table
 from bob.run import option_table as table
-from bob.run.option_values import DESTINATION, EXISTING, Destination
+from bob.run.option_paths import DESTINATION, EXISTING, Destination
 from bob.store.kept_runs import kept_run
 from bob.store.run_kind import RunKind
 

@@ -9,7 +9,7 @@ from bob.cli.output import console
 from bob.errors import Exit
 from bob.options import option
 from bob.resources import shipped
-from bob.run.option_values import EXISTING, FOLDER
+from bob.run.option_paths import EXISTING, FOLDER
 
 
 @command()

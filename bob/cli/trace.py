@@ -17,7 +17,7 @@ from rich.text import Text
 from bob.cli.commands import Commands
 from bob.errors import UsageError
 from bob.options import Range, option
-from bob.run.option_values import EXISTING_FILE, OUTPUT
+from bob.run.option_paths import EXISTING_FILE, OUTPUT
 from bob.schema import Document, adapt, encode
 from bob.trace.log import LogEntry, LogReader
 from bob.trace.log_format import EntryFlags

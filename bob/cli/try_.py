@@ -16,7 +16,7 @@ from bob.options import option
 from bob.report.saved import Saved
 from bob.run import option_table as table
 from bob.run.guest_images import asked_images
-from bob.run.option_values import DESTINATION, Destination
+from bob.run.option_paths import DESTINATION, Destination
 from bob.run.requests import PartLabels, QuickQuestion, request
 from bob.run.requests import trial as read
 from bob.workload.operations import At

@@ -18,7 +18,8 @@ from bob.cli.output import console, is_stdout, present, whole_or_not_at_all, wri
 from bob.errors import Exit, UsageError
 from bob.options import Range, option
 from bob.run import option_table as table
-from bob.run.option_values import NEW_FILE, OUTPUT, WITNESS, WITNESSES
+from bob.run.option_paths import NEW_FILE, OUTPUT
+from bob.run.option_values import WITNESS, WITNESSES
 from bob.schema import Document, adapt
 from bob.text import plural
 from bob.trace.log_writer import write_log

@@ -1,6 +1,6 @@
 """Runs: all that starts guests.
 
-option_table, option_values    the options of several commands or both front ends, and their values
+option_table, option_paths, option_values    the options of several commands or both front ends, and their values
 requests, guest_images         requests and images, made of options
 agents, pool, pipeline         guests with an agent; guests side by side; recordings and observations side by side
 prober, matrix, search         a probe or a quick question from end to end; a set of configurations; lots of workloads

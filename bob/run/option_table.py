@@ -13,6 +13,7 @@ from bob.crash.device import DeviceModel
 from bob.errors import UsageError, meant
 from bob.options import REQUIRED, Choice, Range, group, option
 from bob.program.program import Pace
+from bob.run import option_paths as paths
 from bob.run import option_values as values
 from bob.subject import DEFAULT_AUDIT, DEFAULT_BUDGET, Subject, configuration
 from bob.trace.model import SECTOR_BYTES
@@ -194,7 +195,7 @@ JOBS: int | None = option(
 KERNEL_TREE: Path | None = option(
     "--kernel-tree DIR",
     "The kernel that `make` built in DIR, with its modules, in place of the image's.",
-    values.EXISTING_FOLDER,
+    paths.EXISTING_FOLDER,
 )
 GUEST: str | None = option(
     "--guest ADDRESS",
@@ -216,13 +217,13 @@ class GuestOptions:
     kernel: Path | None = option(
         "--kernel BZIMAGE",
         "A kernel of your own, in place of the image's; needs --modules.",
-        values.EXISTING_FILE,
+        paths.EXISTING_FILE,
         None,
     )
     modules: Path | None = option(
         "--modules DIR",
         "The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.",
-        values.EXISTING_FOLDER,
+        paths.EXISTING_FOLDER,
         None,
     )
     kernel_tree: Path | None = KERNEL_TREE
@@ -238,13 +239,13 @@ class GuestOptions:
 
 # Results
 
-RUN: Path = option("RUN", "A run directory.", values.EXISTING_FOLDER)
-RUNS: tuple[Path, ...] = option("RUN...", "", values.EXISTING_FOLDER)
-OUT: Path | None = option("--out DIR", "The run directory.", values.NEW_FOLDER, words="a new one in bob-runs")
+RUN: Path = option("RUN", "A run directory.", paths.EXISTING_FOLDER)
+RUNS: tuple[Path, ...] = option("RUN...", "", paths.EXISTING_FOLDER)
+OUT: Path | None = option("--out DIR", "The run directory.", paths.NEW_FOLDER, words="a new one in bob-runs")
 RESUME: Path | None = option(
     "--resume RUN",
     "Resume a run that was stopped or lost something. Finished work stays.",
-    values.EXISTING_FOLDER,
+    paths.EXISTING_FOLDER,
     renewable=True,
 )
 SHARD: tuple[int, int] = option(
@@ -255,12 +256,12 @@ SHARD: tuple[int, int] = option(
     words="all",
 )
 JSON: Path | None = option(
-    "--json FILE", "Write the result as JSON into FILE; - is stdout.", values.OUTPUT, renewable=True
+    "--json FILE", "Write the result as JSON into FILE; - is stdout.", paths.OUTPUT, renewable=True
 )
 JUNIT: Path | None = option(
     "--junit FILE",
     "Write the result as JUnit XML into FILE, for a CI (docs/results.md).",
-    values.NEW_FILE,
+    paths.NEW_FILE,
     renewable=True,
 )
 QUIET: bool = option("--quiet", "Show no progress.", renewable=True)

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bob.catalogue.probe_files import load as load_probe
 from bob.catalogue.sets import RowSet, probes_of
 from bob.errors import UsageError, meant
-from bob.options import ExistingPath, Words
+from bob.options import Words
 from bob.program.folder import shipped_programs
 from bob.program.sets import load_program_set, program_set_names
-from bob.store.new_folder import check_folder, check_new_folder, why_no_new_file
 from bob.subject import file_system, file_systems, is_file, load_set, set_names
 from bob.witness.bundle import is_there
 
 ALL = "all"  # in place of a name: each one that bob ships
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-STDOUT = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """The place for documents: the file ``path`` for one, that folder for several."""
-
-    path: Path
-    is_folder: bool
 
 
 def known(what: str, names: Callable[[], Iterable[str]]) -> Words:
@@ -85,52 +73,11 @@ def _properties(given: Mapping[str, Any]) -> Iterable[str]:
     return *property_names(RowSet(given.get("rows") or RowSet.TABLE1)), ALL
 
 
-def _read_new_folder(word: Any, option: str) -> Path:
-    check_new_folder(Path(word), option)
-    return Path(word)
-
-
-def _read_new_file(word: Any, option: str) -> Path:
-    path = Path(word)
-    if str(word) == STDOUT:
-        raise UsageError(f"{option}: it cannot go to stdout", hint="name a file")
-    if not path.parent.is_dir():
-        raise UsageError(f"{option}: there is no directory {path.parent}", hint=f"mkdir -p {path.parent}")
-    if path.is_dir():
-        raise UsageError(f"{option}: {path} is a directory", hint=f"for example {path / 'result.json'}")
-    if reason := _why_not_writable(path):
-        raise UsageError(f"{option}: cannot write {path}: {reason}", hint="name another file")
-    return path
-
-
-def _why_not_writable(path: Path) -> str | None:
-    if not path.exists():
-        return why_no_new_file(path.parent)
-    return None if os.access(path, os.W_OK) else "permission denied"
-
-
-def _read_output(word: Any, option: str) -> Path:
-    return Path(word) if str(word) == STDOUT else _read_new_file(word, option)
-
-
-def _read_destination(word: Any, option: str) -> Destination:
-    if not word or not (word.endswith("/") or Path(word).is_dir()):
-        return Destination(_read_output(word, option), False)
-    check_folder(Path(word), option)
-    return Destination(Path(word), True)
-
-
 def _read_shard(word: Any, option: str) -> tuple[int, int]:
     words = word.split("/")
     if len(words) != 2 or not all(one.isdecimal() for one in words) or not 1 <= int(words[0]) <= int(words[1]):
         raise UsageError(f"invalid {option} {word!r}; expected K/N", hint="for example 1/4: the first of four parts")
     return int(words[0]), int(words[1])
-
-
-def _read_folder(word: Any, option: str) -> Path:
-    if Path(word).is_file():
-        raise UsageError(f"{option}: {word} is not a directory", hint="name another one")
-    return Path(word)
 
 
 def _read_witness(word: Any, option: str) -> Path:
@@ -151,19 +98,11 @@ def _check_known(what: str, word: Any, names: Iterable[str]) -> str:
     return str(word)
 
 
-EXISTING = ExistingPath()
-EXISTING_FILE = ExistingPath(folder=False)
-EXISTING_FOLDER = ExistingPath(file=False)
 FILE_SYSTEM = Words(_read_file_system, lambda _given: file_systems(), "file")
 GUEST_IMAGE = Words(_read_image, lambda _given: image_names())
 PROPERTY = Words(lambda word, _option: word, _properties)
 PROBE_FILE = Words(lambda word, _option: load_probe(Path(word)), files="file")
 SIZE = Words(read_size, name="size")
-NEW_FOLDER = Words(_read_new_folder, files="dir", name="dir")
-NEW_FILE = Words(_read_new_file, files="file", name="file")
-OUTPUT = Words(_read_output, files="file", name="file")  # a file that will be written, or standard output
-DESTINATION = Words(_read_destination, files="file", name="file")  # a file, or a folder that exists or has / at its end
-FOLDER = Words(_read_folder, files="dir", name="dir")  # a folder that exists, or will be made
 WITNESS = Words(_read_witness, files="file", name="witness")
 WITNESSES = Words(_read_witnesses, files="file", name="witness")  # one, or all of a run directory
 SHARD = Words(_read_shard, name="k/n")
