@@ -65,6 +65,11 @@ def rewritten(page: str) -> str:
     return _DOCUMENTS.sub(lambda found: documents(found[1], kinds, links), page)
 
 
+def by_hand(page: str) -> str:
+    """Return ``page`` without the tables that this program writes."""
+    return _DOCUMENTS.sub("", _FIELDS.sub("", page))
+
+
 def tagged() -> dict[str, type]:
     """The types of documents that say what they are, by what they say: their schema, above all."""
     for found in walk_packages(bob.__path__, "bob."):

@@ -37,6 +37,7 @@ import bob.run.prober
 import bob.store.matrix_directory
 import bob.store.run_documents
 import bob.witness.document
+import formats_page
 from bob.agent.inside import look, recorder, state_session
 from bob.apm.clauses import UNITS, WHATS
 from bob.claim.expectation.language import FORMS
@@ -126,6 +127,16 @@ def test_the_notebook_was_run_from_top_to_bottom() -> None:
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert {output["output_type"] for output in outputs} == {"stream", "execute_result"}
     assert {output.get("name", "stdout") for output in outputs} == {"stdout"}
+
+
+def test_pages_by_hand_are_no_longer_than_a_person_reads() -> None:
+    """Each word counts, also in tables and in quoted output, but for what a program writes."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")]
+    texts = {page.name: page.read_text() for page in pages if page.name != "cli.md"}
+    texts["formats.md"] = formats_page.by_hand(texts["formats.md"])
+    counted = {name: len(body.split()) for name, body in texts.items()}
+    assert counted["formats.md"] > 2000
+    assert sum(counted.values()) <= 45_000, f"cut what stands twice, or link: {counted}"
 
 
 # Links
