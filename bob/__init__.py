@@ -1,15 +1,15 @@
-"""bob, the Block Order Breaker: which persistence properties does a file system have?
+"""bob, the Block Order Breaker, finds out which persistence properties a file system has.
 
-This package is laid out as its data goes: record, enumerate (crash), observe, judge, report, derive (apm). See
+The layout of this package follows the data: record, enumerate (crash), observe, judge, report, derive (apm). See
 docs/design.md, section 1.
 
-:func:`probe` asks a file system for its properties, :func:`try_` asks a quick question, and :func:`app` asks whether a
-program survives a crash. Then :func:`resume` goes on with a probe, and :func:`load` reads the result of a run
-(docs/results.md, docs/notebook.ipynb).
+:func:`probe` finds out which properties a file system has, :func:`try_` checks what you expect of a few operations, and
+:func:`app` finds out whether a program survives a crash. Then :func:`resume` continues a stopped probe, and
+:func:`load` reads the result of a run (docs/results.md, docs/notebook.ipynb).
 
-All errors are :class:`bob.errors.BobError`, with a ``hint``. UsageError comes before anything starts, as PointedError
-for a mistake in a text. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine. Ctrl-C
-raises KeyboardInterrupt when no guest is left; pressed again, it ends the guests at once.
+All errors are :class:`bob.errors.BobError`, with a ``hint``. UsageError comes before anything starts; for a mistake in
+a text, it is a PointedError. MissingProgramError, ImageError, GuestError and StoreError are faults of the machine.
+Ctrl-C raises KeyboardInterrupt after the guests have ended; pressed again, it ends the guests at once.
 """
 
 from __future__ import annotations

@@ -33,41 +33,42 @@ def app(
     out: StrPath | None = None,
     progress: Progress | None = None,
 ) -> Saved:
-    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the result and its place.
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md). Return the result and its run
+    directory.
 
-    Raises UsageError where the program cannot be run, or its checker cannot be trusted.
+    Raises UsageError if the program cannot run, or its checker cannot be trusted.
 
     :param program: The name of a program that bob ships, or a folder with app.toml and scripts.
-    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
-    :param model: Models against which the program's calls are held: built-in or shipped ones by name, files, or
-        ``all``. Without ``fs``, only they are asked.
+    :param fs: File system, e.g. ext4, or a TOML file that declares your own.
+    :param model: Also check the program's calls against these models: built-in or shipped ones by name, files, or
+        ``all``. Without ``fs``, bob checks only the models.
     :param pace: The paces of the workload (docs/apps.md). Default: each that makes a difference on the file system.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
-        100.
-    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
+        bob.toml, else 100.
+    :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.
     :param seed: Seed of the random crash states.
-    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
-        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+    :param write_cache: The disk's cache. volatile: a write is durable after a later flush; none: a write is durable
+        when it completes; ordered: a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
-    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
-        the oldest of several first. One of prompt, youngest-first, oldest-first.
-    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
-    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
-        as far as memory goes.
+    :param atomic_write: Bytes that the disk writes atomically: a power of two, at least 8.
+    :param completion: When the recorded disk completes a write: at once (prompt); or as late as possible, the youngest
+        or the oldest of several writes first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, which determines the kernel. Default: from bob.toml, else debian-bookworm.
+    :param jobs: Number of parallel guests, at most two per processor. Default: from bob.toml, else one per processor,
+        as memory allows.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Gets the progress, from several threads.
+    :param progress: An object that bob calls with its progress, from several threads.
     """
 
 def load(
     path: StrPath,
 ) -> Saved:
-    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
+    """Return the result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
 
-    Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
+    Raises :class:`bob.errors.StoreError` if the result is missing, and :class:`bob.errors.MalformedError` if it is
     damaged.
 
     :param path: A run directory, or a file that ``--json`` wrote.
@@ -94,33 +95,34 @@ def probe(
     out: StrPath | None = None,
     progress: Progress | None = None,
 ) -> Saved:
-    """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place.
+    """Find out which persistence properties a file system has, as ``bob probe`` does. Return the result and its run
+    directory.
 
-    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
+    :param fs: File system, e.g. ext4, or a TOML file that declares your own.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param rows: The set of properties: those of Table 1; the order in which changes persist (pairs); the changes that
-        each call makes durable (durability); the size up to which changes are whole (units). One of table1, pairs,
-        durability, units.
-    :param properties: Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.
-    :param probes: Probe files of your own, whose properties are asked, too.
-    :param recovery_crashes: Crash the recovery of so many crash states, too. Adds the row recovery-idempotent.
-    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
-        100.
-    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param rows: The set of properties: those of Table 1; the order of changes on the disk (pairs); the changes that
+        each call makes durable (durability); the size of atomic changes (units). One of table1, pairs, durability,
+        units.
+    :param properties: Check only these properties, by name, or ``all``. Default: all; with ``probes``, only theirs.
+    :param probes: Your own probe files, whose properties bob checks.
+    :param recovery_crashes: Also crash the recovery of this many crash states. This adds the row recovery-idempotent.
+    :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
+        bob.toml, else 100.
+    :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.
     :param seed: Seed of the random crash states.
-    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
-        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+    :param write_cache: The disk's cache. volatile: a write is durable after a later flush; none: a write is durable
+        when it completes; ordered: a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
-    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
-        the oldest of several first. One of prompt, youngest-first, oldest-first.
-    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
-    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
-        as far as memory goes.
+    :param atomic_write: Bytes that the disk writes atomically: a power of two, at least 8.
+    :param completion: When the recorded disk completes a write: at once (prompt); or as late as possible, the youngest
+        or the oldest of several writes first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, which determines the kernel. Default: from bob.toml, else debian-bookworm.
+    :param jobs: Number of parallel guests, at most two per processor. Default: from bob.toml, else one per processor,
+        as memory allows.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Gets the progress, from several threads.
+    :param progress: An object that bob calls with its progress, from several threads.
     """
 
 def resume(
@@ -129,13 +131,13 @@ def resume(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Saved:
-    """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
-    not done again.
+    """Resume a probe that was stopped or is incomplete, as ``bob probe --resume RUN`` does. bob does not repeat
+    finished work.
 
     :param run: A run directory.
-    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
-        as far as memory goes.
-    :param progress: Gets the progress, from several threads.
+    :param jobs: Number of parallel guests, at most two per processor. Default: from bob.toml, else one per processor,
+        as memory allows.
+    :param progress: An object that bob calls with its progress, from several threads.
     """
 
 def try_(
@@ -161,34 +163,36 @@ def try_(
     out: StrPath | None = None,
     progress: Progress | None = None,
 ) -> Saved:
-    """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
+    """Check what you expect of operations after a crash, as ``bob try`` does. Return the answers, and how each
+    expectation breaks.
 
-    Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
+    Raises :class:`bob.errors.RecordingError` if nothing could be recorded.
 
-    :param operations: The operations, separated by ``;`` or on a line each (docs/extend.md).
-    :param expect: Expectations for every crash state (docs/try.md). Each one is answered.
-    :param fs: File system, e.g. ext4, or the TOML file of one of your own.
-    :param setup: The initial tree, durable before it all begins.
-    :param at: The moment of the crash: after the last operation has returned (end), or anywhere (any). One of end, any.
+    :param operations: The operations, separated by ``;`` or line breaks (docs/extend.md).
+    :param expect: Expectations for every crash state (docs/try.md). bob answers each one.
+    :param fs: File system, e.g. ext4, or a TOML file that declares your own.
+    :param setup: Operations that make the initial tree. It is durable before the other operations start.
+    :param at: The moment of the crash: after the last operation has returned (end), or any moment (any). One of end,
+        any.
     :param finishes: The end of the workload: natural [SECONDS], sync, fsync PATH. Default: natural; an fsync of the
-        directories that they change; fsync /.
+        changed directories; fsync /.
     :param witnesses: Maximum counterexamples shown and kept per expectation.
     :param mount_options: Mount options, e.g. data=ordered.
     :param mkfs_options: More options for mkfs, e.g. '-O ^has_journal'.
     :param device: Size of the probed device, in bytes: whole MiB, at most 800. 0: by file system, or by program.
-    :param budget: Mounts per workload, about. States that need no mount are free. Default: what bob.toml says, or else
-        100.
-    :param audit: The share of predicted outcomes that extra mounts check; at least three of each kind.
+    :param budget: About this many mounts per workload. Crash states whose outcome bob predicts need none. Default: from
+        bob.toml, else 100.
+    :param audit: The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.
     :param seed: Seed of the random crash states.
-    :param write_cache: The disk's cache: volatile, a write is durable after a later flush; none, a write is durable
-        when it completes; ordered, a crash loses the last writes that no flush followed, in order of completion. One of
+    :param write_cache: The disk's cache. volatile: a write is durable after a later flush; none: a write is durable
+        when it completes; ordered: a crash loses the last writes that no flush followed, in order of completion. One of
         volatile, none, ordered.
-    :param atomic_write: Bytes that the disk writes as a whole: a power of two, at least 8.
-    :param completion: When the recorded disk reports a write as done: at once; or as late as possible, the youngest or
-        the oldest of several first. One of prompt, youngest-first, oldest-first.
-    :param image: The guest image, and with it the kernel. Default: what bob.toml says, or else debian-bookworm.
-    :param jobs: Guests side by side, two per processor at most. Default: what bob.toml says, or else one per processor,
-        as far as memory goes.
+    :param atomic_write: Bytes that the disk writes atomically: a power of two, at least 8.
+    :param completion: When the recorded disk completes a write: at once (prompt); or as late as possible, the youngest
+        or the oldest of several writes first. One of prompt, youngest-first, oldest-first.
+    :param image: The guest image, which determines the kernel. Default: from bob.toml, else debian-bookworm.
+    :param jobs: Number of parallel guests, at most two per processor. Default: from bob.toml, else one per processor,
+        as memory allows.
     :param out: The run directory. Default: a new one in bob-runs.
-    :param progress: Gets the progress, from several threads.
+    :param progress: An object that bob calls with its progress, from several threads.
     """

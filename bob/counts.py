@@ -41,14 +41,14 @@ def read(text: int | str) -> int:
     """Return the count in a document. Raise ValueError if it is malformed."""
     if not isinstance(text, str) or "^" not in text:
         if type(text) is not int and not (isinstance(text, str) and _DIGITS.fullmatch(text)):
-            raise ValueError(f"{str(text)[:40]!r} is no count")
+            raise ValueError(f"{str(text)[:40]!r} is not a count")
         return int(text)
     if not _POWERS.fullmatch(text):
-        raise ValueError(f"{text[:40]!r} is no count")
+        raise ValueError(f"{text[:40]!r} is not a count")
     total = 0
     for sign, exponent in re.findall(r"([+-]?)2\^(\d+)", text):
         if int(exponent) > LARGEST_EXPONENT:
-            raise ValueError(f"2^{exponent} is no count of crash states")
+            raise ValueError(f"2^{exponent} is too large for a count of crash states")
         total += -(1 << int(exponent)) if sign == "-" else 1 << int(exponent)
     return total
 

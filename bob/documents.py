@@ -16,7 +16,7 @@ _KIND = "sha256:"
 _SEAL = re.compile(rb',?\s*"checksum":\s*"(sha256:[0-9a-f]{64})"\s*\}\s*\Z')
 _LONGEST_SEAL = 160
 
-BY_HAND = f"put it back as it was; who changed it on purpose takes away its last field, {CHECKSUM}"  # a hint
+BY_HAND = f"restore the file; if the change was intended, remove its last field, {CHECKSUM}"  # a hint
 
 
 class ChangedError(ValueError):
@@ -50,15 +50,15 @@ def opened(data: bytes, *, required: bool = False) -> dict[str, Any]:
     ``required`` and missing; ValueError if ``data`` is not a JSON table."""
     seal = _seal(data)
     if seal is not None and checksum(data[: seal.start()]) != seal[1].decode():
-        raise ChangedError("it was changed since bob wrote it: its checksum does not fit")
+        raise ChangedError("it was changed since bob wrote it: its checksum does not match")
     document = parse(data)
     if not isinstance(document, dict):
-        raise ValueError("it is no table")
+        raise ValueError("it is not a JSON object")
     if seal is None:
         if CHECKSUM in document:
             raise ChangedError("it was changed since bob wrote it: its checksum is not at its end")
         if required:
-            raise ChangedError("it was changed since bob wrote it: its checksum is gone")
+            raise ChangedError("it was changed since bob wrote it: its checksum is missing")
     document.pop(CHECKSUM, None)
     return document
 
@@ -68,13 +68,13 @@ def parse(data: bytes | str) -> Any:
     try:
         return json.loads(data, parse_constant=_number, parse_float=_number, object_pairs_hook=_table)
     except RecursionError:
-        raise ValueError("too many tables are in each other") from None
+        raise ValueError("it is nested too deeply") from None
 
 
 def _number(written: str) -> float:
     number = float(written)
     if not math.isfinite(number):
-        raise ValueError(f"{written[:40]} is no number")
+        raise ValueError(f"{written[:40]} is not a finite number")
     return number
 
 
@@ -83,7 +83,7 @@ def _table(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in table if names.count(name) > 1)
-        raise ValueError(f"{twice[:80]!r} is there twice")
+        raise ValueError(f"{twice[:80]!r} occurs twice")
     return table
 
 

@@ -55,7 +55,7 @@ class BobError(Exception):
 
 
 class UsageError(BobError):
-    """The command line, a probe file or a configuration asks for something that cannot be."""
+    """The command line, a probe file or a configuration is invalid, or asks for something impossible."""
 
     exit_code = Exit.USAGE
 
@@ -99,7 +99,7 @@ def missing_package(error: ModuleNotFoundError) -> MissingProgramError | None:
         return None
     return MissingProgramError(
         f"the Python package {package} is not installed for {sys.executable}",
-        hint="./run in bob's folder installs what bob needs, and runs it",
+        hint="./run in bob's folder installs the packages that bob needs, and runs bob",
     )
 
 

@@ -23,5 +23,5 @@ def said(error: Exception) -> str:
         case KeyError(args=[str(name)]):
             return f"{name[:80]!r} is missing"
         case IndexError():
-            return f"a number in it is no place in it ({error})"
+            return f"an index in it is out of range ({error})"
     return str(error) or type(error).__name__

@@ -70,7 +70,7 @@ def older(value: T) -> Callable[[], T]:
 
 _COUNT = {
     "type": ["integer", "string"],
-    "description": "a count: an integer, the text of its digits, or of a sum of powers of two",
+    "description": "a count: an integer, or its digits or a sum of powers of two in a string",
 }
 
 
@@ -139,7 +139,7 @@ def _read(_count: type, plain: Any) -> Any:
 def _write(value: Any) -> Any:
     if isinstance(value, counts.Count):
         return counts.written(value)
-    raise TypeError(f"a {type(value).__name__} is no part of a document")
+    raise TypeError(f"a document cannot contain a {type(value).__name__}")
 
 
 Visit = Callable[[Any, Any], Any]  # takes a value and its plain JSON; returns the JSON for its place, or raises
@@ -240,9 +240,9 @@ def _in_words(said: str, kind: Any, plain: Any) -> str:
     value = shortened(value, 60)
     words = [str(word) for one in kinds for word in _words(one)]
     if words and said.startswith(("Invalid enum value", "Expected")):
-        return f"{place}{value} is none of {', '.join(words)}"
+        return f"{place}invalid value {value}; expected one of {', '.join(words)}"
     if "regex" in said:
-        return f"{place}{value} is not {'a text without blanks' if repr(_NAME)[1:-1] in said else 'one line of text'}"
+        return f"{place}{value} is not {'a string without spaces' if repr(_NAME)[1:-1] in said else 'one line of text'}"
     if said.startswith("Expected "):
         return f"{place}e{said.replace('`', '').partition(', got')[0][1:]}{value and f', got {value}'}"
     return place + said.replace("`", "")

@@ -18,7 +18,7 @@ from bob.errors import GuestError, UsageError, meant
 from bob.text import shortened
 
 FILE = "bob.toml"
-_SEE = f"see docs/results.md#settings for what can stand in {FILE}"
+_SEE = f"docs/results.md#settings lists the settings of {FILE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ def _folder(path: Path, value: Any) -> Path | None:
 
 
 KEYS: dict[str, tuple[Callable[[Path, Any], Any], str, str]] = {
-    "image": (_text, "a text", '"debian-bookworm"'),
-    "jobs": (_number, "a whole number from 1 on", "2"),
-    "budget": (_number, "a whole number from 1 on", "2"),
+    "image": (_text, "a name", '"debian-bookworm"'),
+    "jobs": (_number, "a whole number, 1 or more", "2"),
+    "budget": (_number, "a whole number, 1 or more", "100"),
     "cache": (_folder, "a folder", '"/big/disk/bob"'),
 }  # a key's reader (None: it is wrong), what its value should be, and an example
 
@@ -95,12 +95,12 @@ def read(path: Path, text: bytes) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}", hint=_SEE) from None
     if unknown := [key for key in table if key not in KEYS]:
-        raise UsageError(f"{path}: unknown key {unknown[0]!r}", hint=meant(unknown[0], KEYS, "keys there"))
+        raise UsageError(f"{path}: unknown key {unknown[0]!r}", hint=meant(unknown[0], KEYS, "the known keys"))
     found = {key: KEYS[key][0](path, table[key]) for key in KEYS if key in table}
     if wrong := [key for key, value in found.items() if value is None]:
         key, (_read, kind, example) = wrong[0], KEYS[wrong[0]]
         shown = shortened(repr(table[key]), 40)
-        raise UsageError(f"{path}: {key!r} is {shown}, not {kind}", hint=f"for example {key} = {example}")
+        raise UsageError(f"{path}: invalid {key} {shown}; expected {kind}", hint=f"for example {key} = {example}")
     return Settings(path, **found)
 
 

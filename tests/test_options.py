@@ -146,7 +146,7 @@ def test_python_is_handed_the_same_and_says_the_same() -> None:
     )
     assert called.__doc__ == (
         "A function.\n\nIt has more to say.\n\n:param place: The place.\n:param speed: How fast. One of slow, fast.\n"
-        ":param count: How many. Default: what bob.toml says, or else 3.\n"
+        ":param count: How many. Default: from bob.toml, else 3.\n"
         ":param names: A name, e.g. ext4. And more.\n:param even: Even. Default: none."
     )
     assert [annotation_of(one) for one in parameters(declaring)][:2] == ["StrPath", "str"]

@@ -132,5 +132,5 @@ def test_no_is_no_promise() -> None:
 
 @pytest.mark.parametrize("text", [True, 3.7, "3.7", "1_000", " 3", "", "3 "])
 def test_what_is_no_count(text: Any) -> None:
-    with pytest.raises(ValueError, match="is no count"):
+    with pytest.raises(ValueError, match="is not a count"):
         counts.read(text)

@@ -56,7 +56,7 @@ class WithSigns(Command):
 
 @click.group(cls=Commands)
 def apm() -> None:
-    """Abstract persistence models: what an application may find after a crash, and what it can rely on."""
+    """Abstract persistence models: what an application can rely on after a crash."""
 
 
 @apm.command()
@@ -65,26 +65,30 @@ def derive(
     *,
     trust: str = option(
         "--trust",
-        "Promise only what held in every legal crash state, or also what held in all that were explored.",
+        "Promise what held in every legal crash state (exhaustive), or in every explored one (sampled).",
         Choice(("exhaustive", "sampled")),
         "exhaustive",
     ),
     published: str | None = option(
-        "--published", "Promise what this table found no violation of.", Choice(("osdi14",))
+        "--published", "Promise everything that this published table does not refute.", Choice(("osdi14",))
     ),
-    seed: int | None = option("--hold-out SEED", "Leave a third of the workloads out, for a check."),
-    refuting: tuple[Path, ...] = option("--refuting RUN", "A run whose workloads may only refute.", EXISTING_FOLDER),
-    witnesses: bool = option("--witnesses", "Write a witness of each refuted clause, too."),
-    out: Path = option("--out", "The folder.", FOLDER, Path("apm")),
+    seed: int | None = option(
+        "--hold-out SEED", "Leave out a third of the workloads, and check the model against them."
+    ),
+    refuting: tuple[Path, ...] = option(
+        "--refuting RUN", "A run whose workloads can refute clauses, but not support them.", EXISTING_FOLDER
+    ),
+    witnesses: bool = option("--witnesses", "Also write a witness of each refuted clause."),
+    out: Path = option("--out", "The folder for the models.", FOLDER, Path("apm")),
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,
 ) -> Exit:
-    """Derive a model of each configuration in the runs RUN into apm/NAME.json.
+    """Derive a model of each configuration in the runs RUN..., and write it to apm/NAME.json.
 
-    A model is a set of clauses, such as: an append is persisted before a later rename of the file. All that an observed
-    crash state contradicts are refuted; of the others those are promised that were put to the test, and held in every
-    legal crash state. Each RUN is that of a probe or of a matrix; the more workloads, the more is known. No guest is
-    needed.
+    A model is a set of clauses, such as: an append is persisted before a later rename of the file. An observed crash
+    state refutes each clause that it contradicts. The model promises the other clauses if workloads tested them and
+    they held in every legal crash state. Each RUN is a run of `bob probe` or `bob matrix`. More workloads decide more
+    clauses. This needs no guest.
 
     \b
     Examples:
@@ -96,15 +100,15 @@ def derive(
     \b
     Exit codes:
       0   the models were written
-      1   a model forbids what was seen of a workload that was left out
-      9   RUN is no run directory, or lacks something that the run should have kept
+      1   a model forbids a state that a held-out workload left
+      9   RUN is not a run directory, or is incomplete
     """
     documents, unsound, beside = [], 0, by_configuration(refuting) if refuting else {}
     configurations = by_configuration(runs)
     if beside and not beside.keys() & configurations.keys():
         raise UsageError(
-            f"what is to refute is of {', '.join(beside)}, and the runs are of {', '.join(configurations)}",
-            hint="--refuting takes a run of the same configuration, with other workloads (bob probe --probe)",
+            f"--refuting has {', '.join(beside)}, but RUN has {', '.join(configurations)}",
+            hint="give a run of the same configuration with other workloads (bob probe --probe)",
         )
     for name, folders in configurations.items():
         workloads: list[ObservedCase] = []
@@ -137,23 +141,23 @@ def states(
     operations: str = table.OPERATIONS,
     *,
     setup: str = table.SETUP,
-    limit: int = option("--limit", "Stop at so many states.", Range(1), 1000),
+    limit: int = option("--limit", "Stop after this many states.", Range(1), 1000),
     json_file: Path | None = table.JSON,
 ) -> Exit:
     """List the crash states that MODEL allows for OPERATIONS, as directory trees.
 
-    MODEL is a file that `bob apm derive` wrote, or the name of a built-in one: ext3-w, ext3-o, ext3-j, ext4-o, btrfs,
-    ccfs. OPERATIONS and --setup are written as for `bob try`.
+    MODEL is a file that `bob apm derive` wrote, a shipped model such as ext4-ordered, or a built-in one: ext3-w,
+    ext3-o, ext3-j, ext4-o, btrfs, ccfs. OPERATIONS and --setup are written as for `bob try`.
 
     \b
     Examples:
       bob apm states ext4-o --setup 'write /f 0 8K' 'write /g 0 4K; rename /g /f'
-      bob apm states apm/xfs.json --setup 'write /f 0 8K' 'write /g 0 4K; rename /g /f' --json -
+      bob apm states apm/xfs.json 'write /g 0 4K; rename /g /f' --json -
 
     \b
     Exit codes:
-      0   these are all of them
-      3   there are more than --limit
+      0   the list is complete
+      3   there are more states than --limit
     """
     promised = named_model(model).promised
     workload = Workload("states", parse(setup), parse(operations))
@@ -170,16 +174,16 @@ def check_(
     run: Path = table.RUN,
     *,
     limit: int = option(
-        "--limit", "Count the allowed states of workloads that have no more than this.", Range(1), 2000
+        "--limit", "Count the allowed states of a workload only if there are at most this many.", Range(1), 2000
     ),
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,
 ) -> Exit:
-    """Hold MODEL against all that was observed in RUN.
+    """Check MODEL against the crash states observed in RUN.
 
-    It is sound if it allows every crash state that was observed. It is tight if most of the states that it allows were
-    observed, too. Where MODEL is the folder that `bob apm derive` wrote, each configuration of RUN is held against its
-    own.
+    A model is sound if it allows every observed crash state. It is tight if most of the states that it allows were
+    observed. If MODEL is the folder that `bob apm derive` wrote, bob checks each configuration of RUN against its own
+    model.
 
     \b
     Examples:
@@ -189,9 +193,9 @@ def check_(
 
     \b
     Exit codes:
-      0   it is sound
-      1   it forbids something that was observed
-      9   RUN is no run directory, or lacks something that the run should have kept
+      0   the model is sound
+      1   it forbids an observed crash state
+      9   RUN is not a run directory, or is incomplete
     """
     checks = []
     for name, folders in by_configuration([run]).items():
@@ -207,10 +211,10 @@ def check_(
 def compare_(
     a: str = option("A", "", MODEL), b: str = option("B", "", MODEL), json_file: Path | None = table.JSON
 ) -> Exit:
-    """Say what one of two models allows and the other forbids.
+    """Show what one of two models allows and the other forbids.
 
-    For each clause that just one of them promises: the smallest workload with a crash state that only the other allows,
-    and the crash state by which it was refuted there, where it was.
+    For each clause that only one model promises, bob prints the smallest workload with a crash state that only the
+    other model allows. If an observed crash state refuted the clause for the other model, bob prints that, too.
 
     \b
     Examples:
@@ -219,8 +223,8 @@ def compare_(
 
     \b
     Exit codes:
-      0   they promise the same, or no small workload tells them apart
-      1   they differ
+      0   the models promise the same, or no small workload distinguishes them
+      1   the models differ
     """
     one, other = named_model(a), named_model(b)
     found = list(differences(one, other))
@@ -231,9 +235,9 @@ def compare_(
 
 @apm.command()
 def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> Exit:
-    """Tell in prose which guarantees MODEL gives, which it lacks, and the evidence.
+    """Explain in prose which guarantees MODEL gives, which it lacks, and the evidence.
 
-    The text is Markdown, which a terminal shows as headings and lists. --json has the model itself.
+    The text is Markdown; on a terminal, bob formats it. --json writes the model itself.
 
     \b
     Examples:
@@ -243,8 +247,8 @@ def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> 
 
     \b
     Exit codes:
-      0   it was told
-      8   the file is no model, or damaged
+      0   the text was printed
+      8   the file is not a valid model
     """
     from rich.markdown import Markdown
 
@@ -266,14 +270,14 @@ def show(model: str = table.MODEL_NAME, json_file: Path | None = table.JSON) -> 
 def export(
     models: tuple[str, ...] = option("MODEL...", "", MODEL),
     *,
-    html: Path | None = option("--html FILE", "Write MODEL as a page that stands alone.", OUTPUT),
+    html: Path | None = option("--html FILE", "Write MODEL as a stand-alone page.", OUTPUT),
     alice: Path | None = option("--alice FILE", "Write MODEL as a file system for ALICE's replayer.", OUTPUT),
-    svg: Path | None = option("--svg FILE", "Draw which of the models MODEL... is weaker than which.", OUTPUT),
+    svg: Path | None = option("--svg FILE", "Draw which models are weaker than others.", OUTPUT),
 ) -> Exit:
-    """Write MODEL for people, and for other programs.
+    """Write MODEL as a page, as a picture, or for ALICE.
 
-    A page has the picture of all models that are named, the first of which it is about. Graphviz draws it. The file for
-    ALICE is a Python module that needs nothing of bob; it says what of the model cannot be said there.
+    The page is about the first MODEL. With several, it has a picture of all of them, which Graphviz draws. The file for
+    ALICE is a Python module that does not need bob. It lists what ALICE cannot express of the model.
 
     \b
     Examples:
@@ -284,9 +288,9 @@ def export(
     \b
     Exit codes:
       0   the files were written
-      2   usage, or no file was asked for
-      4   --svg, and Graphviz is not installed
-      8   a file is no model, or damaged
+      2   invalid usage, or no file was requested
+      4   --svg: Graphviz is not installed
+      8   a file is not a valid model
     """
     from bob.apm.export.alice import alice_module, not_sayable
     from bob.apm.export.lattice import lattice
@@ -295,7 +299,7 @@ def export(
     if html is None and alice is None and svg is None:
         raise UsageError("nothing to write", hint="name a file with --html, --alice or --svg")
     if len(models) > 1 and alice is not None:
-        raise UsageError("--alice takes one MODEL", hint="write one after the other")
+        raise UsageError("--alice takes one MODEL", hint="export one model at a time")
     found = with_distinct_names([named_model(name) for name in models])
     if svg is not None:
         write_text(svg, lattice(found), "--svg")
@@ -322,21 +326,22 @@ def what_if_(
     model: str = table.MODEL_NAME,
     changes: tuple[str, ...] = option("CHANGE...", ""),
     *,
-    out: Path | None = option("--out FILE", "The model.", NEW_FILE, words="apm/MODEL-what-if.json"),
+    out: Path | None = option("--out FILE", "The file for the new model.", NEW_FILE, words="apm/MODEL-what-if.json"),
     programs: tuple[str, ...] = option(
-        "--app PROGRAM", "Hold this program against both models. With all, each one that bob ships.", PROGRAM
+        "--app PROGRAM", "Check this program against both models. `all` means every program that bob ships.", PROGRAM
     ),
     how: table.ProgramRunOptions,
 ) -> Exit:
-    """Change MODEL by clauses, write it as a model file, and say what is different.
+    """Change clauses of MODEL, write the new model, and say what differs.
 
-    CHANGE is a clause with a sign: + where the new model promises it, - where it does not. In place of a word may stand
-    any, several with | between them, or a part with a *. Some changes have plain words, with a - for the opposite:
-    'fsync persists only its file', 'safe rename', 'safe file flush', 'atomic contents', 'atomic appends', 'directory
-    operations in order', 'everything in order'.
+    CHANGE is a clause with a sign: the new model promises it with +, and does not with -. A word of the clause can be
+    any, several words joined by |, or a pattern with *. Some changes have names, which a - reverses: 'fsync persists
+    only its file', 'safe rename', 'safe file flush', 'atomic contents', 'atomic appends', 'directory operations in
+    order', 'everything in order'.
 
-    With --app, programs are recorded in a guest and held against both models (see `bob app run --help`): bob tells
-    which vulnerabilities the change adds, and which it mends. The other options are about that.
+    With --app, bob records programs in a guest and checks them against both models (see `bob app run --help`). It
+    prints which vulnerabilities the change adds and which it removes. All options except --out, --json and --quiet
+    apply only to --app.
 
     \b
     Examples:
@@ -346,11 +351,11 @@ def what_if_(
 
     \b
     Exit codes:
-      0   the model was written, and it harms no program more
+      0   the model was written; no program has a new vulnerability
       1   the change adds a vulnerability to a program
-      2   a change is none, or changes nothing
-      3   of a program it is not known
-      4+  something is missing or went wrong, see `bob --help`
+      2   a change is invalid, or changes nothing
+      3   some program's answer is unknown
+      4+  another error; `bob --help` lists the codes
     """
     before = named_model(model)
     name = out.stem if out is not None else f"{before.name}-what-if"

@@ -30,30 +30,32 @@ TEMPLATE = Path(__file__).with_name("new-app")
 
 @group
 class ProgramOptions:
-    """Which program is asked about, and where and how its workload runs."""
+    """The program under test, and where and how its workload runs."""
 
     program: str | None = option("[PROGRAM]", "", PROGRAM)
     fs: tuple[str, ...] = table.FILE_SYSTEM
-    workload: str | None = option("--workload COMMAND", "What the program does, in place of PROGRAM.")
+    workload: str | None = option("--workload COMMAND", "The command that is the workload, instead of PROGRAM.")
     check: str | None = option(
-        "--check COMMAND", "What looks at a crash state: exit code 0 where all is well.", default=None
+        "--check COMMAND", "The command that checks a crash state; exit code 0 means that all is well.", default=None
     )
-    setup: str | None = option("--setup COMMAND", "What is there, durable, before the workload begins.")
+    setup: str | None = option(
+        "--setup COMMAND", "The command that makes the initial files. They are durable before the workload starts."
+    )
     paces: tuple[Pace, ...] = table.PACES
 
     def read(self) -> Program:
         """Return the program: a shipped one, a folder, or commands. Raise UsageError if none is named, or two."""
         if self.program is None:
             if self.workload is None or self.check is None:
-                raise UsageError("no program is named", hint="name a folder, or give --workload and --check")
+                raise UsageError("no program given", hint="name a program or a folder, or give --workload and --check")
             return of_commands(self.workload, self.check, self.setup or "")
         if self.workload or self.check or self.setup:
-            raise UsageError("PROGRAM has its own scripts", hint="leave out --workload, --check and --setup")
+            raise UsageError("PROGRAM has scripts of its own", hint="leave out --workload, --check and --setup")
         return named(self.program)
 
 
 class AppCommands(Commands):
-    """A group that takes an unknown command for the program of ``run``."""
+    """A group that treats an unknown command as the program of ``run``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
@@ -66,7 +68,7 @@ class AppCommands(Commands):
 
 @click.group(cls=AppCommands, context_settings={"help_option_names": ["-h", "--help"]})
 def app() -> None:
-    """Ask whether a program survives a crash: bob app PROGRAM is short for bob app run PROGRAM."""
+    """Find out whether a program survives a crash. `bob app PROGRAM` is short for `bob app run PROGRAM`."""
 
 
 @app.command()
@@ -84,18 +86,18 @@ def run(
 ) -> Exit:
     """Find out whether PROGRAM survives a crash.
 
-    PROGRAM is the name of a program that bob ships, or a folder with app.toml, setup, workload and check. The workload
-    runs in a guest, and bob records what the disk is sent, and what the program tells on its standard output. After
-    each legal crash the checker is asked: its arguments are the directory as the crash left it, and a file with what
-    the program had told before. Exit code 0 means that all is well, 10 that acknowledged data is lost, 11 that data is
-    corrupt, 12 that it cannot be opened; any other one is a violation, too.
+    PROGRAM is a program that bob ships, by name, or a folder with app.toml, setup, workload and check. The workload
+    runs in a guest, and bob records the writes to the disk and the program's standard output. Then bob runs the checker
+    on crash states. Its arguments are the directory after the crash, and a file with the output before the crash. Its
+    exit code is 0 if all is well, 10 if acknowledged data is lost, 11 if data is corrupt, and 12 if the data cannot be
+    opened. Any other code is a violation, too.
 
-    The workload runs three times: undisturbed; slowly, with seconds between its calls, so that the kernel's timers come
-    in between; and beside another process that syncs a file of its own after each call. On a file system that commits
-    more seldom, it also runs slower. Each has an answer.
+    The workload runs at three paces. Undisturbed is full speed. Slow waits seconds between calls, so that the kernel's
+    timers fire in between. Busy runs beside another process, which syncs its own file after each call. A fourth pace,
+    slower, is added on a file system that commits less often. Each pace has its own answer.
 
-    With --model, the program's system calls are held against a model of a file system, too: each state that the model
-    allows is built, and the checker is asked, up to --budget trees for each model.
+    With --model, bob also checks the program's system calls against a model of a file system. It builds the states that
+    the model allows, up to --budget for each model, and runs the checker on each.
 
     \b
     Examples:
@@ -109,19 +111,19 @@ def run(
 
     \b
     Exit codes:
-      0   safe on all file systems, and by all models, as far as explored
+      0   safe on all file systems and by all models, as far as explored
       1   vulnerable on one of them
-      2   the program cannot be run, or its checker cannot be trusted; nothing was explored
-      3   not known on one of them: a guest was lost, the checker contradicts itself, or a call is not traced
-      10  a model forbids what the file system that it was derived of has left: the model is wrong, or bob
-      4+  something is missing or went wrong, see `bob --help`
+      2   the program cannot run, or its checker cannot be trusted; nothing was explored
+      3   unknown on one of them: a guest was lost, the checker contradicts itself, or a call is not traced
+      10  a model forbids a state that its own file system left: the model or bob is wrong
+      4+  another error; `bob --help` lists the codes
     """
     program, systems, paces = about.read(), about.fs, about.paces
     if models and not systems:
         systems, paces = (RECORDED_ON,), paces or (Pace.UNDISTURBED,)
     _check_file_systems(systems)
     if models and shard != table.WHOLE:
-        raise UsageError("--shard does not go with --model", hint="ask the models in a run of their own")
+        raise UsageError("--shard cannot be used with --model", hint="check the models in a separate run")
 
     from bob.apm.named import named_models
     from bob.run.programs import try_program  # libvirt and paramiko take a while to load
@@ -133,8 +135,11 @@ def run(
         )
         numbers = range(len(requests))[shard[0] - 1 :: shard[1]]
         if not numbers:
-            there = plural(len(requests), "file system")
-            raise UsageError(f"--shard {shard[0]}/{shard[1]}: {there} named", hint="a file system is not divided")
+            pairs = plural(len(requests), "pair")
+            raise UsageError(
+                f"--shard {shard[0]}/{shard[1]} is empty: there are {pairs} of a file system and a pace",
+                hint=f"make {len(requests)} shards at most",
+            )
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
         answers, folder = try_program(
             program, mine, delivery.out, progress, against, explores=bool(about.fs), numbers=only
@@ -149,10 +154,10 @@ def check_app(
     options: table.FileSystemOptions,
     how: table.ProgramRunOptions,
 ) -> Exit:
-    """Do everything but explore: run PROGRAM, record it, and try its checker.
+    """Run and record PROGRAM, and test its checker, without exploring crashes.
 
-    The checker must accept what the setup leaves, with no output, and what a clean end leaves; and it must refuse what
-    must_fail in app.toml says.
+    The checker must accept the files after the setup, before any output, and the files after a clean end. It must
+    refuse the states that must_fail in app.toml lists.
 
     \b
     Examples:
@@ -161,9 +166,9 @@ def check_app(
 
     \b
     Exit codes:
-      0   the program can be explored
-      2   it cannot be run, or its checker cannot be trusted
-      4+  something is missing or went wrong, see `bob --help`
+      0   bob can explore the program
+      2   the program cannot run, or its checker cannot be trusted
+      4+  another error; `bob --help` lists the codes
     """
     program, paces = about.read(), about.paces or (Pace.UNDISTURBED,)
     _check_file_systems(about.fs)
@@ -179,12 +184,13 @@ def check_app(
 
     def show(screen: Screen) -> None:
         for one in ready:
-            told = f"{plural(one.outputs, 'output')} of {plural(one.told, 'byte')}"
+            outputs = f"{plural(one.outputs, 'output')} ({plural(one.told, 'byte')})"
             calls = plural(one.calls, "traced call")
-            screen.print(f"{one.configuration}: ready; {told}, {calls}", soft_wrap=True)
-            most = f"{plural(one.windows, 'window')} of at most {plural(how.exploration.budget, 'mount')} each"
-            states = f"{plural(one.states, 'whole state')} with what was told"
-            screen.print(f"  to be explored: {states}, in {most}", soft_wrap=True)
+            screen.print(f"{one.configuration}: ready; {outputs}, {calls}", soft_wrap=True)
+            windows = f"{plural(one.windows, 'window')} between outputs"
+            states = f"{plural(one.states, 'whole crash state')} in {windows}"
+            most = f"at most {plural(how.exploration.budget, 'mount')} for each window"
+            screen.print(f"  to explore: {states}, {most}", soft_wrap=True)
 
     present(how.json_file, AppCheckDocument(program.name, tuple(ready)), show)
     return Exit.DONE
@@ -192,9 +198,9 @@ def check_app(
 
 @app.command()
 def new(name: str = option("NAME")) -> Exit:
-    """Write the folder NAME, a program with comments, to begin with.
+    """Write the folder NAME, a commented example program.
 
-    It can be run as it is; change its scripts to those of a program of your own. What is there is never overwritten.
+    The example runs unchanged. Replace its scripts with those of your own program. bob never overwrites a folder.
 
     \b
     Examples:
@@ -204,19 +210,19 @@ def new(name: str = option("NAME")) -> Exit:
     \b
     Exit codes:
       0   the folder was written
-      2   there is such a file or folder
+      2   a file or folder NAME exists
     """
     folder = Path(name)
     if folder.exists():
-        raise UsageError(f"{folder} is there already", hint="choose another name, or remove it")
+        raise UsageError(f"{folder} already exists", hint="choose another name, or remove it")
     try:
         folder.mkdir(parents=True)
         for source in sorted(TEMPLATE.iterdir()):
             shutil.copyfile(source, folder / source.name)
             (folder / source.name).chmod(0o644 if source.suffix == ".toml" else 0o755)
     except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}", hint="go to another directory") from None
-    console().print(f"wrote {folder}; change it, then\n  bob app ./{folder} --fs ext4", soft_wrap=True)
+        raise UsageError(f"cannot write {folder}: {error.strerror}", hint="change to another directory") from None
+    console().print(f"wrote {folder}; edit it, then run\n  bob app ./{folder} --fs ext4", soft_wrap=True)
     return Exit.DONE
 
 

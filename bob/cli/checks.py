@@ -31,7 +31,7 @@ _TEMPORARY_BYTES = 512 * _MIB  # each running guest has a copy of its saved stat
 
 
 class Health(StrEnum):
-    """The state of a need: a probe can do without a NOTE, not without what is MISSING."""
+    """The state of a need. A probe can run despite a NOTE, but not if something is MISSING."""
 
     OK = "ok"
     MISSING = "missing"
@@ -67,7 +67,7 @@ def _settings() -> Check:
     """Check bob.toml. Raise UsageError if it is malformed, since other checks need its cache."""
     found = settings()
     if found.path is None:
-        return Check("settings", Health.OK, f"those of bob: there is no {' and no '.join(map(str, places()))}")
+        return Check("settings", Health.OK, f"bob's defaults; neither {' nor '.join(map(str, places()))} exists")
     said = ", ".join(f"{key} {value}" for key, value in found.said.items()) or "nothing"
     try:
         if found.image is not None:
@@ -75,7 +75,7 @@ def _settings() -> Check:
         check_jobs(found.jobs)
     except BobError as wrong:
         return _missing("settings", f"{found.path}: {wrong.message}", wrong.hint)
-    return Check("settings", Health.OK, f"{found.path} says {said}")
+    return Check("settings", Health.OK, f"{found.path} sets {said}")
 
 
 def _has_image(name: str) -> bool:
@@ -87,7 +87,7 @@ def _has_image(name: str) -> bool:
 def _qemu() -> Check:
     program, hint = shutil.which("qemu-system-x86_64"), "apt-get install qemu-system-x86"
     if program is None:
-        return _missing("QEMU", "there is no qemu-system-x86_64", hint)
+        return _missing("QEMU", "qemu-system-x86_64 is not installed", hint)
     try:
         said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
@@ -100,7 +100,7 @@ def _user() -> Check:
     try:
         pwd.getpwnam("libvirt-qemu")
     except KeyError:
-        found = "it does not exist, and libvirt's QEMU driver asks for it"
+        found = "it does not exist, and libvirt's QEMU driver needs it"
         return _missing(name, found, "apt-get install libvirt-daemon-system")
     return Check(name, Health.OK, "exists")
 
@@ -133,7 +133,7 @@ def _accelerator(versions: str) -> Check:
     try:
         choice = choose(versions, _not_now)
     except _NotTried:
-        return Check("accelerator", Health.OK, "/dev/kvm opens; the first probe tries whether a guest boots with it")
+        return Check("accelerator", Health.OK, "/dev/kvm opens; the first probe tests whether a guest boots with it")
     except BobError as error:
         return _missing("accelerator", error.message, error.hint)
     return Check("accelerator", Health.OK, f"{choice.accelerator.value.upper()}: {choice.reason}")
@@ -162,10 +162,10 @@ def _builders(*, needed: bool) -> Iterator[Check]:
     state = Health.MISSING if needed else Health.NOTE
     programs = mmdebstrap.PROGRAMS if os.geteuid() == 0 else mmdebstrap.PROGRAMS | mmdebstrap.USER_PROGRAMS
     for program, package in programs.items():
-        yield _installed(program, shutil.which(program), state, "it is for building guest images", package)
-    yield _installed("depmod", depmod(), Health.NOTE, "it is for --kernel-tree", "kmod")
+        yield _installed(program, shutil.which(program), state, "needed to build guest images", package)
+    yield _installed("depmod", depmod(), Health.NOTE, "needed for --kernel-tree", "kmod")
     keys = str(mmdebstrap.KEYRING) if mmdebstrap.KEYRING.exists() else None
-    yield _installed("Debian's keys", keys, state, "they are for building guest images", "debian-archive-keyring")
+    yield _installed("Debian's keys", keys, state, "needed to build guest images", "debian-archive-keyring")
 
 
 def _installed(name: str, path: str | None, state: Health, use: str, package: str) -> Check:
@@ -182,7 +182,7 @@ def _images() -> Iterator[Check]:
     for name in recipe_names():
         found = find(load_recipe(name))
         if found is None:
-            yield Check(f"image {name}", Health.NOTE, "not built; a probe does it first", f"bob image build {name}")
+            yield Check(f"image {name}", Health.NOTE, "not built; a probe builds it first", f"bob image build {name}")
         else:
             yield Check(f"image {name}", Health.OK, f"kernel {found.kernel_release}, built {found.built[:10]}")
 

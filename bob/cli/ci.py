@@ -22,7 +22,7 @@ _WORST_LAST = (Exit.DONE, Exit.UNKNOWN_CELLS, Exit.DIFFERENT, Exit.CONTRADICTED)
 _LINES = 6  # details in an annotation, in lines: GitHub shows only the first ones
 EXPECTED: Side | None = option(
     "--expect TABLE",
-    "Compare with this result, which --json wrote: exit code 1 where a verdict differs.",
+    "Compare with this result, which --json wrote. The exit code is 1 if a verdict differs.",
     Words(lambda word, _option: named_side(word), lambda _given: (OSDI14,), "file", "table"),
     renewable=True,
 )
@@ -37,14 +37,12 @@ def check_expected(expected: Side | None, requests: Iterable[ProbeRequest]) -> N
     if any(names & set(columns.get(configuration, ())) for configuration, names in asked.items()):
         return
     if asked.keys() & columns.keys():
-        raise UsageError(f"{expected.name} expects nothing of these properties", hint="it probed other ones")
+        raise UsageError(f"{expected.name} lacks these properties", hint="it is about other ones")
     raise _expects_nothing(expected, ", ".join(asked))
 
 
 def _expects_nothing(expected: Side, of: str) -> UsageError:
-    return UsageError(
-        f"{expected.name} expects nothing of {of}", hint=f"it has {', '.join(expected.columns) or 'nothing'}"
-    )
+    return UsageError(f"{expected.name} lacks {of}", hint=f"it has {', '.join(expected.columns) or 'no configuration'}")
 
 
 def conclude(
@@ -117,7 +115,7 @@ def _print(comparison: Comparison, json_file: Path | None) -> None:
     from bob.report.comparison.terminal import print_unexpected
 
     if not comparison.compared:
-        raise _expects_nothing(comparison.a, "what this run asked")
+        raise _expects_nothing(comparison.a, "every cell of this run")
     screen = console(stderr=is_stdout(json_file))
     screen.print()
     print_unexpected(screen, comparison)

@@ -14,13 +14,13 @@ from bob.cli.options import takes_options
 from bob.errors import UsageError, meant
 
 _SEVERAL = {
-    "--fs": "ask it once for each; `bob matrix` probes several configurations",
-    "--image": "ask it once for each; `bob probe` and `bob matrix` take several",
+    "--fs": "run the command once for each; `bob matrix` probes several configurations",
+    "--image": "run the command once for each; `bob probe` and `bob matrix` take several",
 }  # hints for options that take one value
 
 
 class Command(click.Command):
-    """A command that refuses a second value of an option; click's own takes the last one in silence."""
+    """A command that refuses a second value of an option; click's own silently takes the last one."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and not ctx.resilient_parsing:
@@ -29,8 +29,8 @@ class Command(click.Command):
             for parameter, times in given.items():
                 if times > 1:
                     name = max(parameter.opts, key=len)
-                    hint = _SEVERAL.get(name, "say it once")
-                    raise UsageError(f"{name} takes one value, here it is given {times} times", hint=hint)
+                    hint = _SEVERAL.get(name, "give it once")
+                    raise UsageError(f"{name} takes one value, but is given {times} times", hint=hint)
         return super().parse_args(ctx, args)
 
 
@@ -63,7 +63,7 @@ class Commands(Command, click.Group):
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
             path = f"{ctx.command_path} {name}"
-            raise UsageError(f"there is no command {path!r}", hint=meant(name, self.list_commands(ctx)))
+            raise UsageError(f"unknown command {path!r}", hint=meant(name, self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
 
 

@@ -25,23 +25,23 @@ def compare(
     a: str = option("A", "", one_of(lambda: (OSDI14,))),
     b: str = option("B", "", one_of(lambda: (OSDI14,))),
     *,
-    pairs: tuple[str, ...] = option("--as OLD=NEW", "Hold A's configuration OLD against B's NEW, and no others."),
-    strict: bool = option("--strict", "Let cells count that are differently explored, or in one of both only."),
+    pairs: tuple[str, ...] = option("--as OLD=NEW", "Compare only A's configuration OLD with B's NEW."),
+    strict: bool = option("--strict", "Also count cells that are differently explored, or that only one side has."),
     json_file: Path | None = table.JSON,
-    markdown_file: Path | None = option("--markdown FILE", "Write a page as Markdown into FILE; - is stdout.", OUTPUT),
-    html_file: Path | None = option("--html FILE", "Write a page that stands alone into FILE; - is stdout.", OUTPUT),
+    markdown_file: Path | None = option("--markdown FILE", "Write a Markdown page into FILE; - is stdout.", OUTPUT),
+    html_file: Path | None = option("--html FILE", "Write a stand-alone page into FILE; - is stdout.", OUTPUT),
 ) -> Exit:
     """Compare two runs, or a run and the published table, cell by cell.
 
     A is the old one, or the reference; B is the new one. Each is a run directory, a result that --json wrote, or
     osdi14: Table 1 of "All File Systems Are Not Created Equal" (2014).
 
-    Of each cell that both have it says: the same; B newly fails; B no longer fails; differently explored (the same
-    verdict from other workloads, or from another number of crash states); or undecided, where one side has no verdict.
-    For each difference it tells what was found and how to replay it, or what was explored in vain; and against the
-    published table the reason, where it is known. Configurations that only one side has are named, not compared. With
-    --as, two configurations are compared that have different names, such as two mount options of one file system; A and
-    B may be one run then.
+    For each cell that both have, bob says: the same; B newly fails; B no longer fails; differently explored (the same
+    verdict from other workloads, or from another number of crash states); or undecided (one side lacks a verdict). For
+    each difference it prints the evidence and how to replay it, or what was explored without a violation. Against the
+    published table, it adds the reason if that is known. Configurations that only one side has are listed, not
+    compared. With --as, bob compares two configurations with different names, such as two mount options of one file
+    system. A and B can then be the same run.
 
     \b
     Examples:
@@ -53,18 +53,18 @@ def compare(
       bob compare good bob-runs/new --json - | jq '.cells[] | select(.kind != "same")'
 
     \b
-    To bisect a kernel, with the script that docs/results.md has:
+    To bisect a kernel, with the script in docs/results.md:
       git bisect run ./bisect-step good-run
-    It makes a guest image, probes, and compares. To git it says 0 (good) and 1 (bad) as `bob compare`
-    does, 125 (skip this commit) for a 3, and 128 (stop) for all else.
+    It builds a guest image, probes, and compares. It exits with 0 (good) or 1 (bad) as `bob compare` does,
+    with 125 (skip this commit) instead of 3, and with 128 (stop) after any other error.
 
     \b
     Exit codes:
       0   no verdict differs
-      1   some cell newly fails or no longer fails (with --strict: see there)
-      2   usage, or there is no cell that both have
-      3   none is known to differ, but some cell has no verdict: unknown, or skipped on one side
-      8   a file is no result
+      1   some cell newly fails or no longer fails (see also --strict)
+      2   invalid usage, or A and B share no cell
+      3   no known difference, but some cell is unknown or skipped on one side
+      8   a file is not a valid result
       9   a run has no result, or cannot be read
     """
     files = {"--json": json_file, "--markdown": markdown_file, "--html": html_file}
@@ -75,7 +75,7 @@ def compare(
         old, new = paired(old, new, [_pair(text, old, new) for text in pairs])
     comparison = compare_sides(old, new, osdi14_reasons())
     if not comparison.compared:
-        raise UsageError(f"{a} and {b} have no cell in common", hint=_hint(comparison))
+        raise UsageError(f"{a} and {b} share no cell", hint=_hint(comparison))
     if json_file is not None:
         write_json(json_file, to_document(comparison))
     if markdown_file is not None:
@@ -98,14 +98,14 @@ def _pair(text: str, a: Side, b: Side) -> tuple[str, str]:
     halves = text.split("=")
     splits = [("=".join(halves[:at]), "=".join(halves[at:])) for at in range(1, len(halves))]
     if not splits:
-        raise UsageError(f"--as {text!r} names one configuration", hint="OLD=NEW, such as ext4-ordered=ext4-writeback")
+        raise UsageError(f"invalid --as {text!r}; expected OLD=NEW", hint="for example ext4-ordered=ext4-writeback")
     there = [(old, new) for old, new in splits if old in a.columns and new in b.columns]
     return there[0] if there else splits[0]
 
 
 def _hint(comparison: Comparison) -> str:
     if comparison.configurations:
-        return "they probed other properties"
+        return "they are about different properties"
     a, b = comparison.only_a, comparison.only_b
     if a and b:
         pair = shlex.quote(f"{a[0]}={b[0]}")

@@ -56,8 +56,8 @@ class ProgressDisplay(ABC):
     def planned(self, workloads: int, states: int) -> None:
         with self._lock:
             self._tally.plan(workloads, states)
-            tries = "1 try" if states == 1 else f"{states:,} tries"
-            self._write(Text(f"{plural(workloads, 'workload')}, at most {tries}", "bob.dim"))
+            tries = "1 crash state" if states == 1 else f"{states:,} crash states"
+            self._write(Text(f"{plural(workloads, 'workload')}, at most {tries} to try", "bob.dim"))
 
     def expected(self, guests: int, earlier: Earlier | None) -> None:
         with self._lock:

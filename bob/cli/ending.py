@@ -128,7 +128,7 @@ def _internal(error: BaseException) -> Exit:
     except OSError:
         _say(message, "BOB_DEBUG=1 shows the traceback")
     else:
-        _say(f"{message} (traceback: {file.name})", "please report it, with that file")
+        _say(f"{message} (traceback: {file.name})", "please report this error, with that file")
     return Exit.INTERNAL
 
 

@@ -63,7 +63,8 @@ def format_of(output: Destination | None) -> str:
     wanted = next((name for name, endings in _ENDINGS.items() if ending in endings), "")
     if ending in _OTHERS:
         known = ", ".join(endings[0] for endings in ENDINGS.values())
-        raise UsageError(f"--output: bob writes no {ending}", hint=f"it writes {known}; --format makes any file one")
+        hint = f"it writes {known}; with --format, FILE may have any ending"
+        raise UsageError(f"--output: cannot write {ending}", hint=hint)
     return wanted or "table"
 
 
@@ -75,23 +76,24 @@ def check_output(wanted: str, output: Destination | None) -> None:
             raise UsageError(f"--output: {output.path} is a directory", hint=hint)
         return
     if output is None or is_stdout(output.path):
-        raise UsageError("a site is several files", hint="name a directory for them, for example --output pages/")
+        raise UsageError("a site needs a directory", hint="for example --output pages/")
     check_folder(output.path, "--output")
     if result_file(output.path).exists():
         hint = f"for example --output {output.path / 'pages'}/"
-        raise UsageError(f"--output: {output.path} is the directory of a run", hint=hint)
+        raise UsageError(f"--output: {output.path} is a run directory", hint=hint)
 
 
-def check_format(kind: ResultKind, wanted: str, run: str = "it") -> None:
+def check_format(kind: ResultKind, wanted: str, run: str = "the result") -> None:
     """Raise UsageError if this ``kind`` lacks the format ``wanted``; the message names ``run``."""
     if wanted in kind.value:
         return
-    message, hint = f"of several runs of bob app no {wanted} is made", f"{', '.join(kind.value)}; of one run alone more"
+    message = f"cannot write several runs of bob app as {wanted}"
+    hint = f"it writes {', '.join(kind.value)}; a single run has more formats"
     if kind is ResultKind.TABLES:
-        message, hint = f"{run} has no update protocol to be drawn as {wanted}", "a run of bob app has one"
+        message, hint = f"cannot draw {run} as {wanted}: it has no update protocol", "a run of bob app has one"
     elif kind is ResultKind.QUESTION:
-        message = f"{run} is the run of a quick question, whose answers are no table"
-        hint = "bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI"
+        message = f"cannot write {run} as {wanted}: a quick question has answers, not a table"
+        hint = "use --json FILE, or --output with FILE.txt, FILE.html, DIR/ for pages, or FILE.xml for a CI"
     raise UsageError(message, hint=hint)
 
 

@@ -13,8 +13,8 @@ WIDTH = 100
 _HEAD = """\
 # The command line
 
-What `bob COMMAND --help` says, for every command. This page is written by a program; after a change to a command,
-write it anew: `python -m bob.cli.help_page > docs/cli.md`.
+The output of `bob COMMAND --help`, for every command. A program writes this page. After a change to a command, run
+`python -m bob.cli.help_page > docs/cli.md`.
 """
 
 

@@ -50,7 +50,7 @@ class ImagesDocument(Document, frozen=True, tag_field="schema", tag="bob.images/
 def image() -> None:
     """List, build and remove guest images.
 
-    A probe builds the image it needs when it needs it first: a minute or two, a download of some 150 MB.
+    bob builds an image when a probe first needs it. That takes a minute or two, and downloads some 150 MB.
 
     \b
     Examples:
@@ -64,8 +64,8 @@ def image() -> None:
 def list_images(json_file: Path | None = table.JSON) -> None:
     """List all guest images, built or not.
 
-    An outdated image is one whose recipe has changed since; no probe uses it any more. One with a kernel of your own
-    was made by --kernel, and --image takes its name too. The folder and the key of each are in the JSON.
+    An outdated image is from an older recipe; probes no longer use it. An image with a kernel of your own comes from
+    --kernel or --kernel-tree, and --image accepts its name. --json has the folder and the key of each image.
 
     \b
     Example:
@@ -93,10 +93,10 @@ def build(
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,
 ) -> None:
-    """Build the guest image NAME, unless it is built already.
+    """Build the guest image NAME, unless it exists.
 
-    Without NAME, the image that `bob probe` uses by default. Its key, in brackets, names the recipe and the kernel's
-    package; results have it, too.
+    Without NAME, bob builds the image that `bob probe` uses by default. The key of an image, in brackets, names its
+    recipe and its kernel package; results have it, too.
 
     \b
     Examples:
@@ -116,7 +116,7 @@ def build(
 def rm(
     names: tuple[str, ...] = option("NAME...", "", one_of(lambda: sorted({one.name for one in installed()}))),
 ) -> None:
-    """Remove the guest images called NAME, outdated ones too.
+    """Remove the guest images called NAME, also outdated ones.
 
     \b
     Example:
@@ -127,7 +127,7 @@ def rm(
     for name in names:
         if name not in there:
             hint = f"built: {', '.join(there) or 'none'}"
-            raise UsageError(f"there is no guest image {name!r} to remove", hint=hint)
+            raise UsageError(f"the guest image {name!r} is not built", hint=hint)
     for found in images:
         if found.name in names:
             taken = found.bytes_of_its_own

@@ -20,11 +20,11 @@ def judge(
 ) -> Exit:
     """Judge the run in the directory RUN again, without a guest.
 
-    Takes the recordings and observations that the run kept, and replaces its result and its witnesses. For a run that
-    was interrupted: what is not observed counts as unknown. For a run of an earlier bob: the verdicts of this one.
+    bob reads the kept recordings and observations, and replaces the run's result and witnesses. In an interrupted run,
+    workloads that were not observed count as unknown. A run of an earlier bob gets the verdicts of this one.
 
-    Where only the result and the witnesses are left, as in reports/reference, each × says its evidence anew, from what
-    its witness keeps of the tree that was found.
+    If RUN has only the result and the witnesses, as in reports/reference, bob rewrites the evidence of each × from the
+    files that its witness keeps.
 
     \b
     Examples:
@@ -36,8 +36,8 @@ def judge(
     Exit codes:
       0   every cell has a verdict
       3   some cell is unknown
-      8   what the witness of a × keeps does not break its row, by this bob; nothing is changed
-      9   RUN is no run directory, or lacks something that the run should have kept
+      8   this bob finds no violation in a witness; nothing is changed
+      9   RUN is not a run directory, or is incomplete
     """
     from bob.judge.again import judge_again
     from bob.judge.restated import is_reference, restate

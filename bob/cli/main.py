@@ -19,23 +19,23 @@ from bob.version import __version__
 
 COMMANDS = {
     "probe": "Find out which persistence properties a file system has.",
-    "try": "Ask a quick question: what may a crash leave of these operations?",
-    "app": "Ask whether a program survives a crash: its own checker looks at what is left.",
-    "search": "Search for workloads after which something is lost that was made durable.",
-    "matrix": "Probe a set of configurations, and print the table.",
-    "judge": "Judge a finished run again, without a guest.",
-    "show": "Print the table of a run again.",
+    "try": "Check what you expect of a few operations after a crash.",
+    "app": "Find out whether a program survives a crash: its checker judges each crash state.",
+    "search": "Search for workloads where a crash loses something durable.",
+    "matrix": "Probe a set of configurations, and print one table.",
+    "judge": "Judge a run again from its files, without a guest.",
+    "show": "Print the results of a run again, or write them as a document.",
     "compare": "Compare two runs, or a run and the published table, cell by cell.",
-    "merge": "Put runs that were made apart, as shards of one, together.",
-    "reproduce": "Do a published experiment again, and print it beside what was published.",
-    "witness": "Tell the story of a violation: what the disk was sent, and what the crash made of it.",
-    "replay": "Show on a real kernel that a witness does violate its property.",
-    "apm": "Derive models of what an application can rely on, and check them.",
-    "runs": "List run directories, and remove them.",
+    "merge": "Merge runs, such as the shards of one, into one run.",
+    "reproduce": "Repeat a published experiment, and print its results beside the published ones.",
+    "witness": "Explain, shrink or export a witness of a violation.",
+    "replay": "Replay a witness on a real kernel, to confirm that it violates its property.",
+    "apm": "Derive and check models of what applications can rely on.",
+    "runs": "List and remove run directories.",
     "image": "List, build and remove guest images.",
-    "trace": "Look into a block log, as dm-log-writes makes it.",
+    "trace": "Inspect a block log of dm-log-writes.",
     "doctor": "Check everything that a probe needs.",
-    "site": "Build the documentation and the results as one static site.",
+    "site": "Build a static site with the documentation and the results.",
     "man": "Write the manual pages.",
 }
 
@@ -54,24 +54,24 @@ Examples:
 Exit codes:
   0  done                                 6    a guest did not start or was lost
   1  a difference, a broken expectation   7    a recording failed its check
-  2  usage                                8    a file is malformed
-  3  done, but some cell is unknown       9    a run directory is unusable
-  4  a program or library is missing      10   a model forbids what was seen
+  2  invalid usage                        8    a file is malformed
+  3  done, but some result is unknown     9    a run directory is unusable
+  4  a program or library is missing      10   a model forbids an observed state
   5  a guest image could not be built     70   an internal error
                                           130  interrupted
 
 \b
 Environment:
-  XDG_CACHE_HOME   guest images and saved guests are in $XDG_CACHE_HOME/bob
-  XDG_CONFIG_HOME  bob.toml is in $XDG_CONFIG_HOME/bob, unless there is one in the current directory
-  GITHUB_ACTIONS   true: annotate what fails, as GitHub Actions shows it
-  BOB_ACCELERATOR  kvm or tcg, where bob would otherwise try which one works
-  BOB_MIRROR       the Debian mirror that guest images are built from
+  XDG_CACHE_HOME   bob keeps guest images and saved guests in $XDG_CACHE_HOME/bob
+  XDG_CONFIG_HOME  bob reads $XDG_CONFIG_HOME/bob/bob.toml if there is no ./bob.toml
+  GITHUB_ACTIONS   true: report failures as annotations of GitHub Actions
+  BOB_ACCELERATOR  kvm or tcg; if unset, bob tests whether KVM works
+  BOB_MIRROR       the Debian mirror for building guest images
   BOB_DEBUG=1      show tracebacks on the terminal
   NO_COLOR=1       no colours
 
 \b
-Settings: bob.toml may have image, jobs, budget and cache; `bob doctor` says which file is read.
+Settings: bob.toml can set image, jobs, budget and cache. `bob doctor` prints which file bob reads.
 
 \b
 Shell completion: put one of these into your shell's start-up file.
@@ -89,11 +89,11 @@ Shell completion: put one of these into your shell's start-up file.
 )
 @click.version_option(__version__, prog_name="bob", message="%(prog)s %(version)s")
 def cli() -> None:
-    """bob, the Block Order Breaker: which persistence properties does a file system have?
+    """bob, the Block Order Breaker, finds out which persistence properties a file system has.
 
-    bob runs small workloads on a real kernel in a QEMU guest, records what reaches the disk, makes the states that a
-    crash may leave, lets the kernel mount them, and looks at what is there. It finds operations that do not survive a
-    crash whole (atomicity), and operations that reach the disk before earlier ones (ordering).
+    bob runs small workloads on a real kernel in a QEMU guest and records the writes that reach the disk. It builds the
+    crash states that these writes allow, lets the kernel mount them, and examines the files. So it finds operations
+    that do not survive a crash whole (atomicity), and operations that reach the disk before earlier ones (ordering).
     """
 
 
@@ -106,7 +106,7 @@ def _run(arguments: list[str]) -> object:
     forget()
     asked = os.environ.get(_COMPLETE)
     if asked:
-        with suppress(BobError):  # the command itself will say what is wrong
+        with suppress(BobError):  # the command itself will report it
             return shell_complete(cli, {}, "bob", _COMPLETE, asked)
         return Exit.DONE
     try:

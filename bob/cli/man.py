@@ -25,7 +25,7 @@ _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
 def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
     """Write the manual pages into DIR/man1: bob.1, and one for each command, such as bob-probe.1.
 
-    They are made from what --help says. Where DIR is one of the places in MANPATH, `man bob-probe` finds them.
+    They have the text of --help. If DIR is in MANPATH, `man bob-probe` finds them.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def man(folder: Path = option("DIR", "", FOLDER)) -> Exit:
     \b
     Exit codes:
       0   the pages were written
-      2   they cannot be written there
+      2   DIR cannot be written
     """
     check_folder(folder, "DIR")
     pages = [(PurePosixPath("man1", f"{name_of(context)}.1"), page(context)) for context in contexts()]

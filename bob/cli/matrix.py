@@ -30,19 +30,19 @@ def matrix(
 ) -> Exit:
     """Probe a set of configurations, one after the other, and print the table.
 
-    The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal", the set modern
-    file systems of today, plain each of these as mkfs and mount make it; a TOML file of your own can name any others
-    (docs/formats.md). A configuration that mkfs or the kernel refuse is skipped, and the table says why. The run
-    directory has a folder for each configuration, which is a run directory of its own.
+    The set osdi14 has the sixteen configurations of Table 1 of "All File Systems Are Not Created Equal". The set modern
+    has today's file systems, with options that change what a crash leaves, and plain has each of them with the defaults
+    of mkfs and mount. A TOML file of your own can list any others (docs/formats.md). bob skips a configuration that
+    mkfs or the kernel refuses, and the table says why. The run directory has one run directory for each configuration.
 
-    --rows asks other properties than those of Table 1: which kinds of change are persisted before which, what each call
-    makes durable, or up to which size changes are whole (docs/extend.md).
+    With --rows, bob checks other properties than those of Table 1: the order of changes on the disk, the durability of
+    each call, or the size of atomic changes (docs/extend.md).
 
-    With several --image, each has such a run directory, named after it, in the one that --out names; below their
-    tables stands what changed from one kernel to the next.
+    With several --image, each image gets such a run directory, named after it, inside that of --out. Below the tables,
+    bob prints the changes from one kernel to the next.
 
-    With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
-    is worse, and where it is better, too. The number of explored states makes no difference (docs/results.md).
+    With --expect, bob compares its table with an earlier result, as `bob compare` does. The exit code is 1 if any
+    verdict differs, for worse or for better. The number of explored states does not matter (docs/results.md).
 
     \b
     Examples:
@@ -58,11 +58,11 @@ def matrix(
 
     \b
     Exit codes:
-      0   every cell has a verdict: × or holds, or was skipped; with --expect, the expected one
+      0   every cell has a verdict: ×, holds or skipped; with --expect, the expected one
       1   with --expect: a verdict is not the expected one
-      2   the command line asks for something that cannot be; nothing was started
+      2   invalid usage; nothing was started
       3   done, but some cell is unknown: a guest was lost, or a recording refused
-      4+  something is missing or went wrong, see `bob --help`
+      4+  another error; `bob --help` lists the codes
     """
     if options.resume is not None:
         check_resumed(context)

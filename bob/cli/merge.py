@@ -20,11 +20,11 @@ def merge(
     json_file: Path | None = table.JSON,
     junit_file: Path | None = table.JUNIT,
 ) -> Exit:
-    """Put runs that were made apart together into the new run directory OUT, and print the table.
+    """Merge the runs RUN... into the new run directory OUT, and print the table.
 
-    The runs are the shards of one (--shard K/N of bob matrix, search and app), or probes and matrices of different
-    configurations. What was asked, and the kernel, the image and QEMU that it was measured on, must be the same. The
-    runs stay as they are. A matrix that is merged can be gone on with: bob matrix --resume OUT.
+    The runs are the shards of one run (--shard K/N of bob matrix, search and app), or probes and matrices of different
+    configurations. They must agree in their questions, kernel, image and QEMU. bob leaves them unchanged. `bob matrix
+    --resume OUT` continues a merged matrix.
 
     \b
     Examples:
@@ -34,11 +34,11 @@ def merge(
 
     \b
     Exit codes:
-      0   every cell has a verdict; or a program is safe
+      0   every cell has a verdict, or a program is safe
       1   a program is vulnerable
       2   the runs do not go together
       3   some cell is unknown
-      9   what is named is no run directory, or is not done
+      9   a RUN is not a run directory, or is not done
     """
     from bob.judge.merging import merge as merged
     from bob.store.run_directory import new_identity

@@ -35,13 +35,13 @@ def read_workloads(folders: Sequence[Path], quiet: bool) -> list[ObservedCase]:
     for folder in folders:
         if MatrixDirectory.is_one(folder):
             column = MatrixDirectory(folder).folders[0]
-            raise UsageError(f"{folder} is the run of a matrix", hint=f"name one of its columns, such as {column}")
+            raise UsageError(f"{folder} is a run of bob matrix", hint=f"name one of its columns, such as {column}")
         with watching_workloads(f"reading {folder.name}", quiet) as step:
             for workload in witnessed(folder):
                 found.append(workload)
                 step()
     if not found:
-        raise StoreError(f"{folders[0]} has no observed workload", hint="was the run finished?")
+        raise StoreError(f"no workload of {folders[0]} was observed", hint="was the run finished?")
     return found
 
 

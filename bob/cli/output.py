@@ -154,7 +154,7 @@ def write_pages(folder: Path, pages: Iterable[tuple[PurePosixPath, str]], option
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             hint = f"name another directory with {option}"
-            raise UsageError(f"cannot make {file.parent}: {error.strerror}", hint=hint) from error
+            raise UsageError(f"cannot create {file.parent}: {error.strerror}", hint=hint) from error
         write_text(file, text, option)
 
 

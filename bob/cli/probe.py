@@ -32,19 +32,19 @@ def probe(
 ) -> Exit | None:
     """Find out which persistence properties a file system has.
 
-    Records small workloads on it in a guest, makes the states that a crash may leave, lets the guest's kernel mount
-    each, and judges what is there. All of it is kept in a run directory; a cell that fails comes with a witness that
-    `bob replay` shows again.
+    bob records small workloads in a guest, builds the states that a crash may leave, and lets the guest's kernel mount
+    them. It judges what each mount shows, prints a table, and keeps everything in a run directory. A cell of the table
+    that fails has a witness, a crash state that `bob replay` shows again.
 
-    It asks the thirteen shipped properties, some of them (--property), or one of your own, with workloads of your
-    own, from a probe file (--probe). `bob probe new NAME` writes one to begin with. --rows asks finer ones
-    (docs/extend.md).
+    By default, bob checks the thirteen properties of Table 1. Select some of them with --property, or another set with
+    --rows (docs/extend.md). With --probe, bob checks a property of your own instead, from a probe file with its
+    workloads. `bob probe new NAME` writes such a file.
 
-    With several --image, each kernel has a run directory, named after the image, in the one that --out names; the
-    tables stand side by side, and below them what changed from one kernel to the next.
+    With several --image, each kernel gets a run directory named after the image, inside that of --out. The tables stand
+    side by side, and below them the changes from one kernel to the next.
 
-    With --expect, bob holds its table against a result that was kept, as `bob compare` does: exit code 1 where a cell
-    is worse, and where it is better, too. The number of explored states makes no difference (docs/results.md).
+    With --expect, bob compares its table with an earlier result, as `bob compare` does. The exit code is 1 if any
+    verdict differs, for worse or for better. The number of explored states does not matter (docs/results.md).
 
     \b
     Examples:
@@ -62,11 +62,11 @@ def probe(
 
     \b
     Exit codes:
-      0   every cell has a verdict: × or holds, or was skipped; with --expect, the expected one
+      0   every cell has a verdict: ×, holds or skipped; with --expect, the expected one
       1   with --expect: a verdict is not the expected one
-      2   the command line asks for something that cannot be; nothing was started
+      2   invalid usage; nothing was started
       3   done, but some cell is unknown: a guest was lost, or a recording refused
-      4+  something is missing or went wrong, see `bob --help`
+      4+  another error; `bob --help` lists the codes
     """
     if context.invoked_subcommand is not None:
         _check_nothing_asked(context)
@@ -87,15 +87,15 @@ def _check_nothing_asked(context: click.Context) -> None:
     for parameter in context.command.params:
         if is_given(context, parameter):
             name = context.invoked_subcommand
-            raise UsageError(f"{parameter.opts[0]} says nothing to 'bob probe {name}'", hint=f"bob probe {name} NAME")
+            raise UsageError(f"{parameter.opts[0]} does not apply to 'bob probe {name}'", hint=f"bob probe {name} NAME")
 
 
 @probe.command()
 def new(name: str = option("NAME")) -> Exit:
-    """Write NAME.toml, a probe file with comments, for a property and workloads of your own.
+    """Write NAME.toml, a commented probe file for a property and workloads of your own.
 
-    It is whole as it is, and can be probed at once; change it to ask what you want to know. docs/extend.md has
-    everything that can stand in it. A file that is there is never overwritten.
+    The file is complete: you can probe with it at once, and then edit it. docs/extend.md lists everything that a probe
+    file can contain. bob never overwrites a file.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def new(name: str = option("NAME")) -> Exit:
     \b
     Exit codes:
       0   the file was written
-      2   there is such a file, or the name cannot be a property's
+      2   the file exists, or NAME is not valid for a property
     """
     try:
         check_name(name)
@@ -118,9 +118,9 @@ def new(name: str = option("NAME")) -> Exit:
         with path.open("x") as file:
             file.write(TEMPLATE.read_text().replace(_TEMPLATE_NAME, name))
     except FileExistsError:
-        raise UsageError(f"{path} is there already", hint="choose another name, or remove it") from None
+        raise UsageError(f"{path} already exists", hint="choose another name, or remove it") from None
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", hint="go to another directory") from None
-    console().print(f"wrote {path}; change it, then", soft_wrap=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="change to another directory") from None
+    console().print(f"wrote {path}; edit it, then run", soft_wrap=True)
     console().print(f"  bob probe --fs ext4 --probe {shlex.quote(str(path))}", soft_wrap=True)
     return Exit.DONE

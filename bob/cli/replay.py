@@ -33,35 +33,34 @@ if TYPE_CHECKING:
 def replay(
     witnesses: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,
-    times: int = option("--times N", "How often.", Range(1), 3),
+    times: int = option("--times N", "Mount the crash state N times.", Range(1), 3),
     image: str | None = table.OTHER_IMAGE,
     any_kernel: bool = table.ANY_KERNEL,
     kernel_tree: Path | None = table.KERNEL_TREE,
     guest: str | None = table.GUEST,
     keep: Path | None = option(
         "--keep DIR",
-        "Write the crash image into DIR, and a script that mounts it and looks, for people without bob.",
+        "For people without bob: write the crash image into DIR, and a script that mounts it and shows the files.",
         FOLDER,
     ),
-    update: bool = option("--update", "Have WITNESS keep what is there, and say its evidence anew."),
+    update: bool = option("--update", "Write the observed files and new evidence into WITNESS."),
     connect: str | None = table.CONNECT,
     json_file: Path | None = table.JSON,
     quiet: bool = table.QUIET,
 ) -> Exit:
-    """Show on a real kernel that WITNESS does violate its property.
+    """Replay WITNESS on a real kernel, to confirm that it violates its property.
 
-    Builds the crash state of the witness in a guest, mounts it, looks at what is there, and judges it. A witness is a
-    file of its own: it can be sent to someone else, with nothing of the run that found it. Of a run directory, all
-    witnesses are replayed.
+    bob builds the crash state of the witness in a guest, mounts it, examines the files and judges them. A witness file
+    needs nothing else of its run, so you can send it to others. For a run directory, bob replays all witnesses.
 
     The guest's kernel may be another of Debian's packages of the same series, such as 6.1.0-57-amd64 for
-    6.1.0-56-amd64; the answer names both.
+    6.1.0-56-amd64. The answer names both.
 
-    With --update, a witness that shows every time keeps what the first mount showed, and its evidence is that of this
-    bob. The result in a run directory says the same.
+    With --update, a witness whose violation shows every time gets the files of the first mount, and this bob's
+    evidence. The result in a run directory gets the same evidence.
 
-    With --kernel-tree or --guest, it is replayed on that kernel, be it the one that it was found on or another: was it
-    mended?
+    With --kernel-tree or --guest, bob replays on that kernel, even if the witness is from another one. So you see
+    whether a patch fixes the violation.
 
     \b
     Examples:
@@ -76,7 +75,7 @@ def replay(
     Exit codes:
       0   the violation shows every time
       1   it does not show, or not every time
-      2+  something is missing or went wrong, see `bob --help`
+      2+  another error; `bob --help` lists the codes
     """
     from bob.run.replay import ReplayDocument
     from bob.run.replay import replay as run_replay  # libvirt and paramiko take a while to load
@@ -122,7 +121,7 @@ def _kept(witnesses: tuple[Path, ...], folder: Path) -> tuple[Path, Path]:
     from bob.witness.keep import keep
 
     if len(witnesses) != 1 or witnesses[0].is_dir():
-        raise UsageError("--keep is for one witness", hint="name the file of one")
+        raise UsageError("--keep takes one witness", hint="name the file of one witness")
     return keep(read(witnesses[0]), folder)
 
 

@@ -39,22 +39,22 @@ def reproduce(
     *,
     out: Path | None = option(
         "--out DIR",
-        "Where the runs are kept, one for each program; what is finished there is not done again.",
+        "The folder for the runs, one for each program. bob does not repeat finished ones.",
         FOLDER,
         words="bob-runs/reproduce-SET",
     ),
-    wanted: tuple[str, ...] = option("--app PROGRAM", "Only this program of it.", PROGRAM_OF_SET),
+    wanted: tuple[str, ...] = option("--app PROGRAM", "Run only this program of the set.", PROGRAM_OF_SET),
     how: table.ProgramRunOptions,
 ) -> Exit:
-    """Do a published experiment again, and print it beside what was published.
+    """Repeat a published experiment, and print its results beside the published ones.
 
-    SET is a set of programs and models: one that bob ships, or a TOML file like it (docs/apps.md). ccfs: LevelDB,
-    SQLite with a rollback journal, Git, Mercurial and ZooKeeper on four modes of ext4 and on ccfs, as in "Application
-    Crash Consistency and Performance with CCFS" (FAST'17). Each program is recorded once, and held against each model,
-    as by bob app PROGRAM --model, up to --budget trees for each.
+    SET is a set of programs and models: one that bob ships, or a TOML file like it (docs/apps.md). The set ccfs is from
+    "Application Crash Consistency and Performance with CCFS" (FAST'17). It has LevelDB, SQLite with a rollback journal,
+    Git, Mercurial and ZooKeeper, on four modes of ext4 and on ccfs. Each program is recorded once and checked against
+    each model, as by `bob app PROGRAM --model`, with up to --budget trees for each model.
 
-    It takes minutes for each program. The same command goes on after it was stopped. `bob show DIR/*` has the same runs
-    by type and consequence, and `bob show DIR/PROGRAM` one of them.
+    Each program takes minutes. If you stop it, the same command continues. `bob show DIR/*` prints the same runs by
+    type and consequence, and `bob show DIR/PROGRAM` prints one.
 
     \b
     Examples:
@@ -64,17 +64,17 @@ def reproduce(
 
     \b
     Exit codes:
-      0   each program has an answer by each model
-      2   usage, or DIR was made with other options
-      3   some answer is not known
-      4+  something is missing or went wrong, see `bob --help`
+      0   each program has an answer for each model
+      2   invalid usage, or DIR has runs with other options
+      3   some answer is unknown
+      4+  another error; `bob --help` lists the codes
     """
     from bob.apm.named import named_models
     from bob.report import vulnerability_tables as tables
     from bob.run.model_change import answers_by_models  # libvirt and paramiko take a while to load
 
     if wrong := [name for name in wanted if name not in made.programs]:
-        raise UsageError(f"{wrong[0]!r} is no program of it", hint=f"it has {', '.join(made.programs)}")
+        raise UsageError(f"unknown program {wrong[0]!r}", hint=f"{made.name} has {', '.join(made.programs)}")
     programs = [named(name) for name in made.programs if not wanted or name in wanted]
     models = named_models(made.models)
     folder = out or RUNS / f"reproduce-{made.name}"

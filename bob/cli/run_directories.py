@@ -24,8 +24,8 @@ def check_resumed(context: click.Context) -> None:
         declared = getattr(parameter, "declared", None)
         if is_given(context, parameter) and not (isinstance(declared, Option) and declared.renewable):
             raise UsageError(
-                f"{parameter.opts[0]} cannot be changed on the way",
-                hint="with --resume, RUN itself says what it was asked; for other questions, start a new run",
+                f"{parameter.opts[0]} cannot be used with --resume",
+                hint="RUN keeps the options that it was started with; for others, start a new run",
             )
 
 
@@ -44,4 +44,6 @@ def telling_what_is_kept(verb: str, folder: Path | None, *, resumes: bool = True
             raise Interrupted from None
         if not resumes:
             raise Interrupted(f"bob {verb} cannot be resumed: {instead_of_resuming(run)}") from None
-        raise Interrupted(f"what is finished is kept; `bob {verb} --resume {shlex.quote(str(run))}` goes on") from None
+        raise Interrupted(
+            f"bob keeps what is finished; `bob {verb} --resume {shlex.quote(str(run))}` continues"
+        ) from None

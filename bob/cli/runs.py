@@ -48,14 +48,14 @@ class RunsDocument(Document, frozen=True, tag_field="schema", tag="bob.runs/1"):
 @takes_options
 def runs(
     context: click.Context,
-    folder: Path | None = option("--in DIR", "The folder that they are in.", EXISTING_FOLDER, words=str(RUNS)),
+    folder: Path | None = option("--in DIR", "The folder with the run directories.", EXISTING_FOLDER, words=str(RUNS)),
     json_file: Path | None = table.JSON,
 ) -> Exit | None:
-    """List run directories: what each is of, when it began, what it found, and what it takes on the disk.
+    """List run directories: the command and its subject, start, state, verdicts, and size on the disk.
 
-    A stopped one goes on with --resume; but a program or a quick question is asked anew. A column of a matrix, and a
-    lot of a search, belong to that; of a run on several kernels, each is listed. Other folders are listed as `no run`,
-    since they take room, too.
+    A stopped run continues with --resume, except those of `bob try` and `bob app`, which start again. A matrix or a
+    search is listed once, without its columns or lots, and a run on several kernels once for each kernel. Other folders
+    are listed as `no run`, since they take space, too.
 
     \b
     Examples:
@@ -66,12 +66,12 @@ def runs(
 
     \b
     Exit codes:
-      0   they were listed; there may be none
+      0   the runs were listed; there may be none
       9   the folder cannot be read
     """
     if context.invoked_subcommand is not None:
         if folder is not None or json_file is not None:
-            raise UsageError("--in and --json are for the list", hint="bob runs remove RUN...")
+            raise UsageError("--in and --json apply only to the list", hint="bob runs remove RUN...")
         return None
     found = list(runs_in(folder or RUNS)) if folder is not None or RUNS.is_dir() else []
     present(json_file, RunsDocument(tuple(found)), lambda screen: _print(screen, found, folder or RUNS))
@@ -84,8 +84,8 @@ def remove_runs(
 ) -> Exit:
     """Remove the run directories RUN..., with all recordings, observations and witnesses in them.
 
-    RUN is a path, or the name of one in bob-runs. bob asks first. It leaves a run that another bob is writing, and all
-    that is no run directory.
+    RUN is a path, or the name of a run in bob-runs. bob asks first. It removes neither a run that another bob is
+    writing nor a folder that is not a run directory.
 
     \b
     Examples:
@@ -94,9 +94,9 @@ def remove_runs(
 
     \b
     Exit codes:
-      0   all of them were removed
-      2   it was not asked for: no terminal to ask, or the answer was no
-      9   one is no run directory, is being written, or cannot be removed; the others were removed
+      0   all were removed
+      2   nothing was removed: the answer was no, or stdin is not a terminal
+      9   some cannot be removed; the others were removed
     """
     paths = tuple(dict.fromkeys(_as_listed(Path(path)) for path in paths))
     failures: list[BobError] = []
@@ -130,9 +130,9 @@ def _is_run(path: Path) -> bool:
 
 
 def _ask(paths: Sequence[Path]) -> None:
-    hint = "--yes removes them without a question"
+    hint = "--yes removes them without asking"
     if not sys.stdin.isatty():
-        raise UsageError("it takes a terminal to ask whether they may go", hint=hint)
+        raise UsageError("cannot ask before the removal: stdin is not a terminal", hint=hint)
     if not click.confirm(f"remove {', '.join(map(str, paths))}?", err=True):
         raise UsageError("nothing was removed", hint=hint)
 

@@ -35,43 +35,41 @@ def search(
     options: table.FileSystemOptions,
     length: int | None = option(
         "--ops",
-        "Operations in a workload, at most; calls that make durable do not count. More than two only with --sample,"
-        " --seconds or --property.",
+        "Most operations in a workload, without sync calls such as fsync. More than two need --sample, --seconds or"
+        " --property.",
         Range(1, 4),
         words=f"1, or with --property {PROPERTY_OPS}",
     ),
     bounds: str | None = option(
         "--bounds NAME|FILE",
-        "What workloads are made of: bounds that bob ships, ace or ace-metadata for those of ACE, or a file of your"
-        " own.",
+        "Bounds of the workloads: shipped ones by name, ace or ace-metadata for those of ACE, or your own file.",
         one_of(bounds_names),
         words=f"{SMALL}, or with --property {SHAPES}",
     ),
     file: Path | None = option(
         "--workload FILE",
-        "A Python file that makes the workloads, in place of --bounds: bob runs its workload(fs, choose) here, once"
-        " for each sequence of choices.",
+        "A Python file that makes the workloads, instead of --bounds. bob runs its workload(fs, choose) on this"
+        " machine, once for each sequence of choices.",
         EXISTING_FILE,
     ),
     names: tuple[str, ...] = option(
         "--property",
-        "Search for a workload that breaks this property of Table 1, in place of what calls promise, or, with all,"
-        " each of them. Workloads are drawn until all of them are broken, or --seconds have passed"
-        f" ({PROPERTY_SECONDS} by default).",
+        "Search for a workload that breaks this property of Table 1, instead of the promises of calls. `all` means each"
+        f" property. bob draws workloads until each is broken, or for --seconds ({PROPERTY_SECONDS} by default).",
         known("property", lambda: (*_asked_names(), ALL)),
     ),
     sample: int | None = option(
         "--sample N",
-        "Draw so many workloads, by --seed, in place of going through all; each has as many operations as --ops says.",
+        "Draw N random workloads, by --seed, instead of trying all. Each has exactly --ops operations.",
         Range(1),
     ),
     seconds: int | None = option(
         "--seconds N",
-        "Draw workloads, by --seed, until so much time has passed; each has as many operations as --ops says.",
+        "Draw random workloads, by --seed, for N seconds. Each has exactly --ops operations.",
         Range(1),
     ),
     shard: tuple[int, int] = table.SHARD,
-    count: bool = option("--count", "Only say how many workloads there are; no guest is started."),
+    count: bool = option("--count", "Only print the number of workloads; start no guest."),
     image: str = table.IMAGE,
     guests: table.GuestOptions,
     guest: str | None = table.GUEST,
@@ -80,22 +78,23 @@ def search(
     delivery: table.Delivery,
     resume: Path | None = table.RESUME,
 ) -> Exit:
-    """Search for workloads after which something is lost that a call has made durable.
+    """Search for workloads where a crash loses something durable.
 
-    bob makes every workload of so many operations within bounds, and ends each with a call such as fsync. Workloads
-    that differ in names alone are one. Each is recorded, and all crashes are explored that come after the call has
-    returned. What the call promises must be there then, and all that no operation was to change must be as it was.
-    Violations that have one cause, the loss of a block of one sort, are told as one, with a witness of the smallest
-    workload that shows it. `bob witness export` makes a probe file of that, or a case for xfstests.
+    bob makes every workload of up to --ops operations within the bounds, and ends each with a call such as fsync.
+    Workloads that differ only in names count as one. bob records each, and explores the crashes after that call has
+    returned. Everything that the call promises must survive, and everything that no operation changed must be as
+    before. Violations with one cause, such as the loss of one kind of block, count as one. Their witness is the
+    smallest workload. `bob witness export` turns it into a probe file or a case for xfstests.
 
-    With --property, workloads are drawn that ask for a property of Table 1, with several finishes, and crashed at any
-    time, until one breaks it. With --sample or --seconds, some workloads are drawn, so that they may be longer.
+    With --property, bob draws random workloads for a property of Table 1, with several finishes. It crashes them at any
+    time, until one breaks the property. With --sample or --seconds, bob tries only some workloads, so they can be
+    longer.
 
-    With --workload, a Python file makes the workloads: def workload(fs, choose) calls operations on fs, and may choose.
-    bob tries what it does for every sequence of choices.
+    With --workload, a Python file makes the workloads. Its function workload(fs, choose) calls operations on fs, and
+    can choose between values. bob tries every sequence of choices.
 
-    A search goes on lot by lot, and tells after each how fast it is and how long it will take. --resume goes on with
-    one that was stopped.
+    A search runs in lots of workloads. After each lot, it prints its speed and the time left. --resume continues a
+    stopped search.
 
     \b
     Examples:
@@ -114,21 +113,21 @@ def search(
 
     \b
     Exit codes:
-      0   no promise is broken by what was tried; or only counted
+      0   no tried workload breaks a promise, or --count
       1   a promise is broken
-      2   the command line asks for something that cannot be; nothing was started
-      3   none is broken, but of some it is not known: a guest was lost, or a recording refused
-      4+  something is missing or went wrong, see `bob --help`
+      2   invalid usage; nothing was started
+      3   none is broken, but some are unknown: a guest was lost, or a recording refused
+      4+  another error; `bob --help` lists the codes
     """
     if resume is not None:
         check_resumed(context)
     if sample is None and seconds is None and not names and (length or 1) > 2:
         raise UsageError(
             f"there are too many workloads of {length} operations to try all",
-            hint="--sample N draws some, --seconds N as many as that time allows",
+            hint="draw some of them with --sample N or --seconds N",
         )
     if sample is not None and seconds is not None:
-        raise UsageError("--sample says how many workloads are drawn, --seconds for how long", hint="leave one out")
+        raise UsageError("--sample cannot be used with --seconds", hint="leave one out")
     part = Part(*shard, sample, exploration.seed)
     if file is not None:
         _check_alone(context)
@@ -163,16 +162,16 @@ def _asked_names() -> tuple[str, ...]:
 
 def _check_alone(context: click.Context) -> None:
     """Raise UsageError for an option that contradicts the Python file."""
-    hint = "the Python file says what a workload does, and what is promised of it"
+    hint = "the Python file defines the workloads and their promises"
     for parameter in context.command.params:
         if is_given(context, parameter) and parameter.name in ("length", "bounds", "names"):
-            raise UsageError(f"{parameter.opts[0]} does not go with --workload", hint=hint)
+            raise UsageError(f"{parameter.opts[0]} cannot be used with --workload", hint=hint)
 
 
 def _count(wanted: Search) -> Exit:
     space, part, screen = wanted.space(), wanted.part, console()
     if wanted.props and part.sample is None:
-        screen.print(f"as many as are drawn in {wanted.seconds} seconds")
+        screen.print(f"as many workloads as bob draws in {wanted.seconds} seconds")
     elif part.sample is not None or part.shards > 1 or wanted.is_python:
         screen.print(plural(sum(1 for _workload in part.of(space, wanted.length)), "workload"))
         for words in space.notes:

@@ -25,30 +25,30 @@ def show(
     *,
     wanted: str | None = option(
         "--format",
-        "What to write.",
+        "The format.",
         Choice(FORMATS),
-        words="what FILE ends with, else table; for a directory site",
+        words="by the ending of FILE, else table; site for a directory",
     ),
     output: Destination | None = option(
         "--output FILE|DIR/",
-        "Write it into FILE; - is stdout, the default. Into DIR/: a page for the table, and one for each witness.",
+        "Write into FILE; - is stdout, the default. DIR/ gets a page for the table, and one for each witness.",
         DESTINATION,
     ),
     json_file: Path | None = table.JSON,
 ) -> Exit:
-    """Print the table of RUN again: a run directory, or a result that --json wrote.
+    """Print the results of RUN again, or write them as a document. RUN is a run directory, or a result that --json
+    wrote.
 
-    Several runs are shown side by side, a column for each configuration; those without a table, such as a stopped one
-    or that of a question to `bob try`, are left out and named. Of a run of `bob try` or `bob app`,
-    shown alone, the answers are printed again, or become pages; and the update protocol of the latter a picture: SVG,
-    or DOT for Graphviz. Of several runs of `bob app` it prints how many vulnerabilities the programs
-    have, by type, by consequence, and by file system and model, beside what OSDI'14 published.
+    bob prints several runs side by side, one column for each configuration. It leaves out runs without a table, such as
+    a stopped run or one of `bob try`, and names them. For one run of `bob try` or `bob app`, it prints the answers, or
+    writes pages. For one run of `bob app`, it can also draw the program's update protocol, as SVG or as DOT for
+    Graphviz. For several runs of `bob app`, it prints the number of vulnerabilities by type, by consequence, and by
+    file system and model, beside the numbers of OSDI'14.
 
-    The formats: Markdown for a forge; LaTeX in the layout of the paper's Table 1, with booktabs; CSV with a line for
-    each cell; JSON, the result document; HTML, one page that stands alone, where each cell leads to its evidence and
-    to what was run; JUnit XML for a CI (docs/results.md). A directory, one that is there or whose name ends in a slash,
-    becomes a site: index.html has the table, and each × leads to a page of its own, with the story of its witness and a
-    picture of the time line.
+    The formats: Markdown for a forge; LaTeX with booktabs, in the layout of the paper's Table 1; CSV with one line for
+    each cell; JSON, the result document; HTML, a stand-alone page where each cell links to its evidence; JUnit XML for
+    CI (docs/results.md). In an existing directory, or one whose name ends in a slash, bob writes a site. Its index.html
+    has the table, and each × links to a page with the story of its witness and a timeline.
 
     \b
     Examples:
@@ -64,12 +64,12 @@ def show(
 
     \b
     Exit codes:
-      0   every cell has a verdict, or every expectation an answer
+      0   every cell or expectation has an answer
       1   a program is vulnerable
-      10  a model forbids what the file system that it was derived of has left: the model is wrong, or bob
-      3   some cell is unknown, or of an expectation it is not known
-      8   a file is no result
+      3   some cell or expectation is unknown
+      8   a file is not a valid result
       9   a run has no result
+      10  a model forbids a state that its own file system left: the model or bob is wrong
     """
     made = wanted or format_of(output)
     check_output(made, output)

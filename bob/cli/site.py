@@ -16,15 +16,16 @@ from bob.run.option_paths import EXISTING, FOLDER
 def site(
     folder: Path = option("DIR", "", FOLDER), runs: tuple[Path, ...] = option("[RUN...]", "", EXISTING, default=())
 ) -> Exit:
-    """Build the documentation and the results as one static site into DIR.
+    """Build a static site with the documentation and the results in DIR.
 
-    The site has the project's pages, the table of all references in reports/, filtered by kernel, file system and
-    property, what changed between kernels, a page for each ×, files to download, and the page "Can I rely on ...?",
-    which answers from what was measured. The tables of RUN, run directories or results that --json wrote, are added.
+    The site has the project's pages, a page for each ×, and files to download. Its table has all reference results in
+    reports/, which you can filter by kernel, file system and property. It shows what changed between kernels. The page
+    "Can I rely on ...?" answers from the measurements. bob adds the tables of RUN..., which are run directories or
+    results that --json wrote.
 
-    It needs no server: open DIR/index.html. It loads nothing from another host. It is made from a checkout of the
-    project, and needs MkDocs with the theme Material: pip install 'bob-prober[site]'. A site that is in DIR is
-    replaced. All links are checked; where one leads to nothing, it is named, and DIR is left as it was.
+    The site needs no server: open DIR/index.html. It loads nothing from another host. bob builds it from a checkout of
+    the project, with MkDocs and its theme Material, which `./run` installs. It replaces a site in DIR. bob checks all
+    links first. If one is broken, bob names it and leaves DIR unchanged.
 
     \b
     Examples:
@@ -34,10 +35,10 @@ def site(
     \b
     Exit codes:
       0   the site was built
-      1   a link leads to nothing, or something would be loaded from another host
+      1   a link is broken, or a page loads something from another host
       4   MkDocs or its theme is missing
       8   a result or a page is malformed
-      9   DIR cannot be written or is no site, a run has no result, or this is no checkout
+      9   DIR cannot be written or is not a site, a run has no result, or this is not a checkout
     """
     from bob.site.build import build
 

@@ -121,7 +121,7 @@ def _on_kernels(
             check_file_system(built, fs.module, fs.package)
     done = []
     for one in wanted:
-        progress.step(f"on {one.image}")
+        progress.step(f"guest image {one.image}")
         with telling_what_is_kept(verb, within / one.image):
             done.append(probe(one, within / one.image, progress))
     return done

@@ -107,10 +107,10 @@ class Tally:
         return self.done + sum(min(0.9, states / max(1.0, usual)) for states in self._under_way.values())
 
     def line(self) -> str:
-        parts = [f"{self.observed:,}/{self.states:,} tries"]
+        parts = [f"{self.observed:,}/{self.states:,} states"]
         if self.speed:
             parts.append(f"{self.speed:.0f}/s" if self.speed >= 10 else f"{self.speed:.1f}/s")
         parts.append(f"{self.done}/{self.workloads} workloads done ({self.recorded} recorded)")
         if (left := self.seconds_left) is not None:
-            parts.append(f"{duration(left)} left{' at most' if self._earlier is None and not self.done else ''}")
+            parts.append(f"{'at most ' if self._earlier is None and not self.done else ''}{duration(left)} left")
         return ", ".join(parts)

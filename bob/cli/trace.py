@@ -33,7 +33,7 @@ JSON: Path | None = option("--json FILE", "Write JSON into FILE instead; - is st
 
 @click.group(cls=Commands)
 def trace() -> None:
-    """Look into a block log: the log device of a dm-log-writes target, or a file with its contents."""
+    """Inspect a block log: the log device of a dm-log-writes target, or a file with its contents."""
 
 
 @trace.command()
@@ -43,13 +43,15 @@ def show(
     first: int = option("--from N", "Begin at entry N (from 0).", Range(0), 0),
     limit: int | None = option("--limit N", "Show at most N entries.", Range(0)),
     data: bool = option("--data", f"Show the first {DUMP_BYTES} bytes of each write."),
-    past_count: bool = option("--past-count", "Go on after the entries that the log counts, as for a dead guest."),
+    past_count: bool = option(
+        "--past-count", "Also read entries beyond the log's own count, which a lost guest may leave."
+    ),
     json_file: Path | None = JSON,
 ) -> None:
-    """List the entries of LOG, one line each, in the log's order.
+    """List the entries of LOG in its order, one per line.
 
-    The order of a log is neither that of submission nor that of the disk: FUA writes and marks overtake writes that
-    are not flushed yet. Sectors are counted in the log's own unit, which the first line names.
+    The log's order is neither the order of submission nor that on the disk: FUA writes and marks overtake unflushed
+    writes. Sectors are in the log's own unit, which the first line names.
 
     \b
     Example:
@@ -72,10 +74,9 @@ def show(
 
 @trace.command()
 def verify(log: Path = LOG, json_file: Path | None = JSON) -> None:
-    """Walk all of LOG and count what is in it; exit code 8 where it is not a whole, well-formed log.
+    """Check LOG and count its entries. The exit code is 8 if the log is incomplete or malformed.
 
-    Entries that stand behind those the log counts are counted apart. A log that was ended by `dmsetup remove` has none;
-    one of a guest that died may.
+    bob counts entries beyond the log's own count separately. `dmsetup remove` leaves none; a lost guest can leave some.
 
     \b
     Example:

@@ -37,7 +37,7 @@ def try_(
     witnesses: int = table.WITNESSES,
     output: Destination | None = option(
         "--output FILE|DIR/",
-        "Write the answers as a page, too: FILE.html stands alone; into DIR/, with a page for each witness.",
+        "Also write the answers as a stand-alone page FILE.html, or as pages in DIR/, one for each witness.",
         DESTINATION,
     ),
     image: str = table.IMAGE,
@@ -46,25 +46,25 @@ def try_(
     exploration: table.Exploration,
     delivery: table.Delivery,
 ) -> Exit:
-    """Ask what a crash may leave of OPERATIONS.
+    """Check what you expect of OPERATIONS after a crash.
 
-    Performs them on the file system in a guest, after those of --setup, explores the legal crash states, and holds
-    each of them against what you expect. The answer is in how many of them it holds, or the different ways in which it
-    breaks, each with a witness. Operations are separated by ; or stand on a line each; - reads them from standard
-    input.
+    bob performs the operations of --setup and then OPERATIONS on the file system in a guest. It explores the legal
+    crash states, and checks each one against every --expect. For each expectation, the answer is how many states fulfil
+    it, or the different ways to break it, each with a witness. Separate the operations by ; or by line breaks. With -,
+    bob reads them from standard input.
 
-    They are recorded once for each --finish, and all recordings are explored, each with the whole --budget. An
-    expectation holds where it holds in all of them.
+    bob makes one recording for each --finish, and explores each with the whole --budget. An expectation holds if it
+    holds in all of them.
 
-    An expectation is made of tests, joined by not, and, or, implies (in this order), and brackets:
+    An expectation consists of tests, joined by not, and, or, implies (in order of precedence), and parentheses:
 
     \b
-      exists /a               the name is there          absent /a    it is not
-      size /a >= 4K           the file has this size     same /a /b   two names, one inode
-      content /a = new        its bytes are those after the last operation; old: before the first
-      content /a = op2        what operation 2 wrote is there; also zeros, empty, and a range: /a[0:512]
-      content /a prefix new   its bytes are the first of those, perhaps none
-      mounts                  the kernel mounts the file system, without a repair
+      exists /a               the name exists            absent /a    it does not
+      size /a >= 4K           compares the file's size   same /a /b   two names of one inode
+      content /a = new        the content after the last operation; old: before the first
+      content /a = op2        the bytes that operation 2 wrote; also zeros, empty, and a range: /a[0:512]
+      content /a prefix new   a prefix of the content after the last operation, possibly empty
+      mounts                  the kernel mounts the file system without a repair
 
     \b
     Examples:
@@ -78,18 +78,18 @@ def try_(
 
     \b
     Exit codes:
-      0   every expectation holds in all crash states that were explored
-      1   one of them can break, or the kernel panicked or hung while it was recorded
-      2   the command line asks for something that cannot be; nothing was started
-      3   none breaks, but of one it is not known: a guest was lost, or a control failed
-      4+  something is missing or went wrong, see `bob --help`
+      0   every expectation holds in all explored crash states
+      1   an expectation can break, or the kernel panicked or hung during a recording
+      2   invalid usage; nothing was started
+      3   none breaks, but one is unknown: a guest was lost, or a control failed
+      4+  another error; `bob --help` lists the codes
     """
     made = options.of(fs)
     wanted = format_of(output)
     check_format(ResultKind.QUESTION, wanted)
     check_output(wanted, output)
     if output is not None and is_stdout(output.path):
-        raise UsageError("the answers are printed anyway", hint="name a file: --output answers.html")
+        raise UsageError("--output -: bob prints the answers anyway", hint="for example --output answers.html")
     question = QuickQuestion(
         _text(operations), expect, "\n".join(setup), finishes, at, most_witnesses=witnesses, parts=_PARTS
     )
@@ -111,5 +111,5 @@ def try_(
 def _text(operations: tuple[str, ...]) -> str:
     if len(operations) > 1:
         hint = "quote them: 'create /a; fsync /a'"
-        raise UsageError(f"the operations are one argument, here are {len(operations)}", hint=hint)
+        raise UsageError(f"expected all operations in one argument, got {len(operations)} arguments", hint=hint)
     return sys.stdin.read() if operations == ("-",) else operations[0]

@@ -52,22 +52,23 @@ class ShrinkDocument(Document, frozen=True, tag_field="schema", tag="bob.shrink/
 
 @click.group(cls=Commands)
 def witness() -> None:
-    """Look at a witness: the crash state that shows a violation, in a file of its own."""
+    """Explain, shrink or export a witness: a file with a crash state that shows a violation."""
 
 
 @witness.command()
 def show(
     path: Path = option("WITNESS", "", WITNESS),
     *,
-    picture: Path | None = option("--svg FILE", "Draw the time line, too.", OUTPUT),
-    page: Path | None = option("--html FILE", "Write the story as a page that stands alone, too.", OUTPUT),
+    picture: Path | None = option("--svg FILE", "Also draw the timeline.", OUTPUT),
+    page: Path | None = option("--html FILE", "Also write the story as a stand-alone page.", OUTPUT),
     json_file: Path | None = table.JSON,
 ) -> Exit:
-    """Tell the story of WITNESS.
+    """Explain WITNESS.
 
-    What the program did, what the disk was sent and when, which of that the crash left, what was found after it, and
-    one sentence that sums it up. No guest is needed; `bob replay` shows it again on a real kernel. --json has the
-    witness itself, as a file of its own where it is in a bundle (docs/formats.md).
+    bob prints what the program did, which writes the disk got and when, and which of them the crash left. Then it
+    prints what the mount showed, and one sentence that sums it up. This needs no guest; `bob replay` shows the
+    violation on a real kernel. --json writes the witness itself, as a separate file if it is in a bundle
+    (docs/formats.md).
 
     \b
     Examples:
@@ -78,8 +79,8 @@ def show(
 
     \b
     Exit codes:
-      0   the story was told
-      8   the file is no witness, or damaged
+      0   the story was printed
+      8   the file is not a valid witness
     """
     from bob.report.drawing import svg
     from bob.report.story import print_story
@@ -102,9 +103,9 @@ def show(
 def shrink(
     paths: tuple[Path, ...] = option("WITNESS...", "", WITNESSES),
     *,
-    output: Path | None = option("--output FILE", "Where the smaller witness goes, if it is one.", OUTPUT),
-    in_place: bool = option("--in-place", "Put each smaller witness in the place of the larger one."),
-    budget: int = option("--budget N", "Mounts an attempt, about.", Range(1), 100),
+    output: Path | None = option("--output FILE", "The file for the smaller witness; only for one WITNESS.", OUTPUT),
+    in_place: bool = option("--in-place", "Replace each witness by the smaller one."),
+    budget: int = option("--budget N", "About this many mounts for each attempt.", Range(1), 100),
     image: str | None = table.OTHER_IMAGE,
     connect: str | None = table.CONNECT,
     json_file: Path | None = table.JSON,
@@ -112,13 +113,13 @@ def shrink(
 ) -> Exit:
     """Make WITNESS smaller.
 
-    Leaves operations out, and parts of the initial tree, records what is left, and keeps what still violates the
-    property. Then it looks for the crash state that departs least from a clean one, in which the disk has just the
-    first of what it was sent. Nothing can be left out of a program's workload; of its witness only the crash state
-    becomes smaller. This takes a guest and up to some minutes.
+    bob leaves out operations and parts of the initial tree, records the rest, and keeps what still violates the
+    property. Then it looks for the crash state closest to a clean crash, which leaves exactly the first writes that the
+    disk was sent. For a program, bob reduces only the crash state, since it cannot leave out parts of the workload.
+    This takes a guest and up to some minutes.
 
-    Of a run directory, all witnesses are shrunk in their place, but those that were before; its result tells of the
-    smaller ones.
+    For a run directory, bob shrinks all witnesses in place, except those that it shrank before. The run's result then
+    has the smaller ones.
 
     \b
     Examples:
@@ -127,21 +128,22 @@ def shrink(
 
     \b
     Exit codes:
-      0   done; a witness may be as small as it was
-      1   the violation of a witness did not show when it was recorded again; that stays as it is
-      2+  something is missing or went wrong, see `bob --help`
+      0   done; a witness may have kept its size
+      1   a violation did not show when recorded again; its witness is unchanged
+      2+  another error; `bob --help` lists the codes
     """
     from bob.run.shrink import shrink as run_shrink  # libvirt and paramiko take a while to load
 
     if in_place == (output is not None):
-        raise UsageError("say where the smaller witness goes", hint="either --output FILE or --in-place")
+        raise UsageError("expected either --output FILE or --in-place", hint="--in-place replaces the witness")
     if is_stdout(json_file) and is_stdout(output):
         raise UsageError("two documents cannot both go to stdout", hint="name a file with --output or with --json")
     files = files_in(paths)
     if output is not None and (len(files) > 1 or paths[0].is_dir()):
-        raise UsageError("--output is for one witness", hint="name the file of one, or use --in-place")
+        raise UsageError("--output is for one witness", hint="name one witness, or use --in-place")
     if in_place and (bundled := [file for file in files if not file.is_file()]):
-        raise UsageError(f"{bundled[0]} is in a bundle, which stays as it is", hint="shrink one, with --output FILE")
+        hint = "shrink one witness with --output FILE"
+        raise UsageError(f"{bundled[0]} is in a bundle, which --in-place cannot change", hint=hint)
     if in_place:
         files = [file for file in files if read(file).shrunk_from is None]
     done: list[Shrunk] = []
@@ -166,7 +168,9 @@ def _print_shrunk(screen: Console, done: Iterable[Shrunk]) -> None:
     for one in done:
         screen.print(Text(str(one.path)), soft_wrap=True)
         if one.document is None:
-            screen.print("  recorded again, it does not show; it stays as it is", style="bob.unknown")
+            screen.print(
+                "  a new recording does not show the violation; the witness stays as it is", style="bob.unknown"
+            )
             continue
         sizes = (
             ("operations", one.before.operations, one.after.operations),
@@ -183,20 +187,18 @@ def export(
     *,
     log_file: Path | None = option(
         "--dm-log FILE",
-        "Record the workload again, and write what the disk was sent as a log for xfstests' replay-log.",
+        "Record the workload again, and write its block log for xfstests' replay-log.",
         NEW_FILE,
     ),
     base_file: Path | None = option(
         "--base FILE",
-        "With --dm-log: where the disk's image goes as it was before the first entry. A replay starts from a copy.",
+        "With --dm-log: the file for the disk's image before the first entry. A replay starts from a copy of it.",
         NEW_FILE,
     ),
-    probe: Path | None = option(
-        "--probe FILE", "Write a probe file that asks for the same of the same workload.", NEW_FILE
-    ),
+    probe: Path | None = option("--probe FILE", "Write a probe file with the same property and workload.", NEW_FILE),
     case_file: Path | None = option(
         "--xfstests FILE",
-        "Write a case for xfstests, such as tests/generic/900, and what it prints into FILE.out.",
+        "Write a case for xfstests, such as tests/generic/900, and its expected output into FILE.out.",
         NEW_FILE,
     ),
     image: str | None = table.OTHER_IMAGE,
@@ -204,16 +206,16 @@ def export(
     connect: str | None = table.CONNECT,
     quiet: bool = table.QUIET,
 ) -> Exit:
-    """Write WITNESS for others: as a probe file, as a case for xfstests, as a log of what the disk was sent.
+    """Export WITNESS as a probe file, as a case for xfstests, or as a block log.
 
-    With --probe, a probe file has the property and the workload; bob probe --probe FILE asks for them again. With
-    --xfstests, a script does what the workload does, crashes after it, and compares what is there. bob says whether the
-    script makes a crash state like that of the witness. Neither takes a guest.
+    With --probe, the file has the property and the workload, and `bob probe --probe FILE` checks them again. With
+    --xfstests, a script runs the workload, crashes after it, and compares the files. bob says whether the script makes
+    a crash state like that of the witness. Neither needs a guest.
 
-    With --dm-log, bob records the workload of WITNESS again, in a guest, and writes a dm-log-writes log: the writes in
-    the order in which they were submitted, the flushes where they were done, and marks where the program was: start,
-    op-1-begin, op-1-end and so on, end, and crash, the moment of the witness's crash. Replayed onto a copy of the base,
-    the whole log makes the disk as it was recorded, byte for byte.
+    With --dm-log, bob records the workload again in a guest, and writes a dm-log-writes log. It has the writes in order
+    of submission, the flushes at their completion, and marks at the program's progress: start, op-1-begin, op-1-end and
+    so on, end. The mark `crash` is the moment of the witness's crash. A replay of the whole log onto a copy of the base
+    makes the recorded disk, byte for byte.
 
     \b
     Examples:
@@ -223,17 +225,17 @@ def export(
 
     \b
     Exit codes:
-      0   all that was asked for was written
-      2+  something is missing or went wrong, see `bob --help`
+      0   all requested files were written
+      2+  another error; `bob --help` lists the codes
     """
     golden_file = None if case_file is None else case_file.with_name(case_file.name + ".out")
     files = [file for file in (path, log_file, base_file, probe, case_file, golden_file) if file is not None]
     if len({file.resolve() for file in files}) < len(files):
-        raise UsageError("the witness and what is made of it cannot be one file", hint="name another file")
+        raise UsageError("the witness and the exported files must differ", hint="name another file")
     if base_file is not None and log_file is None:
-        raise UsageError("--base goes with --dm-log", hint="add --dm-log FILE")
+        raise UsageError("--base needs --dm-log", hint="add --dm-log FILE")
     if len(files) == 1:
-        raise UsageError("say what is to be written", hint="--probe FILE, --xfstests FILE or --dm-log FILE")
+        raise UsageError("nothing to export", hint="give --probe FILE, --xfstests FILE or --dm-log FILE")
     if probe is not None:
         _write_probe(path, probe)
     if case_file is not None and golden_file is not None:
@@ -250,7 +252,7 @@ def export(
 def _write_probe(path: Path, file: Path) -> None:
     found = read(path)
     write_text(file, probe_file.to_probe(found), "--probe")
-    console().print(f"wrote {file}; to ask it again:", soft_wrap=True)
+    console().print(f"wrote {file}; to probe with it:", soft_wrap=True)
     console().print(
         f"  {shlex.join(['bob', 'probe', *probe_file.options(found), '--probe', str(file)])}", soft_wrap=True
     )
@@ -285,8 +287,8 @@ def _how_to_replay(done: ExportedLog, log_file: Path, base_file: Path | None) ->
     writes = sum(step.write is not None for step in done.steps)
     yield f"{log}: {_entries(len(done.steps))}, {plural(writes, 'write')}"
     if base_file is None:
-        yield "A replay starts from the disk as it was before the first entry: add --base FILE to have its image."
-    yield "To replay it with xfstests' src/log-writes/replay-log, and look:"
+        yield "A replay starts from the disk's image before the first entry; --base FILE writes it."
+    yield "To replay it with xfstests' src/log-writes/replay-log, and mount the result:"
     yield f"  cp --sparse=always {base} disk.img"
     yield f"  replay-log --log {log} --replay disk.img{until}"
     yield f"  {mount_words(done.witness.configuration)} disk.img /mnt"
@@ -294,21 +296,21 @@ def _how_to_replay(done: ExportedLog, log_file: Path, base_file: Path | None) ->
 
 def _where_it_crashed(done: ExportedLog, path: Path) -> Iterator[str]:
     if done.crash is None:
-        yield "The crash of the witness has no mark: the recording came out otherwise, every time."
+        yield "The log has no mark for the crash of the witness: no new recording has its crash state."
         return
     before = [step.entry.mark for step in done.steps[: done.crash.entry] if step.entry.mark]
     yield f"The crash is entry {done.crash.entry}, the mark {CRASH}; the last mark before it is {before[-1]}."
     for entries, what in ((done.crash.lost, "lacks"), (done.crash.torn, "has only a part of")):
         if entries:
             numbers = ", ".join(map(str, entries))
-            yield f"Of the writes before it, the crash state {what} {_entries(len(entries))}: {numbers}"
+            yield f"The crash state {what} {_entries(len(entries))} before it: {numbers}"
     if done.crash.prefix is None:
-        yield "So no stretch of the log makes the crash state, only the disk with all that it had been sent by then."
+        yield "So no part of the log makes the crash state. The replay makes the disk with all writes before the crash."
     else:
         yield f"So the first {_entries(done.crash.prefix)} make the crash state."
     if done.crash.other:
-        yield f"Sectors of it that are not as in the witness, for their time stamps: {done.crash.other}"
-    yield f"The image of the witness's own crash state: bob replay --keep DIR {shlex.quote(str(path))}"
+        yield f"Sectors that differ from the witness, because of time stamps: {done.crash.other}"
+    yield f"To get the image of the witness's own crash state: bob replay --keep DIR {shlex.quote(str(path))}"
 
 
 def _entries(count: int) -> str:

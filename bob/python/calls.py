@@ -117,7 +117,7 @@ def _sentences(one: Parameter) -> Iterator[str]:
         yield f"One of {', '.join(one.choices)}."
     words = option.words or (str(one.default) if option.setting else "")
     if option.setting:
-        yield f"Default: what bob.toml says, or else {words}."
+        yield f"Default: from bob.toml, else {words}."
     elif words:
         yield f"Default: {words}."
 
@@ -133,7 +133,7 @@ def bound(function: Callable[..., Any], given: Sequence[Any], named: Mapping[str
             arguments.arguments[name] = _check(kind).validate_python(_plain(value))
         except ValidationError:
             shown = shortened(printable(repr(value)), 40)
-            hint = f"help(bob.{function.__name__}) says what each argument is"
+            hint = f"help(bob.{function.__name__}) explains each argument"
             raise UsageError(f"invalid {name} {shown}; expected {formatannotation(kind)}", hint=hint) from None
     return arguments
 

@@ -16,12 +16,12 @@ from bob.run import option_table as table
 from bob.store.run_directory import RUNS, check_runs
 from bob.workload.operations import At
 
-WATCHER: Progress | None = option("", "Gets the progress, from several threads.")
+WATCHER: Progress | None = option("", "An object that bob calls with its progress, from several threads.")
 
 
 @group
 class RunOptions:
-    """How deep bob looks, in which guests, where it keeps the run, and who gets the progress."""
+    """The depth of the exploration, the guests, the run directory, and the receiver of progress."""
 
     exploration: table.Exploration
     image: str = table.IMAGE
@@ -42,7 +42,8 @@ def probe(
     questions: table.Questions,
     run: RunOptions,
 ) -> Saved:
-    """Find out which persistence properties a file system has, as ``bob probe`` does: the result and its place."""
+    """Find out which persistence properties a file system has, as ``bob probe`` does. Return the result and its run
+    directory."""
     from bob.run import interrupts, prober
     from bob.run.requests import request
 
@@ -54,8 +55,8 @@ def probe(
 
 @for_python
 def resume(run: Path = table.RUN, *, jobs: int | None = table.JOBS, progress: Progress | None = WATCHER) -> Saved:
-    """Go on with a probe that was stopped or lost something, as ``bob probe --resume RUN`` does; what is finished is
-    not done again.
+    """Resume a probe that was stopped or is incomplete, as ``bob probe --resume RUN`` does. bob does not repeat
+    finished work.
     """
     from bob.run import interrupts, prober
 
@@ -76,9 +77,10 @@ def try_(
     options: table.FileSystemOptions,
     run: RunOptions,
 ) -> Saved:
-    """Ask what a crash may leave of some operations, as ``bob try`` does: the answers, with their ways to break it.
+    """Check what you expect of operations after a crash, as ``bob try`` does. Return the answers, and how each
+    expectation breaks.
 
-    Raises :class:`bob.errors.RecordingError` where nothing could be recorded.
+    Raises :class:`bob.errors.RecordingError` if nothing could be recorded.
     """
     from bob.run.interrupts import no_guest_left
     from bob.run.prober import try_out
@@ -101,9 +103,10 @@ def app(
     options: table.FileSystemOptions,
     run: RunOptions,
 ) -> Saved:
-    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md): the result and its place.
+    """Find out whether a program survives a crash, as ``bob app`` does (docs/apps.md). Return the result and its run
+    directory.
 
-    Raises UsageError where the program cannot be run, or its checker cannot be trusted.
+    Raises UsageError if the program cannot run, or its checker cannot be trusted.
     """
     from bob.apm.named import named_models
     from bob.program.folder import named
@@ -113,7 +116,7 @@ def app(
 
     found, models = named(program), named_models(model)
     if not fs and not models:
-        raise UsageError("neither a file system nor a model is named", hint="for example fs='ext4', or model='all'")
+        raise UsageError("neither fs nor model is given", hint="for example fs='ext4', or model='all'")
     paces = pace if pace or fs else (Pace.UNDISTURBED,)
     systems, guests, watcher = fs or (RECORDED_ON,), table.GuestOptions(jobs=run.jobs), run.watcher
     asked = program_requests(found, systems, options, paces, run.exploration, run.image, guests, progress=watcher.step)
@@ -124,9 +127,9 @@ def app(
 
 @for_python
 def load(path: Path = option("", "A run directory, or a file that ``--json`` wrote.")) -> Saved:
-    """The result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
+    """Return the result of a run: ``bob.load(run).matrix()`` is the table as a DataFrame (docs/results.md).
 
-    Raises :class:`bob.errors.StoreError` where there is no result, :class:`bob.errors.MalformedError` where it is
+    Raises :class:`bob.errors.StoreError` if the result is missing, and :class:`bob.errors.MalformedError` if it is
     damaged.
     """
     return saved.load(path)

@@ -26,7 +26,7 @@ WHOLE = (1, 1)  # the only shard
 
 # The subject
 
-FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or the TOML file of one of your own.", values.FILE_SYSTEM)
+FILE_SYSTEM: Any = option("--fs", "File system, e.g. ext4, or a TOML file that declares your own.", values.FILE_SYSTEM)
 
 
 @group
@@ -57,48 +57,52 @@ class Questions:
 
     rows: RowSet = option(
         "--rows",
-        "The set of properties: those of Table 1; the order in which changes persist (pairs); the changes that each"
-        " call makes durable (durability); the size up to which changes are whole (units).",
+        "The set of properties: those of Table 1; the order of changes on the disk (pairs); the changes that each call"
+        " makes durable (durability); the size of atomic changes (units).",
         default=RowSet.TABLE1,
     )
     properties: tuple[str, ...] = option(
         "--property",
-        "Ask only this property, of all workloads that suit it.",
+        "Check only this property, with all workloads that suit it.",
         values.PROPERTY,
-        words="all of them, or those of --probe only",
-        python="Ask only these properties, by name, or ``all``. Default: all, or those of ``probes`` only.",
+        words="all; with --probe, only its own",
+        python="Check only these properties, by name, or ``all``. Default: all; with ``probes``, only theirs.",
     )
     probes: tuple[Probe, ...] = option(
         "--probe FILE",
-        "Ask the property in your own probe file, too. `--property all` adds the shipped ones.",
+        "Check the property in your own probe file. `--property all` adds the shipped ones.",
         values.PROBE_FILE,
-        python="Probe files of your own, whose properties are asked, too.",
+        python="Your own probe files, whose properties bob checks.",
     )
     recovery_crashes: int = option(
         "--recovery-crashes N",
-        f"Crash the recovery of N crash states, too ({RECOVERIES} without N). Adds the row recovery-idempotent.",
+        f"Also crash the recovery of N crash states ({RECOVERIES} without N). This adds the row recovery-idempotent.",
         Range(0),
         0,
         alone=RECOVERIES,
-        python="Crash the recovery of so many crash states, too. Adds the row recovery-idempotent.",
+        python="Also crash the recovery of this many crash states. This adds the row recovery-idempotent.",
     )
 
 
-OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or on a line each (docs/extend.md).")
-SETUP: Any = option("--setup OPERATIONS", "The initial tree, durable before it all begins.", default="")
+OPERATIONS: Any = option("OPERATIONS", "The operations, separated by ``;`` or line breaks (docs/extend.md).")
+SETUP: Any = option(
+    "--setup OPERATIONS",
+    "Operations that make the initial tree. It is durable before the other operations start.",
+    default="",
+)
 EXPECTATIONS: tuple[str, ...] = option(
     "--expect EXPECTATION",
-    "An expectation for every crash state. Each one is answered.",
+    "An expectation for every crash state. bob answers each one.",
     default=REQUIRED,
-    python="Expectations for every crash state (docs/try.md). Each one is answered.",
+    python="Expectations for every crash state (docs/try.md). bob answers each one.",
 )
 MOMENT: At = option(
-    "--at", "The moment of the crash: after the last operation has returned (end), or anywhere (any).", default=At.END
+    "--at", "The moment of the crash: after the last operation has returned (end), or any moment (any).", default=At.END
 )
 FINISHES: tuple[str, ...] = option(
     "--finish FINISH",
     "The end of the workload: natural [SECONDS], sync, fsync PATH.",
-    words="natural; an fsync of the directories that they change; fsync /",
+    words="natural; an fsync of the changed directories; fsync /",
 )
 WITNESSES: int = option(
     "--witnesses N", "Maximum counterexamples shown and kept per expectation.", Range(1), MOST_WITNESSES
@@ -109,15 +113,16 @@ PROGRAM: str = option(
 MODEL_NAME: str = option("MODEL", "", values.MODEL)
 MODELS: tuple[str, ...] = option(
     "--model MODEL",
-    "A model: built-in (ext4-o), shipped (ext4-ordered), a file; or all. No --fs: models only.",
+    "Also check against this model: built-in (ext4-o), shipped (ext4-ordered), a file, or all. Without --fs, bob checks"
+    " only the models.",
     values.one_of(lambda: [*values.model_names(), values.ALL]),
-    python="Models against which the program's calls are held: built-in or shipped ones by name, files, or ``all``."
-    " Without ``fs``, only they are asked.",
+    python="Also check the program's calls against these models: built-in or shipped ones by name, files, or ``all``."
+    " Without ``fs``, bob checks only the models.",
 )
 PACES: tuple[Pace, ...] = option(
     "--pace",
     "The pace of the workload (docs/apps.md).",
-    words="each; to check: undisturbed",
+    words="each that makes a difference; for bob app check: undisturbed",
     python="The paces of the workload (docs/apps.md). Default: each that makes a difference on the file system.",
 )
 
@@ -130,35 +135,35 @@ class Exploration:
 
     budget: int = option(
         "--budget N",
-        "Mounts per workload, about. States that need no mount are free.",
+        "About this many mounts per workload. Crash states whose outcome bob predicts need none.",
         Range(1),
         DEFAULT_BUDGET,
         setting="budget",
     )
     audit: float = option(
         "--audit RATE",
-        "The share of predicted outcomes that extra mounts check; at least three of each kind.",
+        "The share of predicted outcomes that bob verifies by extra mounts; at least three of each kind.",
         Range(0, 1),
         DEFAULT_AUDIT,
     )
     seed: int = option("--seed N", "Seed of the random crash states.", default=1)
     write_cache: str = option(
         "--write-cache",
-        "The disk's cache: " + "; ".join(f"{cache.name}, {cache.promise}" for cache in CACHES.values()) + ".",
+        "The disk's cache. " + "; ".join(f"{cache.name}: {cache.promise}" for cache in CACHES.values()) + ".",
         Choice(tuple(CACHES)),
         VOLATILE.name,
     )
     atomic_write: int = option(
         "--atomic-write",
-        "Bytes that the disk writes as a whole.",
+        "Bytes that the disk writes atomically.",
         Choice(("8", "512", "4096", "16384")),
         SECTOR_BYTES,
-        python="Bytes that the disk writes as a whole: a power of two, at least 8.",
+        python="Bytes that the disk writes atomically: a power of two, at least 8.",
     )
     completion: Completion = option(
         "--completion",
-        "When the recorded disk reports a write as done: at once; or as late as possible, the youngest or the oldest"
-        " of several first.",
+        "When the recorded disk completes a write: at once (prompt); or as late as possible, the youngest or the oldest"
+        " of several writes first.",
         default=DEFAULT_COMPLETION,
     )
 
@@ -173,39 +178,39 @@ class Exploration:
 # Guests
 
 IMAGE: Any = option(
-    "--image", "The guest image, and with it the kernel.", values.GUEST_IMAGE, DEFAULT_IMAGE, setting="image"
+    "--image", "The guest image, which determines the kernel.", values.GUEST_IMAGE, DEFAULT_IMAGE, setting="image"
 )
 OTHER_IMAGE: str | None = option(
     "--image",
-    "A guest image other than that of the witness; its kernel must be of the same series.",
+    "The guest image, instead of the witness's. Its kernel must be of the same series.",
     values.known("guest image", values.image_names),
 )
-ANY_KERNEL: bool = option("--any-kernel", "Accept a kernel other than that of the witness.")
+ANY_KERNEL: bool = option("--any-kernel", "Accept a kernel other than the witness's.")
 CONNECT: str | None = option(
-    "--connect URI", "Run guests on this libvirt connection (default: one of bob's own, no daemon).", renewable=True
+    "--connect URI", "Run guests on this libvirt connection (default: bob's own, without a daemon).", renewable=True
 )
 JOBS: int | None = option(
     "--jobs N",
-    "Guests side by side, two per processor at most.",
+    "Number of parallel guests, at most two per processor.",
     Range(1),
-    words="one per processor, as far as memory goes",
+    words="one per processor, as memory allows",
     setting="jobs",
     renewable=True,
 )
 KERNEL_TREE: Path | None = option(
     "--kernel-tree DIR",
-    "The kernel that `make` built in DIR, with its modules, in place of the image's.",
+    "The kernel and modules that `make` built in DIR, instead of the image's.",
     paths.EXISTING_FOLDER,
 )
 GUEST: str | None = option(
     "--guest ADDRESS",
-    "A machine of your own, ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the libvirt at --connect, in"
-    " place of guests that bob boots (docs/machines.md).",
+    "Your own machine, instead of guests that bob boots: ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN of the"
+    " libvirt at --connect (docs/machines.md).",
 )
 SCHEDULER: str | None = option(
     "--scheduler ADDRESS",
     "Work on the Dask cluster of this scheduler: its address, e.g. tcp://server:8786, or the file that it wrote."
-    " --jobs are then guests per parcel, 1 by default (docs/machines.md).",
+    " Then --jobs is the number of guests per parcel, 1 by default (docs/machines.md).",
     renewable=True,
 )
 
@@ -216,13 +221,13 @@ class GuestOptions:
 
     kernel: Path | None = option(
         "--kernel BZIMAGE",
-        "A kernel of your own, in place of the image's; needs --modules.",
+        "Your own kernel, instead of the image's; needs --modules.",
         paths.EXISTING_FILE,
         None,
     )
     modules: Path | None = option(
         "--modules DIR",
-        "The modules of --kernel: lib/modules/RELEASE, or a folder that it is in.",
+        "The modules of --kernel: lib/modules/RELEASE, or a folder that contains it.",
         paths.EXISTING_FOLDER,
         None,
     )
@@ -244,13 +249,13 @@ RUNS: tuple[Path, ...] = option("RUN...", "", paths.EXISTING_FOLDER)
 OUT: Path | None = option("--out DIR", "The run directory.", paths.NEW_FOLDER, words="a new one in bob-runs")
 RESUME: Path | None = option(
     "--resume RUN",
-    "Resume a run that was stopped or lost something. Finished work stays.",
+    "Resume a run that was stopped or is incomplete. bob keeps finished work.",
     paths.EXISTING_FOLDER,
     renewable=True,
 )
 SHARD: tuple[int, int] = option(
     "--shard",
-    "Only the Kth of N parts, in a run of its own; bob merge puts them together.",
+    "Do only part K of N, in a separate run. `bob merge` combines the parts.",
     values.SHARD,
     WHOLE,
     words="all",

@@ -112,7 +112,7 @@ def test_a_witness_of_before_is_of_the_row_of_today(tmp_path: Path) -> None:
 def test_a_witness_of_an_unknown_call_is_refused_in_a_line(tmp_path: Path, call: object) -> None:
     probe = encode(PropertyDocument.of(ENTRY))
     made = {**written(ENTRY.name), "probe": {**probe, "judge": {**probe["judge"], "call": call}}}
-    with pytest.raises(MalformedError, match=r"is none of fsync-file, |needs a 'call'") as caught:
+    with pytest.raises(MalformedError, match=r"expected one of fsync-file, |needs a 'call'") as caught:
         witness.read(stored(tmp_path, made))
     assert "\n" not in caught.value.message
 

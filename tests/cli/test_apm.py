@@ -163,8 +163,8 @@ def test_what_is_to_refute_has_to_be_of_a_configuration_of_the_runs(
         RunDirectory.create(tmp_path / name, {"id": name, "request": asked, "workloads": []})
     assert run_bob(["apm", "derive", "--refuting", str(tmp_path / "xfs"), str(tmp_path / "ext4")]) == Exit.USAGE
     assert text_with(capsys.readouterr().err, "ext4") == snapshot("""\
-bob: what is to refute is of xfs, and the runs are of ext4
-hint: --refuting takes a run of the same configuration, with other workloads (bob probe --probe)
+bob: --refuting has xfs, but RUN has ext4
+hint: give a run of the same configuration with other workloads (bob probe --probe)
 """)
 
 
@@ -358,8 +358,8 @@ def test_an_experiment_stands_beside_what_was_published_and_is_not_done_twice(
     )  # fmt: skip
     wrong = bob("reproduce", "ccfs", "--app", "gdbm")
     assert wrong.code == 2 and text_with(wrong.err, "gdbm") == snapshot("""\
-bob: 'gdbm' is no program of it
-hint: it has leveldb, sqlite-rollback, git-commit, hg-commit, zookeeper
+bob: unknown program 'gdbm'
+hint: ccfs has leveldb, sqlite-rollback, git-commit, hg-commit, zookeeper
 """)
     Path("other").mkdir()
     Path("other/file").touch()

@@ -260,7 +260,7 @@ hint: bob show PATH
             PROBE,
             8,
             snapshot("""\
-bob: table.json is no result: too many tables are in each other
+bob: table.json is no result: it is nested too deeply
 hint: was it truncated?
 """),
         ),
@@ -269,7 +269,7 @@ hint: was it truncated?
             ("probe", "--fs", "xfs"),
             2,
             snapshot("""\
-bob: table.json expects nothing of xfs
+bob: table.json lacks xfs
 hint: it has ext4-ordered
 """),
         ),
@@ -278,8 +278,8 @@ hint: it has ext4-ordered
             (*PROBE, "--rows", "units"),
             2,
             snapshot("""\
-bob: table.json expects nothing of these properties
-hint: it probed other ones
+bob: table.json lacks these properties
+hint: it is about other ones
 """),
         ),
         (
@@ -287,8 +287,8 @@ hint: it probed other ones
             (*MATRIX, "--rows", "units"),
             2,
             snapshot("""\
-bob: table.json expects nothing of these properties
-hint: it probed other ones
+bob: table.json lacks these properties
+hint: it is about other ones
 """),
         ),
     ],
@@ -312,7 +312,7 @@ def test_what_is_expected_of_a_run_that_is_gone_on_with(bob: Bob, work: Work) ->
     ended = bob("probe", "--resume", "run", "--expect", "other", "--quiet")
     assert ended.code == 2
     assert ended.err == snapshot("""\
-bob: other expects nothing of what this run asked
+bob: other lacks every cell of this run
 hint: it has xfs
 """)
 

@@ -138,7 +138,7 @@ def test_nothing_in_common(bob: Bob) -> None:
     ended = bob("compare", "a", "b")
     assert (ended.code, ended.out) == (2, "")
     assert text_with(ended.err, "ext4-ordered", "--as", "ext4-ordered=btrfs") == snapshot("""\
-bob: a and b have no cell in common
+bob: a and b share no cell
 hint: A has ext4-ordered; B has btrfs; compare two of them with --as ext4-ordered=btrfs
 """)
 
@@ -152,8 +152,8 @@ def test_other_properties(bob: Bob) -> None:
     ended = bob("compare", "a.json", "b.json")
     assert ended.code == 2
     assert ended.err == snapshot("""\
-bob: a.json and b.json have no cell in common
-hint: they probed other properties
+bob: a.json and b.json share no cell
+hint: they are about different properties
 """)
 
 

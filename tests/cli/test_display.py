@@ -67,14 +67,14 @@ def test_tally() -> None:
     clock = Clock()
     tally = Tally(clock)
     tally.plan(3, 600)
-    assert text_with(tally.line(), "0/600", "0/3", 0) == snapshot("0/600 tries, 0/3 workloads done (0 recorded)")
+    assert text_with(tally.line(), "0/600", "0/3", 0) == snapshot("0/600 states, 0/3 workloads done (0 recorded)")
     clock.now += 60  # the guests start
     tally.record()
     tally.observe("a", 50)
     clock.now += 10
     tally.observe("a", 150)
     assert text_with(tally.line(), "200/600", "15/s", "0/3", 1) == snapshot(
-        "200/600 tries, 15/s, 0/3 workloads done (1 recorded)"
+        "200/600 states, 15/s, 0/3 workloads done (1 recorded)"
     )
     tally.finish("a", unused=0)
     tally.record()
@@ -83,7 +83,7 @@ def test_tally() -> None:
     tally.observe("c", 200)
     tally.finish("c", unused=0)
     assert text_with(tally.line(), "400/400", "35/s", "3/3", 3) == snapshot(
-        "400/400 tries, 35/s, 3/3 workloads done (3 recorded)"
+        "400/400 states, 35/s, 3/3 workloads done (3 recorded)"
     )
 
 
@@ -273,11 +273,11 @@ def test_of_slow_tries_it_is_said_how_long_they_take_at_most() -> None:
     for tries in range(1, 90):
         clock.now += 7
         tally.observe("a model", 1)
-        assert ("left at most" in tally.line()) == (tries >= 10)
+        assert ("at most" in tally.line()) == (tries >= 10)
         if tries >= 20:
             assert tally.seconds_left == pytest.approx(7 * (500 - tries), rel=0.01)
     tally.finish("a model", 11)
-    assert "left at most" not in tally.line()
+    assert "at most" not in tally.line()
     tally = Tally(clock)
     tally.plan(50, 5000)
     tally.record()
@@ -494,10 +494,10 @@ def test_lines_come_seldom() -> None:
     lines.judged(cell(Verdict.FAILS))
 
     written = file.getvalue().splitlines()
-    assert written[:2] == snapshot(["booting a guest", "2 workloads, at most 400 tries"])
-    assert written[2].startswith("100/400 tries, 20/s, ")
+    assert written[:2] == snapshot(["booting a guest", "2 workloads, at most 400 crash states to try"])
+    assert written[2].startswith("100/400 states, 20/s, ")
     assert written[-2:] == snapshot(
-        ["400/400 tries, 20/s, 2/2 workloads done (2 recorded)", "×     append-any  some of 4,096 whole states"]
+        ["400/400 states, 20/s, 2/2 workloads done (2 recorded)", "×     append-any  some of 4,096 whole states"]
     )
     assert len(written) == 4 + 20 // 5
 
@@ -522,7 +522,7 @@ def test_many_threads() -> None:
 
     written = file.getvalue().splitlines()
     assert written.count("x" * 60) == 800
-    assert text_with(written[-1], "800/800", "8/8", 8) == snapshot("800/800 tries, 8/8 workloads done (8 recorded)")
+    assert text_with(written[-1], "800/800", "8/8", 8) == snapshot("800/800 states, 8/8 workloads done (8 recorded)")
 
 
 def test_a_reader_that_leaves_stops_nothing() -> None:
@@ -545,7 +545,7 @@ def test_the_bar() -> None:
     bar.observed("a", 100)
     console.print(bar.renderable())
     assert line_with(file.getvalue(), "100/400", "0/2", 1) == snapshot(
-        "\x1b[2m100/400 tries, 0/2 workloads done (1 recorded)                                  \x1b[0m"
+        "\x1b[2m100/400 states, 0/2 workloads done (1 recorded)                                 \x1b[0m"
     )
     assert "━" in file.getvalue()
 

@@ -52,7 +52,7 @@ def test_a_machine_with_nothing(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> No
     assert document["ready"] is False
     assert {name for name, state in states.items() if state == "missing"} >= {"QEMU", "mmdebstrap", "cpio"}
     assert line_with(ended.out, "qemu-system-x86_64", "missing") == snapshot(
-        "missing QEMU                           there is no qemu-system-x86_64"
+        "missing QEMU                           qemu-system-x86_64 is not installed"
     )
     assert line_with(ended.out, "apt-get install qemu-system-x86").split()[0] == "hint"
     assert ended.out.splitlines()[-1] == snapshot(
@@ -110,7 +110,7 @@ def test_an_accelerator_that_nobody_tried_yet(bob: Bob, monkeypatch: pytest.Monk
     monkeypatch.delenv("BOB_ACCELERATOR", raising=False)
     monkeypatch.setattr("os.access", lambda *_: True)
     assert text_with(checks._accelerator("QEMU 7, libvirt 9").found, "/dev/kvm") == snapshot(
-        "/dev/kvm opens; the first probe tries whether a guest boots with it"
+        "/dev/kvm opens; the first probe tests whether a guest boots with it"
     )
 
 
@@ -224,7 +224,7 @@ def test_rm_removes_nothing_if_one_name_is_wrong(bob: Bob, built: Path) -> None:
 
     assert ended.code == 2
     assert text_with(ended.err, "debian-potato", NAME) == snapshot("""\
-bob: there is no guest image 'debian-potato' to remove
+bob: the guest image 'debian-potato' is not built
 hint: built: debian-bookworm
 """)
     assert built.exists()

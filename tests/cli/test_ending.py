@@ -73,7 +73,7 @@ def test_an_internal_error(bob: Bob, work: Work, tmp_path: Path) -> None:
     assert ended.code == 70
     assert ended.err.replace(str(file), "FILE") == snapshot("""\
 bob: internal error: ZeroDivisionError: division by zero (traceback: FILE)
-hint: please report it, with that file
+hint: please report this error, with that file
 """)
     assert file.read_text().count("Traceback (most recent") == 1
     assert f"Python {sys.version.split()[0]}" in file.read_text()
@@ -96,7 +96,7 @@ def test_a_python_package_that_is_not_installed(capsys: pytest.CaptureFixture[st
     assert raising(ModuleNotFoundError("No module named 'rich'", name="rich.cells")) == Exit.MISSING_PROGRAM
     assert text_with(capsys.readouterr().err.replace(sys.executable, "PYTHON"), "rich", "./run") == snapshot("""\
 bob: the Python package rich is not installed for PYTHON
-hint: ./run in bob's folder installs what bob needs, and runs it
+hint: ./run in bob's folder installs the packages that bob needs, and runs bob
 """)
     assert raising(ModuleNotFoundError("No module named 'bob.x'", name="bob.x")) == Exit.INTERNAL
 
@@ -123,7 +123,9 @@ def test_a_python_without_any_package() -> None:
     assert re.sub("package [a-z_]+", "package NAME", said).replace(sys.executable, "PYTHON") == snapshot(
         "bob: the Python package NAME is not installed for PYTHON"
     )
-    assert text_with(hint, "./run") == snapshot("hint: ./run in bob's folder installs what bob needs, and runs it")
+    assert text_with(hint, "./run") == snapshot(
+        "hint: ./run in bob's folder installs the packages that bob needs, and runs bob"
+    )
 
 
 def raising_oserror() -> NoReturn:
@@ -260,7 +262,7 @@ thread.join()
     [file] = tmp_path.glob("bob-error-*.txt")
     assert done.stderr.replace(str(file), "FILE") == snapshot("""\
 bob: internal error: ZeroDivisionError: division by zero (traceback: FILE)
-hint: please report it, with that file
+hint: please report this error, with that file
 """)
     assert "Traceback" not in done.stderr
 

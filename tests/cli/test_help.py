@@ -236,7 +236,7 @@ hint: name another one
     Path("other").mkdir()
     Path("other/man1").touch()
     ended = bob("man", "other")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: cannot make other/man1: File exists"))
+    assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: cannot create other/man1: File exists"))
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed: apt-get install groff")

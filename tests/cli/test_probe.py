@@ -91,7 +91,7 @@ def test_the_table_is_on_stdout_and_the_progress_is_not(bob: Bob) -> None:
 
     assert ended.out.startswith("ext4-ordered ")
     assert "bob replay bob-runs/made-up/witnesses/append-any.json" in ended.out
-    assert ended.err.splitlines()[:2] == snapshot(["booting a guest", "1 workload, at most 200 tries"])
+    assert ended.err.splitlines()[:2] == snapshot(["booting a guest", "1 workload, at most 200 crash states to try"])
 
 
 def test_an_unknown_cell_is_exit_code_3(bob: Bob, work: Work) -> None:
@@ -154,7 +154,7 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
     assert ended.code == 130
     assert text_with(ended.err, f"bob probe --resume {run}").replace(run, "RUN") == snapshot("""\
 bob: interrupted
-hint: what is finished is kept; `bob probe --resume RUN` goes on
+hint: bob keeps what is finished; `bob probe --resume RUN` continues
 """)
 
 
@@ -175,7 +175,7 @@ def test_a_run_knows_what_it_was_asked(bob: Bob, work: Work, tmp_path: Path, opt
 
     assert ended.code == 2
     assert ended.err.splitlines()[0].replace(options[0], "OPTION") == snapshot(
-        "bob: OPTION cannot be changed on the way"
+        "bob: OPTION cannot be used with --resume"
     )
     assert work.asked == []
 
@@ -225,7 +225,7 @@ def test_what_is_there_stays(bob: Bob, tmp_path: Path) -> None:
 
     assert ended.code == 2
     assert text_with(ended.err, "mine.toml") == snapshot("""\
-bob: mine.toml is there already
+bob: mine.toml already exists
 hint: choose another name, or remove it
 """)
     assert (tmp_path / "mine.toml").read_text() == "precious"

@@ -111,7 +111,7 @@ hint: was it truncated?
             "[]",
             8,
             snapshot("""\
-bob: here/result.json is no result: it is no table
+bob: here/result.json is no result: it is not a JSON object
 hint: was it truncated?
 """),
         ),
@@ -337,8 +337,8 @@ def test_it_is_gone_on_with(bob: Bob, work: Work) -> None:
     ended = bob("matrix", "--resume", "run", "--seed", "1")
     assert ended.code == 2
     assert text_with(ended.err, "--seed") == snapshot("""\
-bob: --seed cannot be changed on the way
-hint: with --resume, RUN itself says what it was asked; for other questions, start a new run
+bob: --seed cannot be used with --resume
+hint: RUN keeps the options that it was started with; for others, start a new run
 """)
 
 
@@ -351,7 +351,7 @@ def test_interrupted(bob: Bob, work: Work, out: list[str], run: str) -> None:
     assert ended.code == 130
     assert text_with(ended.err, f"bob matrix --resume {run}").replace(run, "RUN") == snapshot("""\
 bob: interrupted
-hint: what is finished is kept; `bob matrix --resume RUN` goes on
+hint: bob keeps what is finished; `bob matrix --resume RUN` continues
 """)
 
 
@@ -381,14 +381,14 @@ def test_the_files_and_how_to_replay_them(bob: Bob, work: Work, crash: SimpleNam
     assert ended.out.splitlines() == snapshot(
         [
             "'a log': 9 entries, 4 writes",
-            "To replay it with xfstests' src/log-writes/replay-log, and look:",
+            "To replay it with xfstests' src/log-writes/replay-log, and mount the result:",
             "  cp --sparse=always base.img disk.img",
             "  replay-log --log 'a log' --replay disk.img --limit 4",
             "  mount -t ext4 -o loop,data=ordered disk.img /mnt",
             "The crash is entry 5, the mark crash; the last mark before it is start.",
-            "Of the writes before it, the crash state lacks 1 entry: 4",
+            "The crash state lacks 1 entry before it: 4",
             "So the first 4 entries make the crash state.",
-            "The image of the witness's own crash state: bob replay --keep DIR w.json",
+            "To get the image of the witness's own crash state: bob replay --keep DIR w.json",
         ]
     )
     assert sorted(path.name for path in Path().iterdir()) == ["a log", "base.img", "w.json"]
@@ -398,7 +398,7 @@ def test_without_the_base(bob: Bob, crash: SimpleNamespace) -> None:
     ended = bob("witness", "export", "w.json", "--dm-log", "log", "--quiet")
     lines = ended.out.splitlines()
     assert line_with(lines, "--base") == snapshot(
-        "A replay starts from the disk as it was before the first entry: add --base FILE to have its image."
+        "A replay starts from the disk's image before the first entry; --base FILE writes it."
     )
     assert "  cp --sparse=always BASE disk.img" in lines
 
@@ -411,10 +411,10 @@ def test_a_crash_that_no_stretch_makes(bob: Bob, crash: SimpleNamespace) -> None
     )
     assert lines[-5:-1] == snapshot(
         [
-            "Of the writes before it, the crash state lacks 1 entry: 3",
-            "Of the writes before it, the crash state has only a part of 1 entry: 4",
-            "So no stretch of the log makes the crash state, only the disk with all that it had been sent by then.",
-            "Sectors of it that are not as in the witness, for their time stamps: 2",
+            "The crash state lacks 1 entry before it: 3",
+            "The crash state has only a part of 1 entry before it: 4",
+            "So no part of the log makes the crash state. The replay makes the disk with all writes before the crash.",
+            "Sectors that differ from the witness, because of time stamps: 2",
         ]
     )
 
@@ -424,8 +424,8 @@ def test_a_recording_that_came_out_otherwise(bob: Bob, work: Work, crash: Simple
     ended = bob("witness", "export", "w.json", "--dm-log", "log", "--quiet")
     assert ended.code == 0
     assert "  replay-log --log log --replay disk.img\n" in ended.out
-    assert line_with(ended.out, "otherwise") == snapshot(
-        "The crash of the witness has no mark: the recording came out otherwise, every time."
+    assert line_with(ended.out, "no mark") == snapshot(
+        "The log has no mark for the crash of the witness: no new recording has its crash state."
     )
 
 
@@ -451,7 +451,7 @@ def test_a_probe_file(bob: Bob, work: Work, found: dict[str, Any]) -> None:
     assert (ended.code, ended.err, work.asked) == (0, "", [])
     assert ended.out.splitlines() == snapshot(
         [
-            "wrote a b.toml; to ask it again:",
+            "wrote a b.toml; to probe with it:",
             "  bob probe --fs ext4 --mount-opts data=ordered --completion prompt --probe 'a b.toml'",
         ]
     )
@@ -492,28 +492,28 @@ Silence is golden
         (
             (),
             snapshot("""\
-bob: say what is to be written
-hint: --probe FILE, --xfstests FILE or --dm-log FILE
+bob: nothing to export
+hint: give --probe FILE, --xfstests FILE or --dm-log FILE
 """),
         ),
         (
             ("--probe", "a.toml", "--base", "b"),
             snapshot("""\
-bob: --base goes with --dm-log
+bob: --base needs --dm-log
 hint: add --dm-log FILE
 """),
         ),
         (
             ("--probe", "w.json"),
             snapshot("""\
-bob: the witness and what is made of it cannot be one file
+bob: the witness and the exported files must differ
 hint: name another file
 """),
         ),
         (
             ("--probe", "9.out", "--xfstests", "9"),
             snapshot("""\
-bob: the witness and what is made of it cannot be one file
+bob: the witness and the exported files must differ
 hint: name another file
 """),
         ),

@@ -130,7 +130,7 @@ hint: bob search --help
             ("--fs", "ext4", "--ops", "3"),
             snapshot("""\
 bob: there are too many workloads of 3 operations to try all
-hint: --sample N draws some, --seconds N as many as that time allows
+hint: draw some of them with --sample N or --seconds N
 """),
         ),
         (
@@ -157,15 +157,15 @@ hint: did you mean 'append-any'?
         (
             ("--fs", "ext4", "--sample", "3", "--seconds", "5"),
             snapshot("""\
-bob: --sample says how many workloads are drawn, --seconds for how long
+bob: --sample cannot be used with --seconds
 hint: leave one out
 """),
         ),
         (
             ("--fs", "ext4", "--resume", "."),
             snapshot("""\
-bob: --fs cannot be changed on the way
-hint: with --resume, RUN itself says what it was asked; for other questions, start a new run
+bob: --fs cannot be used with --resume
+hint: RUN keeps the options that it was started with; for others, start a new run
 """),
         ),
     ],
@@ -225,22 +225,22 @@ def test_counting_the_workloads_of_a_python_file(bob: Bob, work: Work) -> None:
         (
             ("--bounds", "small"),
             snapshot("""\
-bob: --bounds does not go with --workload
-hint: the Python file says what a workload does, and what is promised of it
+bob: --bounds cannot be used with --workload
+hint: the Python file defines the workloads and their promises
 """),
         ),
         (
             ("--ops", "1"),
             snapshot("""\
-bob: --ops does not go with --workload
-hint: the Python file says what a workload does, and what is promised of it
+bob: --ops cannot be used with --workload
+hint: the Python file defines the workloads and their promises
 """),
         ),
         (
             ("--property", "append-any"),
             snapshot("""\
-bob: --property does not go with --workload
-hint: the Python file says what a workload does, and what is promised of it
+bob: --property cannot be used with --workload
+hint: the Python file defines the workloads and their promises
 """),
         ),
         (
@@ -260,8 +260,8 @@ hint: did you mean 'append'?
         (
             ("--resume", "."),
             snapshot("""\
-bob: --workload cannot be changed on the way
-hint: with --resume, RUN itself says what it was asked; for other questions, start a new run
+bob: --workload cannot be used with --resume
+hint: RUN keeps the options that it was started with; for others, start a new run
 """),
         ),
     ],

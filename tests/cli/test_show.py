@@ -147,14 +147,14 @@ hint: mkdir -p gone
         (
             ("--output", "here"),
             snapshot("""\
-bob: --output: here is the directory of a run
+bob: --output: here is a run directory
 hint: for example --output here/pages/
 """),
         ),
         (
             ("--output", "here/"),
             snapshot("""\
-bob: --output: here is the directory of a run
+bob: --output: here is a run directory
 hint: for example --output here/pages/
 """),
         ),
@@ -182,29 +182,29 @@ hint: for example new/table.csv
         (
             ("--output", "table.pdf"),
             snapshot("""\
-bob: --output: bob writes no .pdf
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; --format makes any file one
+bob: --output: cannot write .pdf
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
 """),
         ),
         (
             ("--output", "t.XLSX"),
             snapshot("""\
-bob: --output: bob writes no .xlsx
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; --format makes any file one
+bob: --output: cannot write .xlsx
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
 """),
         ),
         (
             ("--format", "site"),
             snapshot("""\
-bob: a site is several files
-hint: name a directory for them, for example --output pages/
+bob: a site needs a directory
+hint: for example --output pages/
 """),
         ),
         (
             ("--format", "site", "--output", "-"),
             snapshot("""\
-bob: a site is several files
-hint: name a directory for them, for example --output pages/
+bob: a site needs a directory
+hint: for example --output pages/
 """),
         ),
         (
@@ -311,7 +311,7 @@ def test_the_update_protocol_is_a_picture_and_a_graph(bob: Bob, run: Path) -> No
     assert bob("show", "result.json", "--format", "dot").out == Path("p.dot").read_text()
     ended = bob("show", str(run), "--output", "p.svg")
     assert (ended.code, ended.err.splitlines()) == (
-        2, [snapshot("bob: here has no update protocol to be drawn as svg"), snapshot("hint: a run of bob app has one")]
+        2, [snapshot("bob: cannot draw here as svg: it has no update protocol"), snapshot("hint: a run of bob app has one")]
     )  # fmt: skip
     Path("result.json").write_text(json.dumps(document))
     ended = bob("show", "result.json", "--output", "p.svg")
@@ -341,6 +341,9 @@ def test_several_runs_of_programs_are_tables_of_vulnerabilities(bob: Bob) -> Non
     assert (begun.code, begun.out, begun.err) == (both.code, both.out, snapshot("left out: begun has no result.json\n"))
     assert bob("show", "begun", "begun").code == 9
     ended = bob("show", "gdbm.json", "lmdb.json", "--format", "junit")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, snapshot("bob: of several runs of bob app no junit is made"))
+    assert (ended.code, ended.err.splitlines()[0]) == (
+        2,
+        snapshot("bob: cannot write several runs of bob app as junit"),
+    )
     whole = bob("show", str(KEPT / "apps.json.xz"))
     assert whole.code == 1 and len(whole.out.splitlines()) > len(programs) * 3

@@ -199,7 +199,7 @@ def test_answers_are_read_again(bob: Bob, work: Work, breaks: int, finishes: tup
     ended = bob("show", run, "--format", "csv")
     assert (ended.code, ended.err.splitlines()[0]) == (
         2,
-        snapshot("bob: bob-runs/made-up is the run of a quick question, whose answers are no table"),
+        snapshot("bob: cannot write bob-runs/made-up as csv: a quick question has answers, not a table"),
     )
 
 
@@ -231,22 +231,22 @@ def test_answers_become_a_page(bob: Bob, work: Work) -> None:
         (
             "answers.csv",
             snapshot("""\
-bob: it is the run of a quick question, whose answers are no table
-hint: bob show prints them, and --json; --output FILE.html and DIR/ make pages, FILE.xml is for a CI
+bob: cannot write the result as csv: a quick question has answers, not a table
+hint: use --json FILE, or --output with FILE.txt, FILE.html, DIR/ for pages, or FILE.xml for a CI
 """),
         ),
         (
             "answers.pdf",
             snapshot("""\
-bob: --output: bob writes no .pdf
-hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; --format makes any file one
+bob: --output: cannot write .pdf
+hint: it writes .txt, .md, .tex, .csv, .json, .html, .xml; with --format, FILE may have any ending
 """),
         ),
         (
             "-",
             snapshot("""\
-bob: the answers are printed anyway
-hint: name a file: --output answers.html
+bob: --output -: bob prints the answers anyway
+hint: for example --output answers.html
 """),
         ),
         (
@@ -468,12 +468,12 @@ def test_json(bob: Bob, work: Work) -> None:
         (("create /a",), ("bob: missing option '--expect'", "hint: bob try --help")),
         (
             ("create /a", "--expect", "exists /a", "--image", "debian-bookworm", "--image", "debian-trixie"),
-            ("bob: --image takes one value, here it is given 2 times", "hint: ask it once for each"),
+            ("bob: --image takes one value, but is given 2 times", "hint: run the command once for each"),
         ),
         (("--expect", "exists /a"), ("bob: missing argument 'OPERATIONS'", "hint: bob try --help")),
         (
             ("create", "/a", "--expect", "exists /a"),
-            ("bob: the operations are one argument, here are 2", "hint: quote"),
+            ("bob: expected all operations in one argument, got 2", "hint: quote"),
         ),
         (("create /a", "--expect", "exists /a", "--at", "start"), ("bob: invalid value for '--at'", "hint: bob try")),
         (
@@ -506,7 +506,7 @@ def test_a_lost_guest_ends_it(bob: Bob, work: Work) -> None:
     ended = bob(*TRY)
     assert (ended.code, ended.out) == (6, "")
     assert ended.err == snapshot("""\
-1 workload, at most 100 tries
+1 workload, at most 100 crash states to try
 bob: the guest vanished
 """)
 

@@ -31,17 +31,17 @@ PROBE = ("probe", "--fs", "ext4")
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["prob"], snapshot("bob: there is no command 'bob prob'"), snapshot("hint: did you mean 'probe'?")),
+        (["prob"], snapshot("bob: unknown command 'bob prob'"), snapshot("hint: did you mean 'probe'?")),
         (
             ["xyzzy"],
-            snapshot("bob: there is no command 'bob xyzzy'"),
+            snapshot("bob: unknown command 'bob xyzzy'"),
             snapshot(
                 "hint: bob knows: probe, try, app, search, matrix, judge, show, compare, merge, reproduce, witness, replay, apm, runs, image, trace, doctor, site, man"
             ),
         ),
         (
             ["image", "lst"],
-            snapshot("bob: there is no command 'bob image lst'"),
+            snapshot("bob: unknown command 'bob image lst'"),
             snapshot("hint: did you mean 'list'?"),
         ),
         (["probe"], snapshot("bob: missing option '--fs'"), snapshot("hint: bob probe --help")),
@@ -102,7 +102,7 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("bob: cannot read nowhere/ext4: No such file or directory"),
             snapshot("hint: is this the file that declares it? See docs/extend.md"),
         ),
-        ([*PROBE, "extra"], snapshot("bob: there is no command 'bob probe extra'"), snapshot("hint: bob knows: new")),
+        ([*PROBE, "extra"], snapshot("bob: unknown command 'bob probe extra'"), snapshot("hint: bob knows: new")),
         (
             [*PROBE, "--budget", "0"],
             snapshot("bob: invalid value for '--budget': 0 is not in the range x>=1"),
@@ -164,7 +164,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             [*PROBE, "new", "mine"],
-            snapshot("bob: --fs says nothing to 'bob probe new'"),
+            snapshot("bob: --fs does not apply to 'bob probe new'"),
             snapshot("hint: bob probe new NAME"),
         ),
         (["probe", "new"], snapshot("bob: missing argument 'NAME'"), snapshot("hint: bob probe new --help")),
@@ -308,8 +308,8 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["witness", "export", "file"],
-            snapshot("bob: say what is to be written"),
-            snapshot("hint: --probe FILE, --xfstests FILE or --dm-log FILE"),
+            snapshot("bob: nothing to export"),
+            snapshot("hint: give --probe FILE, --xfstests FILE or --dm-log FILE"),
         ),
         (
             ["witness", "export", "file", "--dm-log", "-"],
@@ -323,12 +323,12 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["witness", "export", "file", "--dm-log", "l", "--base", "./l"],
-            snapshot("bob: the witness and what is made of it cannot be one file"),
+            snapshot("bob: the witness and the exported files must differ"),
             snapshot("hint: name another file"),
         ),
         (
             ["witness", "export", "file", "--dm-log", "file"],
-            snapshot("bob: the witness and what is made of it cannot be one file"),
+            snapshot("bob: the witness and the exported files must differ"),
             snapshot("hint: name another file"),
         ),
         (
@@ -337,7 +337,7 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("hint: bob knows: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports"),
         ),
         (["image", "rm"], snapshot("bob: missing argument 'NAME...'"), snapshot("hint: bob image rm --help")),
-        (["image", "rm", "x"], snapshot("bob: there is no guest image 'x' to remove"), snapshot("hint: built: none")),
+        (["image", "rm", "x"], snapshot("bob: the guest image 'x' is not built"), snapshot("hint: built: none")),
         (
             ["doctor", "--json", "no/r.json"],
             snapshot("bob: --json: there is no directory no"),
@@ -384,7 +384,7 @@ def test_two_values_where_one_is_taken_are_refused(
         first, second = ended.err.splitlines()
         assert ended.code == 2
         assert text_with(first, option.opts[-1]).replace(option.opts[-1], "OPTION") == snapshot(
-            "bob: OPTION takes one value, here it is given 2 times"
+            "bob: OPTION takes one value, but is given 2 times"
         )
         assert second.startswith("hint: ")
         assert work.asked == []
@@ -496,10 +496,10 @@ hint: mkdir -p gone
 
 
 def test_where_a_smaller_witness_goes(bob: Bob, found: Path) -> None:
-    either = "bob: say where the smaller witness goes\nhint: either --output FILE or --in-place\n"
+    either = "bob: expected either --output FILE or --in-place\nhint: --in-place replaces the witness\n"
     assert bob("witness", "shrink", found) == Ended(2, "", either)
     assert bob("witness", "shrink", found, "--in-place", "--output", "b.json") == Ended(2, "", either)
-    one = "bob: --output is for one witness\nhint: name the file of one, or use --in-place\n"
+    one = "bob: --output is for one witness\nhint: name one witness, or use --in-place\n"
     assert bob("witness", "shrink", found, found, "--output", "b.json") == Ended(2, "", one)
 
 

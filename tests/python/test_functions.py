@@ -86,7 +86,7 @@ def test_where_nothing_is_said_it_is_as_on_the_command_line() -> None:
             DEFAULT_MODEL.atomic_write_bytes,
         )
         assert told["completion"] == DEFAULT_MODEL.completion.value
-    for said in (f"or else {DEFAULT_BUDGET}.", f"or else {DEFAULT_IMAGE}."):
+    for said in (f"else {DEFAULT_BUDGET}.", f"else {DEFAULT_IMAGE}."):
         assert said in " ".join((bob.probe.__doc__ or "").split())
 
 
@@ -239,7 +239,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     "no file system": (
         lambda: bob.app("replace-rename"),
         UsageError,
-        "neither a file system nor a model is named",
+        "neither fs nor model is given",
     ),
     "model": (lambda: bob.app("replace-rename", model="ext4-p"), UsageError, "there is no model 'ext4-p'"),
     "a seed that is a text": (
@@ -287,7 +287,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
     ),
     "no path": (lambda: bob.load(anything(3)), UsageError, "invalid path 3; expected str | os.PathLike"),
     "no run": (lambda: bob.resume(anything(3)), UsageError, "invalid run 3; expected str | os.PathLike"),
-    "bob.toml": (lambda: _with_settings("budget = 0"), UsageError, "bob.toml: 'budget' is 0"),
+    "bob.toml": (
+        lambda: _with_settings("budget = 0"),
+        UsageError,
+        "bob.toml: invalid budget 0; expected a whole number",
+    ),
 }
 
 

@@ -162,7 +162,7 @@ def test_the_first_reason_is_told_that_the_witness_fits(
     [
         ('title = "t"', "", "reason.0.: 'title' is missing"),
         ('title = "t"', 'title = "t"\nurl = "u"', "unknown key 'url'"),
-        ('"found"', '"lost"', "'lost' is none of found, not found, any"),
+        ('"found"', '"lost"', "invalid value 'lost'; expected one of found, not found, any"),
         ('["append-any"]', '["append-all"]', "no property is called 'append-all'"),
         ('["append-any"]', '"append-any"', "properties: expected array, got 'append-any'"),
         ('["ext2"]', "[]", "configurations: expected array of length >= 1"),

@@ -278,5 +278,5 @@ def test_a_document_reads_back_the_same(document: dict[str, Any]) -> None:
     "text", ["NaN", "[Infinity]", '{"a": -Infinity}', '{"a": 1e999}', '{"a": 1, "a": 1}', "[" * 9999]
 )
 def test_what_is_no_document(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no number|is there twice|too many tables"):
+    with pytest.raises(ValueError, match=r"is not a finite number|occurs twice|nested too deeply"):
         documents.parse(text)

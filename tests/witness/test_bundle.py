@@ -130,7 +130,7 @@ def damaged(**changes: Any) -> str:
     ("text", "why"),
     [
         ("{", "is no bundle"),
-        ("[]", "is no table"),
+        ("[]", "is not a JSON object"),
         (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
         (damaged(witnesses=[]), "witnesses: expected object"),
         (damaged(shared=None), "shared: expected object"),

@@ -265,7 +265,7 @@ def test_one_that_needs_a_disk_that_nobody_knows_is_damaged(tmp_path: Path) -> N
     with pytest.raises(MalformedError) as refused:
         witness.read(stored(tmp_path, made))
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/witness.json is damaged: device_model.completion: 'never' is none of prompt, youngest-first, oldest-first"
+        "TMP/witness.json is damaged: device_model.completion: invalid value 'never'; expected one of prompt, youngest-first, oldest-first"
     )
 
 
@@ -456,7 +456,7 @@ def test_an_older_witness_is_of_a_shipped_property(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [[], "x", None, {}, {"schema": "bob.witness/2"}, {"schema": "bob.result/1"}])
 def test_other_documents_are_refused(tmp_path: Path, content: Any) -> None:
-    with pytest.raises(MalformedError, match="has schema" if isinstance(content, dict) else "is no table"):
+    with pytest.raises(MalformedError, match="has schema" if isinstance(content, dict) else "is not a JSON object"):
         witness.read(stored(tmp_path, content))
 
 
