@@ -76,7 +76,7 @@ def results() -> Iterator[tuple[str, Document]]:
 def of_table_1() -> Iterator[tuple[str, Document]]:
     """Those with the rows of Table 1."""
     for name, document in results():
-        if any(cell["name"] == "append-any" for cell in document["configurations"][0]["properties"]):
+        if any(cell["claim"]["name"] == "append-any" for cell in document["subjects"][0]["answers"]):
             yield name, document
 
 
@@ -93,10 +93,10 @@ def test_pages_are_named_in_the_order_of_the_first_page_s_table(site: Path) -> N
 def test_each_cell_of_the_table_is_that_of_its_reference(site: Path, table: Page) -> None:
     """Held against the documents themselves: as many rows, and in each what the document says."""
     expected = {
-        (name, column["name"], cell["name"]): cell["verdict"]
+        (name, column["name"], cell["claim"]["name"]): cell["verdict"]
         for name, document in of_table_1()
-        for column in document["configurations"]
-        for cell in column["properties"]
+        for column in document["subjects"]
+        for cell in column["answers"]
     }
     assert len(expected) > 500
     found = {}
@@ -134,7 +134,7 @@ def test_the_table_can_be_filtered_by_all_that_it_has(site: Path, table: Page) -
         choices = set(re.findall(rf'name="{name}" value="([^"]+)"', text))
         assert choices == {str(one.attributes[attribute]) for one in table.all("tr") if attribute in one.attributes}
     asked = {
-        cell["name"] for _name, one in of_table_1() for column in one["configurations"] for cell in column["properties"]
+        cell["claim"]["name"] for _name, one in of_table_1() for column in one["subjects"] for cell in column["answers"]
     }
     assert set(re.findall(r'name="property" value="([^"]+)"', text)) == asked
 
@@ -143,9 +143,9 @@ def test_what_changed_between_kernels_is_told(site: Path) -> None:
     """As the documents say of the configurations that have the same name there: those of mkfs and mount themselves."""
     verdicts = {
         short(str(one["environment"]["kernel"])): {
-            (column["name"], cell["name"]): cell["verdict"]
-            for column in one["configurations"]
-            for cell in column["properties"]
+            (column["name"], cell["claim"]["name"]): cell["verdict"]
+            for column in one["subjects"]
+            for cell in column["answers"]
         }
         for name, one in results()
         if name.startswith("defaults-")
@@ -208,8 +208,8 @@ def test_what_models_answer_is_what_their_files_say(site: Path, question: str, c
         yes.setdefault(document["source"]["configuration"]["fs"], []).append(all(promised[one] for one in clauses))
     rows = [clause.replace("durable ", "").replace(" ", ".") for clause in clauses]
     for name, document in results():
-        for column in document["configurations"] if name.startswith("durability") else ():
-            cells = {cell["name"]: cell["verdict"] == "holds" for cell in column["properties"]}
+        for column in document["subjects"] if name.startswith("durability") else ():
+            cells = {cell["claim"]["name"]: cell["verdict"] == "holds" for cell in column["answers"]}
             if cells.keys() >= set(rows):
                 yes.setdefault(column["fs"], []).append(all(cells[row] for row in rows))
     said = answers(site, question)
@@ -227,8 +227,8 @@ def test_what_models_answer_is_what_their_files_say(site: Path, question: str, c
 def test_what_the_table_answers_is_what_it_says(site: Path, name: str) -> None:
     holds: dict[str, list[bool]] = {}
     for _name, document in of_table_1():
-        for column in document["configurations"]:
-            [cell] = [cell for cell in column["properties"] if cell["name"] == name]
+        for column in document["subjects"]:
+            [cell] = [cell for cell in column["answers"] if cell["claim"]["name"] == name]
             holds.setdefault(column["fs"], []).append(cell["verdict"] == "holds")
     ids = {"directory-op": "directory-whole", "append-append-same-file": "append-append", "collateral": "collateral"}
     for fs, said in answers(site, ids[name]).items():
@@ -244,9 +244,9 @@ def test_what_was_not_asked_is_not_measured(site: Path) -> None:
     [document] = [document for name, document in results() if name.startswith("durability")]
     measured = {
         column["fs"]: {"holds": "yes", "fails": "no", "unknown": "not known"}[cell["verdict"]]
-        for column in document["configurations"]
-        for cell in column["properties"]
-        if cell["name"] == "msync.data"
+        for column in document["subjects"]
+        for cell in column["answers"]
+        if cell["claim"]["name"] == "msync.data"
     }
     assert answers(site, "msync-data") == measured
     assert "Not measured: exfat, ext4-nojournal, f2fs" in (site / "rely.html").read_text()

@@ -49,7 +49,7 @@ def small_model() -> Any:
 
 
 def small_result() -> Any:
-    document = of("reports/reference/osdi14-linux-6.1/result.json.xz")
+    document = of("tests/answer/osdi14-1.json.xz")
     column = next(one for one in document["configurations"] if one["troubles"] or one["unmountable"]["states"])
     cells = [{**cell, "workloads": cell["workloads"][:1]} for cell in column["properties"][:2]]
     for cell in cells:
