@@ -77,7 +77,7 @@ def _settings(paths: tuple[Path, ...]) -> Settings:
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            raise UsageError(f"cannot read {path}: {error.strerror}", hint="mend its permissions, or move it") from None
+            raise UsageError(f"cannot read {path}: {error.strerror}", hint="fix its permissions, or move it") from None
         return read(path, text)
     return Settings()
 

@@ -138,7 +138,7 @@ def run(
             pairs = plural(len(requests), "pair")
             raise UsageError(
                 f"--shard {shard[0]}/{shard[1]} is empty: there are {pairs} of a file system and a pace",
-                hint=f"make {len(requests)} shards at most",
+                hint=f"use {len(requests)} shards at most",
             )
         mine, only = [requests[number] for number in numbers], None if shard == table.WHOLE else numbers
         answers, folder = try_program(

@@ -172,7 +172,7 @@ def drop(stream: IO[str]) -> None:
 def _end_at_once() -> None:
     with suppress(OSError):
         cursor = _SHOW_CURSOR if sys.stderr.isatty() else ""  # a progress bar may have hidden it
-        os.write(2, f"{cursor}bob: interrupted again, and ended at once; what is finished is kept\n".encode())
+        os.write(2, f"{cursor}bob: interrupted again, and stopped at once; finished work is kept\n".encode())
     os._exit(Exit.INTERRUPTED)  # no thread does anything any more: each file is whole, or not there
 
 

@@ -215,7 +215,7 @@ cleaned up
 def test_a_signal_after_a_while_ends_bob_at_once() -> None:
     code, out, err = interrupted(60, [0.1, 1.5])
     assert (code, out) == (130, "cleaning up\n")
-    assert err == snapshot("bob: interrupted again, and ended at once; what is finished is kept\n")
+    assert err == snapshot("bob: interrupted again, and stopped at once; finished work is kept\n")
 
 
 def test_an_interrupt_that_c_code_has_swallowed_is_one_still(tmp_path: Path) -> None:

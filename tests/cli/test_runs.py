@@ -553,7 +553,7 @@ def test_one_that_cannot_be_read(bob: Bob, work: Work) -> None:
     assert (ended.code, work.asked) == (2, [])
     assert text_with(ended.err, "bob.toml") == snapshot("""\
 bob: cannot read bob.toml: Is a directory
-hint: mend its permissions, or move it
+hint: fix its permissions, or move it
 """)
 
 

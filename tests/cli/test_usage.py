@@ -69,6 +69,11 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("bob: there is no program 'git'"),
             snapshot("hint: did you mean one of git-commit, git-commit-fsync?"),
         ),
+        (
+            ["app", "replace-rename", "--fs", "ext4", "--shard", "4/4"],  # ext4 has three paces
+            snapshot("bob: --shard 4/4 is empty: there are 3 pairs of a file system and a pace"),
+            snapshot("hint: use 3 shards at most"),
+        ),
         (["app", "v"], snapshot("bob: there is no program 'v'"), snapshot("hint: did you mean 'vim-save'?")),
         (
             ["app", "nothing"],
