@@ -17,6 +17,7 @@ from bob.protocol.diagram import Protocol
 from bob.report import answers as words
 from bob.report.counts import of_model
 from bob.report.nearby import nearby
+from bob.report.promises import is_left_open, left_open
 from bob.report.protocol_drawing import drawn, svg
 from bob.report.shown_way import INDEX, ShownWay, shown_way, witness_pages
 from bob.report.templating import html
@@ -40,7 +41,8 @@ def to_html(result: Result, run: Path) -> str:
 
 
 def pages(result: Result, run: Path, home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the pages of witnesses, then the answers, with their places. All link to ``home`` as seen from the last."""
+    """Yield the pages of witnesses, then the answers, with their places. All link to a site's folder ``home``, as seen
+    from the last."""
     shown = [replace(one, ways=tuple(way.apart for way in one.ways)) for one in _laid_out(result, run)]
     yield from witness_pages((way for one in shown for way in one.ways), home)
     yield INDEX, _render(result, run, shown, home)
@@ -91,6 +93,8 @@ def _render(result: Result, run: Path, shown: Sequence[ShownAnswer], home: str =
         return page.render(
             **same,
             program=result.program,
+            left_open=left_open(result.program.name),
+            is_left_open=lambda answer: is_left_open(result.program_name, answer),
             where=f" on Linux {kernel}" if kernel else "",
             file_systems=[one for one in shown if one.subject.model is None],
             models=[one for one in shown if one.subject.model is not None],

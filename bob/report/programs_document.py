@@ -12,6 +12,7 @@ from bob.program.answer import Consequence
 from bob.program.program import Pace
 from bob.report.escape import markdown
 from bob.report.programs import MOST_RELIED_ON
+from bob.report.promises import is_left_open, left_open
 from bob.text import compact, plural
 
 _MARKS = {Verdict.HOLDS: "safe", Verdict.FAILS: "×", Verdict.UNKNOWN: "?"}
@@ -29,9 +30,12 @@ def page(programs: Sequence[Result], configurations: Sequence[str], folder: str)
         (one.program, [_by_pace(one, name) for name in configurations]) for one in programs if one.program is not None
     ]
     for program, columns in by_column:
-        lines.append(f"| [{program.name}](#{program.name}) | " + " | ".join(map(_cell, columns)) + " |")
+        cells = [_cell(program.name, answers) for answers in columns]
+        lines.append(f"| [{program.name}](#{program.name}) | " + " | ".join(cells) + " |")
     for program, columns in by_column:
         lines += ["", f"## {program.name}", "", f"{markdown(program.about)}.", ""]
+        for one in left_open(program.name):
+            lines += [f"Not promised ({one.words}): {markdown(one.because)}", ""]
         for answers in columns:
             known: set[tuple[Consequence | None, str]] = set()
             for subject in answers.values():
@@ -53,20 +57,22 @@ def _head(programs: Sequence[Result]) -> list[str]:
         "Each cell is the answer of `bob app run PROGRAM` on one file system. Where it names paces, the answer",
         "depends on [the pace](../../../docs/apps.md#at-which-pace) at which the program ran. *safe*: the checker",
         "accepts every crash state that was explored; it is no proof. ×: it refuses some, with the loss in the cell.",
+        "*not promised*: the program's own documentation leaves these losses open.",
         "Below the table stands what the program relies on in each ×",
         "([how](../../../docs/apps.md#what-the-program-relies-on)).",
         "",
     ]
 
 
-def _cell(answers: Mapping[Pace, SubjectResult]) -> str:
+def _cell(program: str, answers: Mapping[Pace, SubjectResult]) -> str:
     """Return a cell, which names the paces that agree together, or no pace if all do."""
     paces: dict[str, list[Pace]] = {}
     for pace, subject in answers.items():
         paces.setdefault(_verdict(subject.answer), []).append(pace)
-    if len(paces) < 2:
-        return next(iter(paces), "–")
-    return "; ".join(f"{verdict} ({', '.join(alike)})" for verdict, alike in paces.items())
+    said = "; ".join(f"{verdict} ({', '.join(alike)})" for verdict, alike in paces.items())
+    failing = [subject.answer for subject in answers.values() if subject.answer.verdict is Verdict.FAILS]
+    is_open = failing and all(is_left_open(program, answer) for answer in failing)
+    return f"{'*not promised*: ' if is_open else ''}{said if len(paces) > 1 else next(iter(paces), '–')}"
 
 
 def _verdict(answer: Answer) -> str:

@@ -20,10 +20,12 @@ from bob.answer.result import Allowed, Checks, Result, SubjectResult
 from bob.claim.verdict import Verdict
 from bob.errors import UsageError
 from bob.program.answer import Consequence
+from bob.program.folder import shipped_programs
 from bob.protocol.contrast import Explanation, Reliance
 from bob.protocol.diagram import MOST_NEEDS, DiagramStep, Need, Protocol, StepKind, diagram
 from bob.report.answer_pages import pages, to_html
 from bob.report.programs_document import page as table
+from bob.report.promises import left_open, promises
 from bob.report.protocol_drawing import picture, svg
 from bob.report.saved import load, load_every
 from bob.witness import bundle
@@ -101,6 +103,20 @@ def test_what_is_not_vulnerable_has_its_word_and_its_reason(tmp_path: Path, verd
     assert "A guest was lost." in text and "So be it." in text
 
 
+def test_what_the_documentation_leaves_open_has_another_colour_and_its_reason(tmp_path: Path) -> None:
+    answers = found(tmp_path)
+    [one] = left_open(answers.program_name)
+    hung = replace(answers.subjects[0].answer.ways[0], consequence=Consequence.HANG)
+    for ways, tone in ((answers.subjects[0].answer.ways, "unknown"), ((hung,), "fails")):
+        page = parse(to_html(replace(answers, subjects=(answered(answers.subjects[0], ways=ways),)), tmp_path))
+        [cell] = [link.parent for link in page.all("a", href="#answer-1") if link.parent and link.parent.tag == "td"]
+        assert cell.attributes["class"] == tone and ("not promised" in cell.text) == (tone == "unknown")
+        assert one.because[:-1] in text_of(page)
+    assert answers.program is not None
+    mine = replace(answers, program=replace(answers.program, name="mine"))
+    assert "promised" not in text_of(parse(to_html(mine, tmp_path)))
+
+
 def test_text_of_programs_is_text(tmp_path: Path) -> None:
     answers = found(tmp_path)
     [first, *_] = answers.subjects
@@ -121,7 +137,7 @@ def test_the_answer_of_a_model_is_there_too_and_its_text_is_text(tmp_path: Path)
     model = by_model("ext4-o", Verdict.FAILS, (harm,), allowed, checks, notes=("so be it",))
     page = parse(to_html(replace(answers, subjects=(*answers.subjects, model)), tmp_path))
     text = text_of(page)
-    assert [one.text for one in page.all("a", href="#model-1")] == ["model ext4-o", "× vulnerable"]
+    assert [one.text for one in page.all("a", href="#model-1")] == ["model ext4-o", "× vulnerable, not promised"]
     assert "14, all that it allows" in text and "On ext4: not reachable." in text and "So be it." in text
     assert f"{relied_on[0].sentence} (ordering: safe rename)" in text
     assert not page.all("script") and not page.all("img")
@@ -227,6 +243,34 @@ def test_nothing_of_a_picture_is_outside_of_it_and_lines_do_not_lie_on_each_othe
     for text in made.iter(f"{SVG}text"):
         if text.get("text-anchor") == "start":
             assert float(str(text.get("x"))) + len(text.text or "") * 7.3 <= width + 8, text.text
+
+
+# What documentation promises
+
+
+def test_what_is_left_open_is_of_shipped_programs_and_was_seen() -> None:
+    """Each entry explains a × of the reference; that of SQLite names the program that asks for more and is safe."""
+    results = {program.program_name: program for program in every()}
+    for one in promises():
+        assert set(one.programs) <= shipped_programs().keys()
+        for program in one.programs:
+            ways = [way for answer in results[program].answers for way in answer.ways]
+            assert {way.consequence for way in ways} & set(one.losses), program
+    [sqlite] = left_open("sqlite-rollback")
+    assert sqlite.losses == (Consequence.LOST,) and "sqlite-rollback-extra" in sqlite.because
+    assert {answer.verdict for answer in results["sqlite-rollback-extra"].answers} == {Verdict.HOLDS}
+
+
+def test_the_table_of_programs_says_what_is_not_promised() -> None:
+    rows = {line.split("]")[0]: line for line in table(every(), COLUMNS, "x").splitlines() if line.startswith("| [")}
+    assert rows["| [sqlite-rollback"].count("*not promised*: × lost acknowledged data (") == len(COLUMNS)
+    mixed = rows["| [replace-truncate"].split(" | ")
+    assert mixed[2] == "*not promised*: × corruption"
+    assert mixed[6].startswith("× corruption, lost acknowledged data ("), "what was synced is promised"
+    for program in every():
+        losses = {way.consequence for answer in program.answers for way in answer.ways}
+        is_open = losses & {loss for one in left_open(program.program_name) for loss in one.losses}
+        assert ("not promised" in rows[f"| [{program.program_name}"]) == bool(is_open), program.program_name
 
 
 # The table of programs × file systems

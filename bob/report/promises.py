@@ -1,0 +1,49 @@
+"""Losses that the documentation of shipped programs leaves open (reports/published/promises.toml, docs/formats.md)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from bob.answer.answer import Answer
+from bob.errors import MalformedError
+from bob.program.answer import Consequence
+from bob.resources import shipped
+from bob.schema import Declaration, NonEmpty, OneLine, declared, mistakes_in, toml
+
+_FILE = "promises.toml"
+_HINT = "see docs/formats.md"
+
+
+class LeftOpen(Declaration, frozen=True):
+    """Losses that the documentation of ``programs`` does not rule out; ``because`` says why not."""
+
+    programs: tuple[NonEmpty, ...]
+    losses: tuple[Consequence, ...]
+    because: OneLine
+
+    @property
+    def words(self) -> str:
+        return ", ".join(sorted(loss.words for loss in self.losses))
+
+
+class PromisesDeclaration(Declaration, frozen=True):
+    open: tuple[LeftOpen, ...]
+
+
+@cache
+def promises() -> tuple[LeftOpen, ...]:
+    """Return the losses left open, in the order of the file. Raise MalformedError if it is damaged."""
+    text = toml(shipped("reports/published") / _FILE, _HINT)
+    with mistakes_in(_FILE, _HINT, MalformedError):
+        return declared(PromisesDeclaration, text).open
+
+
+def left_open(program: str) -> tuple[LeftOpen, ...]:
+    """Return what the documentation of ``program`` leaves open; nothing for a program that bob does not ship."""
+    return tuple(one for one in promises() if program in one.programs)
+
+
+def is_left_open(program: str, answer: Answer) -> bool:
+    """Return whether the documentation of ``program`` leaves open every way to break ``answer``."""
+    losses = {loss for one in left_open(program) for loss in one.losses}
+    return bool(answer.ways) and all(way.consequence in losses for way in answer.ways)
