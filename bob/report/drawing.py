@@ -1,9 +1,11 @@
-"""Draw the time line of a witness as SVG: one row an event, since times differ by a factor of a million. Marks differ
-in shape, for print and for people who do not see their colours (Wong's, Nature Methods 8, 2011)."""
+"""Draw the time line of a witness as SVG, in one of two widths: one row an event, since times differ by a factor of a
+million. Marks differ in shape, for print and for people who do not see their colours (Wong's, Nature Methods 8,
+2011)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from textwrap import wrap
 from xml.etree import ElementTree as Xml
 
@@ -15,10 +17,30 @@ from bob.text import plural
 from bob.workload.language import write_one
 from bob.workload.operations import Operation
 
-WIDTH, ROW, LINE = 1120, 26, 15  # pixels: the picture's width, an event, a further line of one
-TIME, PROGRAM, DISK, WORDS = 84, 96, 340, 412  # pixels: where columns begin; times end at the first
+ROW, LINE = 26, 15  # pixels: the height of an event, of a further line of one
 LONG = 1.0  # seconds without an event: rows would not show such a pause
 LETTER, MOST_LINES = 7.4, 3  # pixels of a letter, about; a column's text is cut after so many lines
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The picture's width, and where columns begin (pixels); times end at ``time``. ``program_width`` is that of calls;
+    a text is cut after ``most_lines``. Words ``below`` begin that much below their event."""
+
+    width: int
+    time: int
+    program: int
+    program_width: int
+    disk: int
+    words: int
+    most_lines: int = MOST_LINES
+    below: int = 0
+
+
+WIDE = Columns(1120, time=84, program=96, program_width=220, disk=340, words=412)
+"""For a screen; an event is a line."""
+NARROW = Columns(388, time=76, program=86, program_width=294, disk=100, words=114, most_lines=6, below=LINE)
+"""For a phone: words about a write stand below its fate."""
 
 COLOURS = {Fate.DURABLE: "#009E73", Fate.KEPT: "#0072B2", Fate.TORN: "#B07700", Fate.LOST: "#D55E00"}
 STYLE = """
@@ -41,46 +63,53 @@ Role = Callable[[int], str]  # a claim's words about an operation, by its number
 
 
 def svg(
-    line: CrashTimeline, operations: Sequence[Operation], role: Role, found: str = "", *, legend: bool = True
+    line: CrashTimeline,
+    operations: Sequence[Operation],
+    role: Role,
+    found: str = "",
+    *,
+    legend: bool = True,
+    columns: Columns = WIDE,
 ) -> str:
     """Return the picture as an ``<svg>`` element. Operations with a ``role`` are framed; ``found`` is the evidence
     after the crash. Lost, torn and deciding writes, data of operations, and what made the rest durable are bold."""
+    below = columns.below
     root = Xml.Element(
         "svg",
         {
-            "xmlns": "http://www.w3.org/2000/svg", "class": "bob-timeline",
+            "xmlns": "http://www.w3.org/2000/svg", "class": "bob-timeline narrow" if below else "bob-timeline",
             "role": "img", "aria-label": "time line of the crash", "width": "100%", "font-family": "monospace",
         },
     )  # fmt: skip
     Xml.SubElement(root, "style").text = STYLE
-    put_text(root, TIME, 18, "time", "strong", anchor="end")
-    put_text(root, PROGRAM, 18, "the program", "strong")
-    put_text(root, DISK - 6, 18, "what the disk was sent", "strong")
-    y = ROW * 2
+    put_text(root, columns.time, 18, "time", "strong", anchor="end")
+    put_text(root, columns.program, 18, "the program", "strong")
+    put_text(root, columns.words if below else columns.disk - 6, 18 + below, "what the disk was sent", "strong")
+    y = ROW * 2 + below
     if line.left_out:
-        put_text(root, WORDS, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
+        put_text(root, columns.words, y - 8, f"({plural(line.left_out, 'earlier write')}, all durable)", "quiet")
+    begin, before, seals = y - ROW, 0.0, sealing(line)
     y += ROW // 2 if line.left_out else 0
-    before, seals = 0.0, sealing(line)
     for place, event in enumerate(line.events):
-        y += _gap(root, event.seconds - before, y)
+        y += _gap(root, event.seconds - before, y, columns)
         before = event.seconds
-        y += _row(root, event, operations, role, y, seals=place in seals)
-    y += _gap(root, line.crash - before, y)
-    put_rule(root, DISK - 18, 26, DISK - 18, y)
-    put_rule(root, 8, y, WIDTH - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
-    put_text(root, TIME, y + 20, at(line.crash), "strong", anchor="end")
-    put_text(root, PROGRAM, y + 20, "the crash: the power fails here", "strong")
-    said = wrap(f"found after it: {found}", int((WIDTH - PROGRAM - 8) / LETTER)) if found else []
+        y += _row(root, event, operations, role, y, columns, seals=place in seals)
+    y += _gap(root, line.crash - before, y, columns)
+    put_rule(root, columns.disk - 18, begin, columns.disk - 18, y)
+    put_rule(root, 8, y, columns.width - 8, y, colour=COLOURS[Fate.LOST], width=3, dash="10 5")
+    put_text(root, columns.time, y + 20, at(line.crash), "strong", anchor="end")
+    put_text(root, columns.program, y + 20, "the crash: the power fails here", "strong")
+    said = wrap(f"found after it: {found}", int((columns.width - columns.program - 8) / LETTER)) if found else []
     for number, part in enumerate(said):
-        put_text(root, PROGRAM, y + 38 + 18 * number, part)
+        put_text(root, columns.program, y + 38 + 18 * number, part)
     y += 26 + 18 * len(said)
     if legend:
         y += 18
         for number, fate in enumerate(Fate):
-            x = PROGRAM + number * 255
+            x = columns.program + number * 255
             _mark(root, fate, x, y)
             put_text(root, x + 14, y + 4, f"{fate.value}: {LEGEND[fate]}")
-    root.set("viewBox", f"0 0 {WIDTH} {y + 20}")
+    root.set("viewBox", f"0 0 {columns.width} {y + 20}")
     return Xml.tostring(root, encoding="unicode")
 
 
@@ -96,50 +125,62 @@ def mark(fate: Fate) -> str:
 
 
 def _row(
-    root: Xml.Element, event: StoryEvent, operations: Sequence[Operation], role: Role, y: int, *, seals: bool
+    root: Xml.Element,
+    event: StoryEvent,
+    operations: Sequence[Operation],
+    role: Role,
+    y: int,
+    columns: Columns,
+    *,
+    seals: bool,
 ) -> int:
     """Draw ``event``, which makes durable what is there if it ``seals``; return the height of its row."""
-    put_text(root, TIME, y + 4, at(event.seconds), "quiet", anchor="end")
+    put_text(root, columns.time, y + 4, at(event.seconds), "quiet", anchor="end")
+    disk, edge, most, below = columns.disk, columns.width - 8, columns.most_lines, columns.below
     match event:
         case CallEvent():
-            return _call(root, event.number, operations, role, y)
+            return _call(root, event.number, operations, role, y, columns)
         case ProgramCallEvent():
             style = "strong" if event.there in ("missing", "partly") else ""
             said = f"{event.words}{called(event)}"
-            return ROW + LINE * (put_lines(root, PROGRAM + 2, y + 4, said, DISK - PROGRAM - 34, style) - 1)
+            lines = put_lines(root, columns.program + 2, y + 4, said, columns.program_width - 10, style, most)
+            return ROW + LINE * (lines - 1)
         case FlushEvent():
-            put_rule(root, DISK - 18, y, WIDTH - 8, y, colour=COLOURS[Fate.DURABLE] if seals else "#777777", width=5)
+            put_rule(root, disk - 18, y, edge, y, colour=COLOURS[Fate.DURABLE] if seals else "#777777", width=5)
             until = f"flush, done at {at(event.end)}" if event.end is not None else "flush, under way at the crash"
-            put_text(root, DISK - 26, y + 4, until, "strong" if seals else "quiet", anchor="end")
-            return ROW
+            x, anchor = (columns.words, "start") if below else (disk - 26, "end")
+            put_text(root, x, y + 4 + below, until, "strong" if seals else "quiet", anchor=anchor)
+            return ROW + below
         case WriteEvent():
-            put_rule(root, DISK - 18, y, DISK - 6, y)
-            _mark(root, event.fate, DISK, y)
+            put_rule(root, disk - 18, y, disk - 6, y)
+            _mark(root, event.fate, disk, y)
             is_strong = seals or event.decides or event.fate in (Fate.TORN, Fate.LOST) or event.operations
             strong = "strong" if is_strong else ""
-            put_text(root, DISK + 14, y + 4, event.fate.value, strong or "quiet")
-            return ROW + LINE * (put_lines(root, WORDS, y + 4, words(event), WIDTH - WORDS - 8, strong) - 1)
+            put_text(root, disk + 14, y + 4, event.fate.value, strong or "quiet")
+            wide = edge - columns.words
+            lines = put_lines(root, columns.words, y + 4 + below, words(event), wide, strong, most)
+            return ROW + LINE * (lines - 1) + below
 
 
-def _gap(root: Xml.Element, seconds: float, y: int) -> int:
+def _gap(root: Xml.Element, seconds: float, y: int, columns: Columns) -> int:
     """Draw a long pause at ``y``; return the height of its row, 0 for a short one."""
     if seconds < LONG:
         return 0
-    put_rule(root, 8, y, DISK - 26, y, dash="1 5")
-    put_rule(root, DISK - 10, y, WIDTH - 8, y, dash="1 5")
-    put_text(root, WORDS, y + 16, f"nothing for {seconds:.1f} s", "quiet")
+    put_rule(root, 8, y, columns.disk - 26, y, dash="1 5")
+    put_rule(root, columns.disk - 10, y, columns.width - 8, y, dash="1 5")
+    put_text(root, columns.words, y + 16, f"nothing for {seconds:.1f} s", "quiet")
     return ROW
 
 
-def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int) -> int:
+def _call(root: Xml.Element, number: int, operations: Sequence[Operation], role: Role, y: int, columns: Columns) -> int:
     """Draw an operation in a frame, with its role; return the height of its row."""
-    asked = role(number)
+    asked, x, width, most = role(number), columns.program, columns.program_width, columns.most_lines
     frame = {"stroke": COLOURS[Fate.LOST], "stroke-width": "2"} if asked else {"class": "line"}
-    box = Xml.SubElement(root, "rect", {"x": str(PROGRAM - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
-    width = DISK - PROGRAM - 24
-    count = put_lines(root, PROGRAM + 2, y + 4, f"{number} {write_one(operations[number - 1])}", width - 10, "strong")
+    box = Xml.SubElement(root, "rect", {"x": str(x - 4), "y": str(y - 10), "rx": "3", "fill": "none", **frame})
+    said = f"{number} {write_one(operations[number - 1])}"
+    count = put_lines(root, x + 2, y + 4, said, width - 10, "strong", most)
     if asked:
-        count += put_lines(root, PROGRAM + 2, y + 4 + LINE * count, asked, width - 10, "quiet")
+        count += put_lines(root, x + 2, y + 4 + LINE * count, asked, width - 10, "quiet", most)
     box.attrib |= {"width": str(width), "height": str(20 + LINE * (count - 1))}
     return ROW + LINE * (count - 1)
 
@@ -161,10 +202,10 @@ def _mark(root: Xml.Element, fate: Fate, x: float, y: float) -> None:
             put_rule(root, x - 6, y + 6, x + 6, y - 6, colour=colour, width=2)
 
 
-def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str) -> int:
-    """Put ``said`` in at most MOST_LINES lines and return their number; the whole of a cut text is its title."""
+def put_lines(root: Xml.Element, x: float, y: float, said: str, width: float, style: str, most: int) -> int:
+    """Put ``said`` in at most ``most`` lines and return their number; the whole of a cut text is its title."""
     parts = wrap(said, int(width / LETTER), break_on_hyphens=False)
-    few = parts[:MOST_LINES]
+    few = parts[:most]
     if len(few) < len(parts):
         few[-1] = f"{few[-1][:-1]}…"
     for number, part in enumerate(few):

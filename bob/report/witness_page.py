@@ -10,7 +10,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from bob import documents
-from bob.report.drawing import svg
+from bob.report.drawing import NARROW, WIDE, svg
 from bob.report.story import LACKS
 from bob.report.templating import html
 from bob.text import size
@@ -22,14 +22,18 @@ from bob.workload.operations import Operation, Workload
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
     """Return the page of ``witness``; its commands name the file ``path``. ``table`` (the table's page), ``home`` (a
-    site's page) and ``download`` (the witness, or :func:`in_link` of it) are as seen from the page; ``cell`` is the id
-    of the cell's section. Each may be empty."""
+    site's folder) and ``download`` (the witness, or :func:`in_link` of it) are as seen from the page; ``cell`` is the
+    id of the cell's section. Each may be empty."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]
     operations = ((write_one(one), claim.role(number)) for number, one in enumerate(witness.operations, start=1))
     file = shlex.quote(str(path))
     keep = shlex.quote(f"{made.name}-{claim.name}".replace("/", "-"))
+    wide, narrow = (
+        Markup(svg(witness.timeline, witness.operations, claim.role, witness.evidence, legend=False, columns=columns))
+        for columns in (WIDE, NARROW)
+    )
     page = html().get_template("witness.html.j2")
     return page.render(
         witness=witness,
@@ -46,7 +50,8 @@ def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home:
         setup=[write_one(one) for one in setup],
         finish=[write_one(one) for one in last],
         forms=_forms([*witness.operations, *last]),
-        picture=Markup(svg(witness.timeline, witness.operations, claim.role, witness.evidence, legend=False)),
+        picture=wide,
+        narrow=narrow,
         replay=f"bob replay {file}",
         keep=f"bob replay --keep {keep} {file}",
         story=f"bob witness show {file}",

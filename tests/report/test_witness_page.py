@@ -19,7 +19,7 @@ from bob.claim.property.of_property import OfProperty
 from bob.claim.property.rules import Question
 from bob.crash.caches import CACHES
 from bob.crash.device import DeviceModel
-from bob.report.drawing import COLOURS, MOST_LINES, mark, svg
+from bob.report.drawing import COLOURS, MOST_LINES, NARROW, WIDE, mark, svg
 from bob.report.drawing import LINE as HIGH
 from bob.report.rows import meanings
 from bob.report.story import MARKS, words
@@ -64,7 +64,7 @@ def test_the_whole_story_is_there(name: str, tmp_path: Path) -> None:
     ):
         assert said in text, said
     assert f"bob replay --keep ext4-ordered-{name} {PATH}" in text
-    assert len(page.with_class("svg", "bob-timeline")) == 1
+    assert len(page.with_class("svg", "bob-timeline")) == 2 == 1 + len(page.with_class("svg", "narrow"))
     assert len(page.with_class("svg", "bob-mark")) == len(Fate)
 
 
@@ -294,6 +294,26 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def no_role(_number: int) -> str:
     return ""
+
+
+@pytest.mark.parametrize("line", [LINE, replace(LINE, events=LINE.events[:3], left_out=0)])
+def test_the_narrow_picture_says_what_the_wide_one_does(line: CrashTimeline) -> None:
+    """On a phone: what was lost, not only when, and nothing of it outside."""
+    wide, narrow = (
+        Xml.fromstring(svg(line, OPERATIONS, ORDERED.role, "nothing of it", legend=False, columns=columns))
+        for columns in (WIDE, NARROW)
+    )
+    said = [" ".join(text.text or "" for text in root.iter(f"{SVG}text")).split() for root in (wide, narrow)]
+    assert sorted(said[0]) == sorted(said[1])
+    _x, _y, width, bottom = map(int, str(narrow.get("viewBox")).split())
+    assert width <= 390 < int(str(wide.get("viewBox")).split()[2])
+    rows: dict[int, list[tuple[float, float]]] = {}
+    for text in narrow.iter(f"{SVG}text"):
+        x, y, long = int(str(text.get("x"))), int(str(text.get("y"))), len(text.text or "") * 7.3
+        left, right = (x - long, x) if text.get("text-anchor") == "end" else (x, x + long)
+        assert left >= 0 and right <= width and y <= bottom, text.text
+        assert all(right <= low or high <= left for low, high in rows.get(y, [])), text.text
+        rows.setdefault(y, []).append((left, right))
 
 
 def test_every_event_is_there() -> None:
