@@ -112,7 +112,9 @@ def test_files(bob: Bob) -> None:
     assert ended.out.startswith("A  osdi14  ")
     document = json.loads(Path("c.json").read_text())
     assert (document["schema"], document["differs"]) == ("bob.comparison/1", True)
-    assert text_with(Path("c.md").read_text().splitlines()[0], 1) == snapshot("# Table 1, then and now")
+    assert text_with(Path("c.md").read_text().splitlines()[0], 1) == snapshot(
+        "# Table 1 of 2014 and Linux 6.1.0-31-amd64, compared"
+    )
     assert "`bob replay run/witnesses/append-any.json`" not in Path("c.md").read_text()  # it does not differ
 
 

@@ -93,7 +93,9 @@ def _markdown() -> Template:
 
 def title(comparison: Comparison) -> str:
     if comparison.with_published:
-        return "Table 1, then and now"
+        run = comparison.b if comparison.a.published else comparison.a
+        kernel = f"Linux {run.result.environment.kernel}" if run.result is not None else run.name
+        return f"Table 1 of 2014 and {kernel}, compared"
     return f"{comparison.a.name} and {comparison.b.name}, compared"
 
 

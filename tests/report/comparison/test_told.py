@@ -359,6 +359,6 @@ REFERENCE = Path(__file__).parents[3] / "reports/reference/osdi14-linux-6.1"
 def test_the_published_table_and_the_reference_as_a_page() -> None:
     new = run_side("new", load(REFERENCE).result, REFERENCE)
     shown = parse(html_page(compare(published_side(osdi14()), new, osdi14_reasons())))
-    assert [one.text for one in shown.all("h1")] == snapshot(["Table 1, then and now"])
+    assert [one.text for one in shown.all("h1")] == snapshot(["Table 1 of 2014 and Linux 6.1.0-56-amd64, compared"])
     assert len(shown.all("article")) == len(shown.with_class("td", "fails")) + len(shown.with_class("td", "holds")) > 40
     assert "`" not in shown.by_id("kind-1").text
