@@ -34,7 +34,7 @@ from bob.site.build import MARKER, build
 from bob.site.links import faults
 from bob.site.rely import Grade, answered
 from bob.site.results import Reference, Results, short
-from bob.site.sources import for_mkdocs, slug
+from bob.site.sources import coloured, for_mkdocs, slug, tone_of
 from report import samples
 from report.html_pages import NASTY, Page, parse
 
@@ -85,6 +85,49 @@ def test_pages_are_named_in_the_order_of_the_first_page_s_table(site: Path) -> N
     menu = re.findall(r'<a href="docs/([\w-]+)\.html" class="md-nav__link"', (site / "index.html").read_text())
     assert menu[0] == "tutorial"
     assert menu == named
+
+
+def test_the_navigation_has_few_groups(site: Path) -> None:
+    for page in ("index.html", "table.html", "docs/try.html", "reports/kernels.html"):
+        tabs = re.findall(r'class="md-tabs__link">\s*([^<]*?)\s*</a>', (site / page).read_text())
+        assert tabs[:3] == ["Home", "Results", "Guides"] and len(tabs) == 4
+
+
+def test_pages_of_results_have_titles_of_their_own_and_lead_to_the_search(site: Path) -> None:
+    pages = [*site.glob("results/*/index.html"), *site.glob("reports/models/*/*.html")]
+    text = {page: page.read_text() for page in pages if page.name != "index.html" or page.parts[-3] == "results"}
+    titles = [re.findall("<title>(.*?)</title>", one)[0] for one in text.values()]
+    assert len(set(titles)) == len(titles) == len(REFERENCES) + len(MODELS)
+    for page, one in text.items():
+        [search] = re.findall(r'<form role="search" action="([^"]+)">', one)
+        assert (page.parent / search).resolve() == site / "index.html"
+
+
+def test_the_page_of_a_reference_leads_to_its_table(site: Path) -> None:
+    for folder in REFERENCES:
+        page = (site / f"reports/reference/{folder.name}/index.html").read_text()
+        assert f'href="../../../results/{folder.name}/index.html"' in page
+
+
+def test_models_are_told_in_prose_before_their_json(site: Path) -> None:
+    page = (site / "reports/models/osdi14-linux-6.1/index.html").read_text()
+    assert not re.findall(r'href="[^"]+\.json"', page)
+    for path in MODELS:
+        assert page.count(f'href="{path.stem}.html"') == 2
+        prose = (site / f"reports/models/osdi14-linux-6.1/{path.stem}.html").read_text()
+        assert prose.index("You can rely on this") < prose.index(f'href="{path.name}" download')
+        assert (site / f"reports/models/osdi14-linux-6.1/{path.name}").read_bytes() == path.read_bytes()
+        assert f'href="reports/models/osdi14-linux-6.1/{path.stem}.html"' in (site / "rely.html").read_text()
+
+
+def test_the_table_of_programs_is_coloured(site: Path) -> None:
+    text = (site / "reports/reference/apps-linux-6.1/index.html").read_text()
+    tones = {said: tone for tone, said in re.findall(r'<td class="(\w+)">([^<]+)</td>', text)}
+    assert tones["safe"] == "holds" and tones["× corruption"] == "fails"
+    assert re.search(r'<td class="unknown"><em>not promised</em>: × lost acknowledged data \(', text)
+    for page in site.glob("results/apps-linux-6.1/*/index.html"):
+        assert f'href="../../../{page.relative_to(site)}"' in text
+    assert "{ ." not in text and "{ ." not in (site / "reports/kernels.html").read_text()
 
 
 # The table
@@ -160,10 +203,14 @@ def test_what_changed_between_kernels_is_told(site: Path) -> None:
         if verdicts[after][fs, name] != verdict
     ]
     assert sorted(rows) == sorted(differ)
-    lists = re.findall(r'<a href="results/compared/([^"]+)\.html">[^<]*</a>: (\d+) cells, (\d+) with another', told)
-    pairs = {name: int(differing) for name, _compared, differing in lists}
-    assert sum(count for name, count in pairs.items() if name.startswith("defaults-")) == len(differ)
-    assert pairs["osdi14--osdi14-linux-6.1"] > 0
+    lists = re.findall(r'<a href="([^"]+)">([^<]*)</a>: (\d+) cells, (\d+) with another', told)
+    assert sum(int(count) for _place, name, _cells, count in lists if name.startswith("defaults-")) == len(differ)
+    assert {name: place for place, name, _cells, _count in lists} == {
+        "defaults-linux-5.10 → defaults-linux-6.1": "reports/kernels.html#from-510-to-61",
+        "defaults-linux-6.1 → defaults-linux-6.12": "reports/kernels.html#from-61-to-612",
+        "osdi14 → osdi14-linux-6.1": "reports/reference/osdi14-linux-6.1/index.html",
+    }
+    assert not (site / "results/compared").exists(), "one page for one comparison"
 
 
 def test_downloads_are_the_results(site: Path) -> None:
@@ -426,6 +473,22 @@ def test_without_mkdocs_the_command_says_what_to_install(
 )
 def test_lists_are_indented_as_mkdocs_wants_them(text: str, wanted: str) -> None:
     assert for_mkdocs(text) == wanted
+
+
+@pytest.mark.parametrize(
+    ("cell", "tone"),
+    [
+        *((" × ", "fails"), (" **+×** ", "fails .changed"), (" **-×** ", "holds .changed"), (" \\~× ", "fails")),
+        *((" · ", "holds"), (" safe (slow) ", "holds"), (" ? ", "unknown"), (" – ", "skipped")),
+        (" *not promised*: × lost acknowledged data (undisturbed); safe (slow) ", "unknown"),
+        (" safe (undisturbed); × corruption (busy) ", "fails"),
+        *((" holds where ", ""), (" not × ", ""), ("---", ""), (" `×` ", ""), ("", "")),
+    ],
+)
+def test_verdicts_in_tables_get_their_colour(cell: str, tone: str) -> None:
+    assert tone_of(cell) == tone
+    wanted = f"| a |{cell}{{ .{tone} }} |" if tone else f"| a |{cell}|"
+    assert coloured(f"```\n| a |{cell}|\n```\n| a |{cell}|\na | × |") == f"```\n| a |{cell}|\n```\n{wanted}\na | × |"
 
 
 def test_anchors_are_those_of_a_forge() -> None:

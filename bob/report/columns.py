@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from bob.answer.result import Result, SubjectResult
+from bob.catalogue.places import place_of
+from bob.text import plural
 
 DEFAULT = "default"  # variant of a configuration that is named as its file system
+_FEW_CONFIGURATIONS, _FEW_FILE_SYSTEMS = 3, 6  # a heading names each
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,26 @@ def columns_of(results: Iterable[tuple[Result, Path]]) -> list[ShownColumn]:
     if len(set(labels)) < len(found):
         labels = [f"{column.name}, {result.run.id}" for result, column, _run in found]
     return [ShownColumn(label, *parts) for label, parts in zip(labels, found, strict=True)]
+
+
+def heading(columns: Sequence[ShownColumn]) -> str:
+    """Return the heading of a page about ``columns``: the file systems, the kernels, and what is asked of them."""
+    places = [place_of(cell.name) for column in columns for cell in column.configuration.answers]
+    asked = dict.fromkeys(
+        place.layout.name.partition(",")[0] if place else "persistence properties" for place in places
+    )
+    what = " and ".join(asked) or "persistence properties"
+    kernels = ", ".join(kernels_of(results_of(columns)))
+    return f"{_about(columns)} on Linux {kernels}: {what}"
+
+
+def _about(columns: Sequence[ShownColumn]) -> str:
+    names = list(dict.fromkeys(column.configuration.name for column in columns))
+    if len(names) <= _FEW_CONFIGURATIONS:
+        return ", ".join(names) or "nothing"
+    systems = list(dict.fromkeys(column.fs for column in columns))
+    few = ", ".join(systems) if len(systems) <= _FEW_FILE_SYSTEMS else plural(len(systems), "file system")
+    return few if len(systems) == len(names) else f"{len(names)} configurations of {few}"
 
 
 def results_of(columns: Iterable[ShownColumn]) -> list[Result]:

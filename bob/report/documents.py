@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bob.claim.verdict import Verdict
-from bob.report.columns import ShownColumn, grouped, kernels_of, results_of
+from bob.report.columns import ShownColumn, grouped, heading, kernels_of, results_of
 from bob.report.counts import examined, torn_states, whole_states
 from bob.report.escape import markdown, markdown_code, tex
 from bob.report.frames import cell_frame
@@ -49,6 +49,7 @@ def to_markdown(columns: Sequence[ShownColumn]) -> str:
         torn_states=torn_states,
         foot=foot,
         tally=tally,
+        heading=heading(columns),
         witness_command=witness_command,
         means=[HOLDS_MEANS, STATES_MEAN],
     )

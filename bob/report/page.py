@@ -14,7 +14,7 @@ from bob.answer.result import SubjectResult
 from bob.catalogue.places import place_of
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError
-from bob.report.columns import ShownColumn, kernels_of, results_of
+from bob.report.columns import ShownColumn, heading, kernels_of, results_of
 from bob.report.counts import examined, explored
 from bob.report.grids import Grid, finishes, grids, listed
 from bob.report.rows import MARKS_IN_GRID, by_family, cells, meanings
@@ -124,8 +124,8 @@ def to_html(columns: Sequence[ShownColumn]) -> str:
 
 
 def pages(shown: Sequence[PageColumn], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness, then the table, each with its place. All link to ``home``, as seen from
-    the table."""
+    """Yield the page and file of each witness, then the table, each with its place. All link to a site's folder
+    ``home``, as seen from the table."""
     yield from witness_pages((way for column in shown for way in column.ways), home)
     yield INDEX, _render(shown, home)
 
@@ -142,6 +142,7 @@ def _render(shown: Sequence[PageColumn], home: str = "") -> str:
     page = html().get_template("page.html.j2")
     return page.render(
         home=home,
+        heading=heading(columns),
         columns=shown,
         apart=any(cell.shown.page for cell in every),
         has_pictures=any(cell.shown.is_drawn_here and not cell.is_in_grid for cell in every),

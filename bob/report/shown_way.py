@@ -66,8 +66,8 @@ def shown_way(anchor: str, way: Way, run: Path, where: str = "", page: str = "")
 
 
 def witness_pages(ways: Iterable[ShownWay], home: str = "") -> Iterator[tuple[PurePosixPath, str]]:
-    """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to
-    ``home``, as seen from the answers."""
+    """Yield the page and file of each witness that has a page, with their places. They link to the answers, and to a
+    site's folder ``home``, as seen from the answers."""
     for shown in ways:
         if shown.witness is not None and shown.page:
             page = PurePosixPath(shown.page)

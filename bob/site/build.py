@@ -21,29 +21,34 @@ from jinja2 import PackageLoader
 from bob import documents
 from bob.answer.document import to_json
 from bob.apm.export.claims import groups
+from bob.apm.export.prose import page as model_page
+from bob.apm.model import Model
 from bob.claim.verdict import Verdict
 from bob.errors import MalformedError, MissingProgramError, StoreError
 from bob.report.columns import columns_of
 from bob.report.comparison.compare import Kind
 from bob.report.comparison.page import html_page
 from bob.report.documents import to_csv, to_latex
+from bob.report.saved import result_file
+from bob.report.shown_way import INDEX
 from bob.report.templating import html
 from bob.site import sources
 from bob.site.links import PageFault, faults
 from bob.site.rely import Grade, answered, is_of_a_prompt_disk
-from bob.site.results import RESULTS, Results, compared, read, short
+from bob.site.results import KERNELS, MODELS, RESULTS, Results, compared, model_place, read, short
 from bob.site.results_table import results_table
 
-MODELS = "osdi14-linux-6.1"  # folder of reports/models that answers
 MARKER = ".bob-site"  # marks a site of bob's, which a newer one may replace
 _ASSETS = ("site.css", "site.js")
 _SHIM = "iframe-worker.js"  # under this name, MkDocs' plugin `offline` loads no script of another host
 _DOWNLOADS = "downloads"
-_HOME = "../../index.html"
+_HOME = "../../"
 _WHERE = (
     "[The table](table.md) has each configuration that was asked for the rows of Table 1. [Can I rely on …?](rely.md) "
     "says what programs can rely on, from all that was measured."
 )
+_OVERVIEW = Path("reports/README.md")
+_READERS = re.compile(r"^(\w[^|\n]*):\n\n\| page \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", flags=re.MULTILINE)
 _OF_SERVERS = ("404.html", "sitemap.xml", "sitemap.xml.gz")  # MkDocs makes them for servers
 
 
@@ -64,9 +69,10 @@ def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
     with tempfile.TemporaryDirectory(prefix="bob-site.") as name:
         folder = Path(name)
         with chdir(root):  # the commands on the pages are for there
-            results = read(Path("reports"), MODELS, [_nearby(run, root) for run in runs])
+            results = read([_nearby(run, root) for run in runs])
             found = sources.stage(Path(), folder / "docs")
-            _write_results(results, folder / "docs")
+            _write_results(results, found, folder / "docs")
+            _write_models(results.models, folder / "docs")
             _write_pages(results, found, folder / "docs")
             _mkdocs(folder, found)
         site = folder / "site"
@@ -108,9 +114,10 @@ def _replace(site: Path, target: Path) -> None:
         raise StoreError(f"cannot write {target}: {error.strerror}", hint="name another directory") from error
 
 
-def _write_results(results: Results, docs: Path) -> None:
+def _write_results(results: Results, found: Sequence[Path], docs: Path) -> None:
     for reference in results.references:
         _write(docs / RESULTS / reference.name, reference.pages(_HOME))
+        _link(docs, reference.name, ".*", "The table in colour, with the story of each ×")
         downloads = docs / _DOWNLOADS
         downloads.mkdir(exist_ok=True)
         document = documents.text(to_json(reference.saved.result))
@@ -119,13 +126,34 @@ def _write_results(results: Results, docs: Path) -> None:
         (downloads / f"{reference.name}.tex").write_text(to_latex(reference.columns))
     for tested in results.programs:
         _write(docs / RESULTS / tested.name, tested.pages(f"../{_HOME}"))
-    pages = ((PurePosixPath(one.place), html_page(one.comparison, _HOME)) for one in compared(results.references))
-    _write(docs, pages)
+        name = re.escape(tested.result.program_name)
+        _link(docs, tested.name, name, "The story of each ×, and what the program did")
+    alone = (one for one in compared(results.references) if one.place(found) == one.own_place)
+    _write(docs, ((PurePosixPath(one.own_place), html_page(one.comparison, _HOME)) for one in alone))
     saved = [reference.saved for reference in results.references]
     every = columns_of((one.result, one.folder) for one in saved)
     together = [to_json(one.result) for one in saved]
     (docs / _DOWNLOADS / "all.json").write_text(documents.text(together))
     (docs / _DOWNLOADS / "all.csv").write_text(to_csv(every))
+
+
+def _link(docs: Path, name: str, heading: str, words: str) -> None:
+    """Put a link to the pages of the result ``name`` below the ``heading`` (a pattern) on the page of its reference."""
+    page = docs / "reports/reference" / name.partition("/")[0] / "README.md"
+    if page.exists():
+        link = f"[{words}](../../../{RESULTS}/{name}/{INDEX})"
+        text = re.sub(rf"^#+ {heading}$", rf"\g<0>\n\n{link}", page.read_text(), count=1, flags=re.MULTILINE)
+        page.write_text(text)
+
+
+def _write_models(models: Iterable[Model], docs: Path) -> None:
+    """Write a page for each model, which the links to its JSON lead to."""
+    readme = docs / MODELS / "README.md"
+    for model in models:
+        document = f"{model.name}.json"
+        shutil.copyfile(Path(MODELS) / document, readme.with_name(document))
+        (docs / model_place(model)).write_text(model_page(model, home=f"../{_HOME}", document=document))
+        readme.write_text(readme.read_text().replace(f"({document})", f"({model.name}.html)"))
 
 
 def _write(folder: Path, pages: Iterable[tuple[PurePosixPath, str]]) -> None:
@@ -147,9 +175,9 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             table=results_table(results.rows),
             verdicts=list(Verdict),
             downloads=[("everything", everything), *one_of_each],
-            compared=list(compared(results.references)),
+            compared=[(one, one.place(found)) for one in compared(results.references)],
             differing=(Kind.NEWLY_FAILS, Kind.NO_LONGER_FAILS),
-            has_kernels=Path("reports/kernels.md") in found,
+            has_kernels=KERNELS in found,
         )
     )
     kernels = dict.fromkeys(short(kernel) for model in results.models for kernel in model.source.get("kernels", ()))
@@ -162,7 +190,7 @@ def _write_pages(results: Results, found: Sequence[Path], docs: Path) -> None:
             ],
             words=list(Grade),
             models=f"{len(results.models)} configurations on Linux {', '.join(kernels)}",
-            models_folder=MODELS,
+            models_page=f"{MODELS}/README.md",
             model_workloads=", ".join(map(str, counts)),
             finer=any(row.is_finer for row in results.rows),
             another_run=results.models_are_of_another_run,
@@ -226,7 +254,10 @@ _SETTINGS: dict[str, Any] = {
         "font": False,
         "language": "en",
         "icon": {"logo": "material/harddisk"},
-        "features": ["navigation.sections", "navigation.top", "search.highlight", "toc.follow", "content.code.copy"],
+        "features": [
+            *("navigation.tabs", "navigation.sections", "navigation.top"),
+            *("search.highlight", "toc.follow", "content.code.copy"),
+        ],
         "palette": [
             {
                 "media": f"(prefers-color-scheme: {mode})",
@@ -256,20 +287,31 @@ _EXTENSIONS = (
 
 
 def _navigation(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
-    """Yield the navigation; pages of docs/ come in the order of the first page's table."""
+    """Yield the groups of the navigation: the first page's tables name the pages of each reader, in order."""
     first = Path("README.md").read_text() if Path("README.md").exists() else ""
-    named = list(map(Path, re.findall(r"^\| \[[^]]+\]\((docs/[\w-]+\.md)", first, re.MULTILINE)))
-    docs = [page for page in (*named, *found) if page.parent == Path("docs") and page in found]
-    reports = [page for page in found if page.parts[0] == "reports"]
+    readers = {
+        title: [page for page in re.findall(r"\]\(((?:docs/)?[\w-]+\.md)\)", rows) if Path(page) in found]
+        for title, rows in _READERS.findall(first)
+    }
+    named = {page for pages in readers.values() for page in pages}
+    rest = [page.as_posix() for page in found if page.parent.name in ("", "docs") and page.as_posix() not in named]
+    *guides, (last, pages) = readers.items() if readers else [("Documentation", [])]
     yield {"Home": "README.md"}
+    yield {"Results": list(_results(found))}
+    if guides:
+        yield {"Guides": [{title: pages} for title, pages in guides]}
+    yield {last: [*pages, *(page for page in rest if page != "README.md")]}
+
+
+def _results(found: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    reports = [page for page in found if page.parts[0] == "reports"]
+    tables = [page for page in reports if page == KERNELS or result_file(page.parent).is_file()]
+    others = [page.as_posix() for page in reports if page not in tables and page.parent != Path("reports")]
     yield {"The table": "table.md"}
     yield {"Can I rely on …?": "rely.md"}
-    yield {"Documentation": [page.as_posix() for page in dict.fromkeys(docs)]}
-    yield {"Results": [{_name(page): page.as_posix()} for page in reports]}
-    yield {"Changes": "CHANGELOG.md"}
-
-
-def _name(page: Path) -> str:
-    if page.parent == Path("reports"):
-        return {"README.md": "Overview", "kernels.md": "Kernels side by side"}.get(page.name, page.stem)
-    return f"{'Models: ' if page.parts[1] == 'models' else ''}{page.parent.name}"
+    if _OVERVIEW in reports:
+        yield {"All results": _OVERVIEW.as_posix()}
+    if tables:
+        yield {"File systems": [page.as_posix() for page in tables]}
+    if others:
+        yield {"Programs and models": others}

@@ -15,7 +15,7 @@ from bob.claim.property.vocabulary import What
 from bob.claim.verdict import Verdict
 from bob.report.counts import explored
 from bob.report.shown_way import INDEX
-from bob.site.results import RESULTS, ResultRow, Results, short
+from bob.site.results import RESULTS, ResultRow, Results, model_place, short
 from bob.site.results_table import order_of
 from bob.text import plural
 from bob.trace.recording import Completion
@@ -122,7 +122,7 @@ def _of_clauses(needed: Sequence[Clause], results: Results) -> Iterator[IdiomAns
             word = max((_STANDINGS[one] for one in stand), key=_WEAKER.index)
             if word is Grade.YES and _is_less_sure(model, needed):
                 word = Grade.WEAKER
-            yield IdiomAnswer(_fs(model), _label(model), word, tuple(map(_found, findings)))
+            yield IdiomAnswer(_fs(model), _label(model), word, tuple(map(_found, findings)), model_place(model))
 
 
 def _rows(clause: Clause) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,9 +20,13 @@ from bob.report.page import PageCell, PageColumn, pages, shown_apart
 from bob.report.published import OSDI14, osdi14, osdi14_reasons
 from bob.report.saved import Saved, load_every, load_table, result_file
 from bob.report.shown_way import INDEX
+from bob.site.sources import slug
 
+MODELS = "reports/models/osdi14-linux-6.1"  # the folder of the models that answer
 RESULTS = "results"  # the site's folder for pages of results
 COMPARED = "compared"  # the folder in there for comparisons
+KERNELS = Path("reports/kernels.md")  # has the comparisons of the references that begin with _BY_KERNEL
+_BY_KERNEL = "defaults-linux-"
 _APPS = "apps.json.xz"
 _ADDRESS = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -123,8 +127,19 @@ class ComparedTables:
     comparison: Comparison
 
     @property
-    def place(self) -> str:
+    def own_place(self) -> str:
         return f"{RESULTS}/{COMPARED}/{self.before}--{self.after}.html"
+
+    def place(self, found: Collection[Path]) -> str:
+        """Return the place of the page that has the comparison: one of the project's that were ``found``, if any, else
+        the site's own."""
+        before, after = (Path("reports/reference") / name / "README.md" for name in (self.before, self.after))
+        if self.comparison.a.published and after in found:
+            return after.as_posix()
+        if {before, after, KERNELS} <= set(found) and self.before.startswith(_BY_KERNEL):
+            kernels = (name.partition("-linux-")[2] for name in (self.before, self.after))
+            return f"{KERNELS}#{slug('From {} to {}'.format(*kernels), '-')}"
+        return self.own_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +156,7 @@ class TestedProgram:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All results; ``models`` are those of one folder of reports/models."""
+    """All results; ``models`` are those of :data:`MODELS`."""
 
     references: tuple[Reference, ...]
     programs: tuple[TestedProgram, ...]
@@ -158,6 +173,11 @@ class Results:
         return not any(run in shown for model in self.models for run in model.source.get("runs", ()))
 
 
+def model_place(model: Model) -> str:
+    """Return the place of a model's page on the site."""
+    return f"{MODELS}/{model.name}.html"
+
+
 def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
     """Yield tables of one name on successive kernels, and those of Table 1 with the published one."""
     same: dict[str, list[Reference]] = {}
@@ -172,14 +192,14 @@ def compared(references: Sequence[Reference]) -> Iterator[ComparedTables]:
                 yield ComparedTables(OSDI14, one.name, compare(published_side(osdi14()), one.side, osdi14_reasons()))
 
 
-def read(reports: Path, models: str, runs: Sequence[Path] = ()) -> Results:
-    """Read the folder ``reports``, the models of its folder ``models``, and ``runs``. Raise StoreError or
-    MalformedError if a result cannot be read."""
-    folders = sorted(reports.glob("reference/*"), key=_by_version)
+def read(runs: Sequence[Path] = ()) -> Results:
+    """Read the references and models in this directory, and ``runs``. Raise StoreError or MalformedError if a result
+    cannot be read."""
+    folders = sorted(Path("reports").glob("reference/*"), key=_by_version)
     references = [Reference(folder.name, load_table(folder)) for folder in folders if result_file(folder).is_file()]
     references += [Reference(name, load_table(run)) for name, run in _named(runs, {one.name for one in references})]
     programs = [one for folder in folders if (folder / _APPS).is_file() for one in _tested(folder)]
-    found = [load_model(path) for path in sorted(reports.glob(f"models/{models}/*.json"))]
+    found = [load_model(path) for path in sorted(Path(MODELS).glob("*.json"))]
     return Results(tuple(references), tuple(programs), tuple(found))
 
 

@@ -1,4 +1,5 @@
-"""Stage the project's pages for MkDocs: forges indent the content of lists less, and show folders."""
+"""Stage the project's pages for MkDocs: forges indent the content of lists less, and show folders. Verdicts in tables
+get the colours of the site."""
 
 from __future__ import annotations
 
@@ -8,12 +9,22 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-_PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "reports/*.md", "reports/*/*/README.md")
+_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "reports/*.md", "reports/*/*/README.md")
 _FENCE = re.compile(r"^ *(`{3,}|~{3,})")
 _ITEM = re.compile(r"^( *)([-*+]|\d+[.)]) +")
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))|^(\[[^\]]+\]: )(\S+)($)", flags=re.M)
 _ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#")
 _CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", flags=re.S | re.M)
+_ROW = re.compile(r"^\|.*\|$", flags=re.M)
+_BAR = re.compile(r"(?<!\\)\|")
+_TONES = {
+    re.compile(r"\+×"): "fails .changed",
+    re.compile(r"-×"): "holds .changed",
+    re.compile(r"\?|not promised\*: ×"): "unknown",  # the latter of bob.report.programs_document
+    re.compile(r"×"): "fails",
+    re.compile(r"(holds|safe|·)( \(.*)?$"): "holds",
+    re.compile(r"–$"): "skipped",
+}  # classes by the beginning of an answer; an earlier one wins
 
 
 def pages(root: Path) -> list[Path]:
@@ -30,7 +41,7 @@ def stage(root: Path, folder: Path) -> list[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         text = (root / page).read_text()
         linked |= {root / path for path in _linked(text, page) if (root / path).exists()}
-        target.write_text(for_mkdocs(_to_folders(text, root / page)))
+        target.write_text(coloured(for_mkdocs(_to_folders(text, root / page))))
     for path in sorted(linked):
         if path.is_dir() and not (path / "README.md").exists():
             found.append(_listing(root, path, folder))
@@ -61,6 +72,24 @@ def for_mkdocs(text: str) -> str:
             items.append(len(item[0]))
         blank = not bare
     return "\n".join(lines)
+
+
+def coloured(text: str) -> str:
+    """Return ``text`` with the class of its verdict, as attr_list wants it, in each cell of a table that has one."""
+    fenced = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
+    return "".join(part if number % 2 else _ROW.sub(_coloured, part) for number, part in enumerate(fenced))
+
+
+def _coloured(row: re.Match[str]) -> str:
+    cells = _BAR.split(row[0])
+    return "|".join(f"{cell}{{ .{tone} }} " if (tone := tone_of(cell)) else cell for cell in cells)
+
+
+def tone_of(cell: str) -> str:
+    """Return the class of the verdict in a cell of a table; empty for another text. The worst of several counts."""
+    answers = [answer.strip(" *\\~") for answer in cell.split(";")]
+    tones = (tone for begins, tone in _TONES.items() if any(map(begins.match, answers)))
+    return next(tones, "")
 
 
 def slug(text: str, separator: str) -> str:

@@ -15,16 +15,17 @@ from inline_snapshot import snapshot
 from bob.answer.answer import ByRecording
 from bob.answer.result import Result
 from bob.catalogue.probe_files import shipped_probes
+from bob.catalogue.sets import RowSet
 from bob.claim.verdict import Verdict
 from bob.crash.coverage import NOTHING, States
 from bob.report.columns import columns_of
-from bob.report.page import to_html
-from bob.report.rows import MARKS
+from bob.report.page import pages, shown_apart, to_html
+from bob.report.rows import MARKS, TITLES
 from bob.report.templating import raised
 from wording import line_with, sentence_with, text_with
 
 from .html_pages import NASTY, Element, Page, parse
-from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, named, result, sixteen, unmountable
+from .samples import EVIDENCE, KERNEL_SAYS, SIXTEEN, cell, finer, named, result, sixteen, unmountable
 
 RUN = Path("bob-runs/20261121T230021-1f2e3d")
 
@@ -93,7 +94,15 @@ def test_the_heads_of_the_table() -> None:
     assert [one.attributes["aria-label"] for one in found.all("a") if one.parent in heads] == list(SIXTEEN)
     [grid] = found.with_class("table", "grid")
     rows = [one.text for one in found.all("th", scope="row") if one.up("table") is grid]
-    assert (len(rows), rows[0], rows[-1]) == (13, "Single sector overwrite", snapshot("Dir op → Any op"))
+    assert (len(rows), rows[0], rows[-1]) == (13, "single-sector-overwrite", "directory-op-any")
+
+
+def test_a_property_has_one_name_and_the_paper_s_stands_only_with_its_meaning() -> None:
+    found = many()
+    reading = found.by_id("reading").text
+    said = found.by_id("top").text
+    for name, words in TITLES.items():
+        assert said.count(words) == reading.count(words) > 0 and f"(in the paper: {words})" in reading, name
 
 
 def test_the_variants_that_were_run_and_failed() -> None:
@@ -101,7 +110,7 @@ def test_the_variants_that_were_run_and_failed() -> None:
     article = found.by_id("btrfs--append-any")
     assert line_with(article.text, 4, 12) == snapshot("4 of 12 workloads failed")
     assert line_with(article.text, 28) == snapshot(
-        "Append → Any op · explored: 700 of 4,096 whole states, < 0.1 % of the torn ones · 28 states violate it"
+        "explored: 700 of 4,096 whole states, < 0.1 % of the torn ones · 28 states violate it"
     )
     rows = [one for one in found.all("tr") if one.parent and one.parent.tag == "tbody" and article is _article(one)]
     texts = [row.text for row in rows]
@@ -195,6 +204,40 @@ def test_any_text_of_others(text: str) -> None:
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", found.elements[0].text)
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("ext4",), "ext4"),
+        (("ext4", "xfs", "btrfs"), "ext4, xfs, btrfs"),
+        (SIXTEEN, "16 configurations of ext2, ext3, ext4, btrfs, xfs, reiserfs"),
+        ((*SIXTEEN, "f2fs"), "17 configurations of 7 file systems"),
+    ],
+)
+def test_the_title_says_what_is_on_the_page(names: tuple[str, ...], said: str) -> None:
+    one = result(*names)
+    about = [replace(subject, fs=subject.name.partition("-")[0]) for subject in one.subjects]
+    found = parsed(replace(one, subjects=tuple(about)))
+    wanted = f"{said} on Linux {one.environment.kernel}: persistence properties"
+    assert [title.text for title in (*found.all("title"), *found.all("h1"))] == [wanted, wanted]
+
+
+def test_the_title_of_a_finer_table_says_what_is_asked() -> None:
+    titles = {rows: parsed(finer(rows, "ext4")).all("title")[0].text for rows in (RowSet.DURABILITY, RowSet.PAIRS)}
+    assert [title.partition(": ")[2] for title in titles.values()] == ["durability", "ordering"]
+
+
+def test_a_page_of_a_site_leads_into_it_and_searches_it() -> None:
+    [*_, (_place, text)] = pages(shown_apart(columns_of([(ONE, RUN)])), "../../")
+    found = parse(text)
+    [site] = found.with_class("nav", "site")
+    assert [one.attributes["href"] for one in found.all("a") if one.parent is site] == [
+        *("../../index.html", "../../table.html", "../../rely.html")
+    ]
+    [form] = found.all("form")
+    assert form.attributes["action"] == "../../index.html" and found.all("input", name="q")
+    assert not parsed(ONE).all("form")
+
+
 def test_names_that_give_the_same_id() -> None:
     found = parsed(result("ext4 a", "ext4-a", "EXT4_a", "...", "table"))
     assert [one.attributes["id"] for one in found.with_class("section", "configuration")] == [
@@ -219,7 +262,7 @@ def test_what_a_property_of_the_users_own_says() -> None:
     (column,) = ONE.subjects
     mine = named(column.answers[0], "mine", family="ordering", meaning="what I ask for")
     found = parsed(replace(ONE, subjects=(replace(column, answers=(*column.answers, mine)),)))
-    assert "mineminewhat I ask for" in re.sub(r"\n", "", found.by_id("reading").text)
+    assert "minewhat I ask for" in re.sub(r"\n", "", found.by_id("reading").text)
 
 
 def test_probes_that_cannot_be_read_take_only_their_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,11 @@ class ClauseGroup:
     cells: tuple[ClauseCell, ...]
 
 
-def page(model: Model, picture: str = "", folder: str = "") -> str:
-    """Return the page about a model. ``picture`` is an ``<svg>`` or empty; ``folder`` (ends in /) has the witnesses."""
-    return html().get_template("model.html.j2").render(**_told(model), picture=Markup(picture), folder=folder)
+def page(model: Model, picture: str = "", folder: str = "", home: str = "", document: str = "") -> str:
+    """Return the page about a model. ``picture`` is an ``<svg>`` or empty. As seen from the page, ``folder`` (ends in
+    /) has the witnesses, ``home`` is a site's folder, and ``document`` is the model as JSON; each may be empty."""
+    template = html().get_template("model.html.j2")
+    return template.render(**_told(model), picture=Markup(picture), folder=folder, home=home, document=document)
 
 
 def text(model: Model) -> str:
