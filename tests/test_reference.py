@@ -25,7 +25,7 @@ from bob.workload.operations import Write
 from bob.workload.pattern import CELL_BYTES, UNSHADED, place
 from bob.workload.simulation import simulate
 from claims import question_of
-from readme_sample import SHOWN, sample, written
+from readme_sample import SAMPLES, SHOWN, answer, sample, written
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_BYTES = 128 * 1024
@@ -151,11 +151,18 @@ def test_its_documents_are_up_to_date(
     assert made == {name: text for name, text in texts(folder).items() if name.parts[0] in top}
 
 
-def test_the_readme_shows_what_a_reference_says() -> None:
+@pytest.mark.parametrize("page", SAMPLES, ids=str)
+def test_a_page_shows_what_a_reference_says(page: Path) -> None:
     """After a change that is meant: ``python tests/readme_sample.py``; ``reports/make-pages`` does it, too."""
-    readme = (ROOT / "README.md").read_text()
-    assert written(readme, ROOT) == readme
-    assert all(f"× {row} " in sample(ROOT) for row in SHOWN) and sample(ROOT) in readme
+    text = (ROOT / page).read_text()
+    assert written(page, ROOT) == text
+    _marker, made = SAMPLES[page]
+    assert made(ROOT) in text
+
+
+def test_the_samples_show_violations() -> None:
+    assert all(f"× {row} " in sample(ROOT) for row in SHOWN)
+    assert "lost acknowledged data" in answer(ROOT) and "must be durable by then" in answer(ROOT)
 
 
 @pytest.mark.parametrize("folder", REFERENCES, ids=lambda path: path.name)
