@@ -40,10 +40,12 @@ LEAST_SHARE = 64  # a mixture with less than this part of all torn states is not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Leaf:
-    """The end of a course: its ``outcome``, and in ``read`` the content of each sector that decided (or ``UNREAD``)."""
+class CourseEnd:
+    """The end of a course: its ``outcome``, seen first in state number ``source``, and in ``read`` the content of each
+    sector that decided (or ``UNREAD``)."""
 
     outcome: int
+    source: int
     read: Contents
 
     @property
@@ -68,14 +70,14 @@ class Mixture:
     ``cubes`` are these states, and ``torn`` is the number of torn ones. ``rows`` have each two parts in all four ways,
     first all lost and all kept."""
 
-    leaf: Leaf
+    leaf: CourseEnd
     free: tuple[DataSector, ...]
     read: Contents
     cubes: tuple[Cube, ...]
     torn: int
     rows: tuple[CrashState, ...] = ()
 
-    def has(self, leaf: Leaf) -> bool | None:
+    def has(self, leaf: CourseEnd) -> bool | None:
         """Return whether all states of ``leaf`` are in the mixture (True), or none (False); None if bob cannot say."""
         shared = self.read != UNREAD
         if (leaf.places & shared & (leaf.read != self.read)).any():
@@ -97,12 +99,12 @@ class Mixtures:
         self._shown: dict[int, _ShownData] = {}
 
     def worth(self) -> list[Mixture]:
-        """Return mixtures that share no state, the largest first."""
+        """Return mixtures that share no state, the largest first; of equal ones that of the earliest leaf."""
         leaves = self._leaves() or []
         possible = [mixture for leaf in leaves if (mixture := self._of(leaf)) is not None]
         legal = self._plan.nothing_explored().legal_torn
         taken: list[Mixture] = []
-        for mixture in sorted(possible, key=lambda mixture: mixture.torn, reverse=True):
+        for mixture in sorted(possible, key=lambda mixture: (-mixture.torn, mixture.leaf.source)):
             if mixture.torn * LEAST_SHARE < legal:
                 break
             if all(mixture.is_apart(other) for other in taken):
@@ -150,11 +152,11 @@ class Mixtures:
         read = _read(self._known, self._plan.composer.contents(state))
         return read is not None and np.array_equal(read, mixture.leaf.places)
 
-    def _leaves(self) -> list[Leaf] | None:
+    def _leaves(self) -> list[CourseEnd] | None:
         """Return the ends of all courses; None if recovery forgets, or if there are too many."""
         if self._known.forgets:
             return None
-        found: list[Leaf] = []
+        found: list[CourseEnd] = []
         sectors = len(self._plan.composer.sectors)
         left: list[tuple[ReadNode, tuple[Any, ...] | None]] = [(self._known.root, None)]
         while left:
@@ -166,12 +168,12 @@ class Mixtures:
                 while path is not None:
                     path, places, content = path
                     read[places] = np.frombuffer(content, dtype=np.int32)
-                found.append(Leaf(node.outcome, read))
+                found.append(CourseEnd(node.outcome, node.source, read))
             elif node.places is not None:
                 left += [(child, (path, node.places, content)) for content, child in node.by_content.items()]
         return found
 
-    def _of(self, leaf: Leaf) -> Mixture | None:
+    def _of(self, leaf: CourseEnd) -> Mixture | None:
         free = self._free(leaf)
         if len({sector.part for sector in free}) < 2:
             return None
@@ -182,7 +184,7 @@ class Mixtures:
             return None
         return Mixture(leaf, free, read, tuple(cubes), self._count(cubes))
 
-    def _free(self, leaf: Leaf) -> tuple[DataSector, ...]:
+    def _free(self, leaf: CourseEnd) -> tuple[DataSector, ...]:
         composer, alone = self._plan.composer, self._torn.alone
         if leaf.outcome not in self._shown:
             self._shown[leaf.outcome] = _ShownData(self._findings, leaf.outcome, self._content)
@@ -199,7 +201,7 @@ class Mixtures:
         decided = {*alone[fixed].tolist()}
         return tuple(sector for sector in free if sector.part not in decided)
 
-    def _more(self, mixture: Mixture, leaves: Sequence[Leaf]) -> int | None:
+    def _more(self, mixture: Mixture, leaves: Sequence[CourseEnd]) -> int | None:
         known = 0
         for leaf in leaves:
             inside = mixture.has(leaf)
