@@ -481,6 +481,7 @@ def test_lists_are_indented_as_mkdocs_wants_them(text: str, wanted: str) -> None
         *((" × ", "fails"), (" **+×** ", "fails .changed"), (" **-×** ", "holds .changed"), (" \\~× ", "fails")),
         *((" · ", "holds"), (" safe (slow) ", "holds"), (" ? ", "unknown"), (" – ", "skipped")),
         (" *not promised*: × lost acknowledged data (undisturbed); safe (slow) ", "unknown"),
+        (" *not promised*: safe (undisturbed); × corruption (slow, busy) ", "unknown"),
         (" safe (undisturbed); × corruption (busy) ", "fails"),
         *((" holds where ", ""), (" not × ", ""), ("---", ""), (" `×` ", ""), ("", "")),
     ],

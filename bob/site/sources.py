@@ -20,7 +20,7 @@ _BAR = re.compile(r"(?<!\\)\|")
 _TONES = {
     re.compile(r"\+×"): "fails .changed",
     re.compile(r"-×"): "holds .changed",
-    re.compile(r"\?|not promised\*: ×"): "unknown",  # the latter of bob.report.programs_document
+    re.compile(r"\?|not promised\*: "): "unknown",  # the latter is of bob.report.programs_document
     re.compile(r"×"): "fails",
     re.compile(r"(holds|safe|·)( \(.*)?$"): "holds",
     re.compile(r"–$"): "skipped",
