@@ -77,7 +77,7 @@ _VERBS = {
     LossCause.PANICKED: "panicked",
     LossCause.HUNG: "hangs",
     LossCause.VANISHED: "vanished",
-    LossCause.DISCONNECTED: "broke off",
+    LossCause.DISCONNECTED: "disconnected",
 }
 
 

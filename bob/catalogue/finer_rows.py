@@ -102,9 +102,9 @@ _WHOLE_FILE_SYSTEM = (Call.SYNCFS, Call.SYNC, Call.RETURNED)
 
 
 def durability_rows() -> Iterator[Property]:
-    """Yield what each call that ends a workload may make durable: ``CALL.WHAT`` (probes/rows/durability.toml). A row
-    can ask for less than its words promise in a model: as data only overwrites and zeros, and after a directory's sync
-    only files in it."""
+    """Yield a row for each thing that a call at a workload's end may make durable: ``CALL.WHAT``
+    (probes/rows/durability.toml). A row can ask for less than its words promise in a model: as data only overwrites and
+    zeros, and after a directory's sync only files in it."""
     for call in Call:
         if call is Call.FDATASYNC_DIRECTORY:
             continue  # no workload ends with it

@@ -43,7 +43,9 @@ _PAIRS = {
         Relation.OTHER_DIRECTORY: "in another directory",
     }.items()
 }
-_DURABILITY = _layout("durability", "when the call on the left has returned, is what stands above durable?", Call, What)
+_DURABILITY = _layout(
+    "durability", "is the kind of change above durable when the call on the left has returned?", Call, What
+)
 _UNITS = _layout("units", "is the kind of change on the left whole, up to the unit above?", ChangeKind, Unit)
 
 

@@ -100,7 +100,9 @@ def check_own(own: Iterable[Probe]) -> None:
     for name in (probe.property.name for probe in own):
         if name in known:
             if name in shipped_names:
-                raise UsageError(f"{name!r} is a shipped property", hint=f"name yours otherwise, e.g. 'my-{name}'")
+                raise UsageError(
+                    f"{name!r} is a shipped property", hint=f"choose another name, for example 'my-{name}'"
+                )
             raise UsageError(f"two probe files are named {name!r}", hint="choose another name in one of them")
         known.append(name)
 
@@ -132,9 +134,9 @@ def _workloads(entries: Iterable[WorkloadDeclaration]) -> tuple[Workload, ...]:
 def check_name(name: str) -> None:
     """Raise ValueError if a property of the user's cannot have this name, which names files, too."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}", name):
-        raise ValueError(f"{name!r} is no name of a property: letters, digits, '-' and '_', at most 80")
+        raise ValueError(f"invalid property name {name!r}; expected letters, digits, '-' and '_', at most 80")
     if name in RESERVED:
-        raise ValueError(f"the name {name!r} means something else to bob")
+        raise ValueError(f"bob reserves the name {name!r}")
 
 
 def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) -> Iterator[Workload]:
@@ -149,7 +151,7 @@ def _expand(entry: WorkloadDeclaration, trees: Mapping[str, TreeDeclaration]) ->
     for first, later, finish in product(entry.first, entry.later, entry.finish):
         operations = (*parse(first), *always, *parse(later))
         if not operations:
-            raise ValueError("operations: there are none")
+            raise ValueError("operations must not be empty")
         name = ": ".join(word for word in (entry.name, first, later) if word)
         yield Workload(name, made, operations, parse_finish(finish, operations), entry.at)
 
@@ -163,7 +165,7 @@ def counted(texts: Iterable[str]) -> Iterator[str]:
             continue
         first, last = found.groups()
         if int(first) > int(last):
-            raise ValueError(f"{text!r} counts from {first} to {last}: write the smaller number first")
+            raise ValueError(f"{text!r}: {first} is larger than {last}; write the smaller number first")
         for number in range(int(first), int(last) + 1):
             yield text.replace(found[0], f"{number:0{len(first)}d}")
 
@@ -185,7 +187,7 @@ def parse_finish(text: str, operations: Sequence[Operation]) -> Finish:
             if finish and all(isinstance(operation, ops.SYNC_OPERATIONS) for operation in finish):
                 return synced(*finish)
     raise UsageError(
-        f"{text!r} is no way to finish", hint="natural [SECONDS], sync, fsync|fdatasync PATH|later|directory"
+        f"invalid finish {text!r}", hint="expected natural [SECONDS], sync, or fsync|fdatasync PATH|later|directory"
     )
 
 

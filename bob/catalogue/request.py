@@ -115,7 +115,7 @@ class RequestDocument(ConfigurationDocument, frozen=True, kw_only=True):
         return adapt(cls, request, **of_parts, probes=tuple(map(ProbeDocument.of_probe, request.probes)))
 
     def request(self, host: Host = ANYWHERE) -> ProbeRequest:
-        """Return the request, for guests on ``host``. Raise UsageError for one of a later bob."""
+        """Return the request, for guests on ``host``. Raise UsageError if a later version of bob wrote it."""
         return adapt(
             ProbeRequest,
             self,
@@ -133,5 +133,5 @@ def request_to_json(request: ProbeRequest) -> dict[str, Any]:
 
 
 def request_from_json(plain: Mapping[str, Any], host: Host = ANYWHERE) -> ProbeRequest:
-    """Return the request in plain JSON. Raise ShapeError if it is not whole, UsageError if a later bob wrote it."""
+    """Return the request in plain JSON. Raise ShapeError if it is incomplete, UsageError if a later bob wrote it."""
     return decode(RequestDocument, plain).request(host)

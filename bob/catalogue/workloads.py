@@ -14,10 +14,8 @@ from bob.workload.simulation import simulate
 
 
 def asked_workloads(request: ProbeRequest) -> list[Workload]:
-    """Return the workloads of the request's own probes, and all of its rows that ask for one of its properties.
-
-    bob judges a property that is asked alone on as much.
-    """
+    """Return the workloads of the request's own probes, and those of its rows that ask for one of its properties. So
+    bob judges a property on the same workloads, asked alone or with others."""
     lacks, own = tuple(request.configuration.fs.lacks), {probe.property.name for probe in request.probes}
     shipped = tuple(probe.property.name for probe in request.asked if probe.property.name not in own)
     brought = (workload for probe in request.probes for workload in probe.workloads)

@@ -15,7 +15,7 @@ from bob.errors import UsageError
 from bob.guest.spec import Accelerator
 from bob.settings import cache_folder
 
-VARIABLE = "BOB_ACCELERATOR"  # "kvm" or "tcg" in it decides for every guest that may be either
+VARIABLE = "BOB_ACCELERATOR"  # "kvm" or "tcg" in it decides for every guest that could use both
 
 KVM_DEADLINE = 20.0  # seconds until a guest under KVM is ready; one that works takes two or three
 
@@ -30,15 +30,15 @@ class Acceleration:
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
     """Return the accelerator that boots here. bob remembers ``kvm_boots()`` for this kernel, processor and
-    ``versions``. The KVM of a ``/dev/kvm`` that opens may not boot (facts.md, "Guests"). Raises UsageError."""
+    ``versions``. A guest may not boot although ``/dev/kvm`` opens (facts.md, "Guests"). Raises UsageError."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:
-            raise UsageError(f"{VARIABLE} is {forced!r}", hint="kvm or tcg")
+            raise UsageError(f"invalid {VARIABLE}={forced}", hint="expected kvm or tcg")
         return Acceleration(Accelerator(forced), f"{VARIABLE} says so")
     if not os.access(_DEVICE, os.R_OK | os.W_OK):
         return Acceleration(
-            Accelerator.TCG, f"{_DEVICE} cannot be opened" if _DEVICE.exists() else f"there is no {_DEVICE}"
+            Accelerator.TCG, f"bob cannot open {_DEVICE}" if _DEVICE.exists() else f"{_DEVICE} does not exist"
         )
     digest = hashlib.sha256("\0".join((*host(), versions)).encode()).hexdigest()[:16]
     memory = cache_folder("accelerator") / f"{digest}.json"

@@ -30,16 +30,16 @@ def check_jobs(jobs: int | None) -> None:
     if jobs is None or jobs == 1:
         return
     if jobs < 1:
-        raise UsageError(f"--jobs {jobs}: that many guests do nothing", hint="1 or more")
+        raise UsageError(f"invalid --jobs {jobs}", hint="expected 1 or more")
     processors, guests = len(os.sched_getaffinity(0)), jobs + recorders(jobs)
-    hint = f"--jobs {guests_that_fit()} is what fits, and what bob takes where --jobs is not given"
+    hint = f"--jobs {guests_that_fit()} fits, and is the default on this machine"
     if jobs > processors * JOBS_PER_PROCESSOR:
         has = "1 processor" if processors == 1 else f"{processors} processors"
         raise UsageError(f"--jobs {jobs}: each guest takes a whole processor, and bob may use {has}", hint=hint)
     needed, available = guests * LEAST_MIB_OF_A_GUEST, _available_mib()
     if needed > available:
         raise UsageError(
-            f"--jobs {jobs}: {guests} guests, those that wait included, take {needed:,} MiB at the least, and "
+            f"--jobs {jobs} needs at least {needed:,} MiB for {guests} guests (waiting ones included), and "
             f"{available:,} MiB are free",
             hint=hint,
         )
@@ -51,13 +51,13 @@ def check_device(configuration: Subject) -> None:
     if configuration.device_bytes < fs.smallest:
         raise UsageError(
             f"a device of {mib} MiB is too small for {fs.name}: below {fs.smallest // MIB} MiB its mkfs refuses, or "
-            "makes another file system than people have",
-            hint=f"--device {fs.smallest // MIB}M or more; {fs.device // MIB}M where it is not given",
+            "makes an unusual file system",
+            hint=f"--device {fs.smallest // MIB}M or more; the default is {fs.device // MIB}M",
         )
     if mib > LARGEST_DEVICE_MIB:
         raise UsageError(
-            f"a device of {mib:,} MiB is too large: a guest holds it in memory, and {LARGEST_DEVICE_MIB} MiB at most",
-            hint=f"--device {LARGEST_DEVICE_MIB}M or less; {fs.device // MIB}M where it is not given",
+            f"a device of {mib:,} MiB is too large: a guest holds it in memory, at most {LARGEST_DEVICE_MIB} MiB",
+            hint=f"--device {LARGEST_DEVICE_MIB}M or less; the default is {fs.device // MIB}M",
         )
 
 

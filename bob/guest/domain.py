@@ -40,10 +40,10 @@ class Domain:
                 raise GuestError(f"the domain {self.name} is not running", hint=hint)
             found = list(dict.fromkeys((*_forwarded(domain), *_known(domain))))
         except LibvirtError as error:
-            raise GuestError(f"libvirt says of the domain {self.name}: {error}") from error
+            raise GuestError(f"libvirt cannot use the domain {self.name}: {error}") from error
         if not found:
             time.sleep(_NONE_YET_SECONDS)
-            raise OSError("libvirt knows no address of the domain, by lease, agent or arp")
+            raise OSError("libvirt does not know an address of the domain, by lease, agent or arp")
         return found
 
     def lost(self, *, hangs: bool) -> None:
@@ -76,8 +76,8 @@ class Domain:
                 return look_up(self.name)
         names = ", ".join(sorted(domain.name() for domain in connection.listAllDomains())) or "none"
         raise GuestError(
-            f"the libvirt at {connection.getURI()} has no domain {self.name}",
-            hint=f"it has {names}; --connect URI names another libvirt",
+            f"the libvirt at {connection.getURI()} does not have the domain {self.name}",
+            hint=f"it has {names}; --connect URI selects another libvirt",
         )
 
     def _bring_back(self, domain: Any) -> None:

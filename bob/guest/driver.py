@@ -43,7 +43,7 @@ def connect(uri: str) -> tuple[Any, Versions]:
     host = urlsplit(uri).hostname
     if host not in (None, "localhost"):
         # QEMU opens images, saved states and consoles too.
-        raise UsageError(f"guests can only run on this machine, and {uri} is another", hint=f"run bob on {host}")
+        raise UsageError(f"guests must run on this machine, and {uri} is on another one", hint=f"run bob on {host}")
     _start_event_loop()
     with _on_one_cpu():
         try:
@@ -61,7 +61,7 @@ def open_any(uri: str | None) -> Any:
     try:
         return _inside(uri) if uri is not None and _is_inside(uri) else libvirt.open(uri)
     except LibvirtError as error:
-        hint = "--connect URI names another one, such as qemu:///system"
+        hint = "--connect URI selects another libvirt, such as qemu:///system"
         raise GuestError(f"cannot connect to {uri or 'libvirt'}: {error}", hint=hint) from error
 
 

@@ -69,7 +69,7 @@ class MachineAddress:
 
 
 class GivenImage(Image, frozen=True, kw_only=True):
-    """A given machine as an image. ``there``: the kernel modules that bob asks for and it can have."""
+    """A given machine as an image. ``there``: the kernel modules that bob needs and that it has."""
 
     there: frozenset[str] = frozenset()
 
@@ -79,7 +79,7 @@ class GivenImage(Image, frozen=True, kw_only=True):
 
     needed: ClassVar[tuple[str, ...]] = NEEDED
     instead: ClassVar[tuple[str, str]] = (
-        "it needs a kernel that has it as m or y", "it, or a program of it, is not installed there",
+        "boot the machine with a kernel that has the option as m or y", "install it there, with all its programs",
     )  # fmt: skip
 
 
@@ -144,21 +144,27 @@ def _programs(fs: FileSystem) -> set[str]:
 def _check(where: MachineAddress, about: dict[str, Any]) -> None:
     online, memory, busy = about["processors"], about["memory_mib"], about["busy"]
     if about["processor"] != "x86_64":
-        raise UsageError(f"{where.name} is {about['processor']}, and bob knows x86_64", hint="take another machine")
+        raise UsageError(
+            f"{where.name} is {about['processor']}, and bob supports only x86_64", hint="use another machine"
+        )
     if online != 1:
         raise UsageError(
-            f"{where.name} has {online} processors, and the order of what its disk does is exact on one only",
+            f"{where.name} has {online} processors; bob can record the exact order of requests on one only",
             hint="boot it with maxcpus=1, or write 0 to /sys/devices/system/cpu/cpuN/online of all but the first",
         )
     if not about["traces"]:
         raise UsageError(
-            f"{where.name} has no block tracepoints at /sys/kernel/tracing",
+            f"{where.name} lacks block tracepoints at /sys/kernel/tracing",
             hint="mount -t tracefs tracefs /sys/kernel/tracing; its kernel needs CONFIG_BLK_DEV_IO_TRACE",
         )
     if memory < MEMORY_MIB:
-        raise UsageError(f"{where.name} has {memory} MiB of free memory, and bob needs {MEMORY_MIB}", hint="free some")
+        raise UsageError(
+            f"{where.name} has {memory} MiB of free memory, and bob needs {MEMORY_MIB}", hint="free some memory"
+        )
     if busy:
-        raise UsageError(f"on {where.name} {busy[0]} is in use, and bob takes it", hint=f"nbd-client -d /dev/{busy[0]}")
+        raise UsageError(
+            f"bob needs {busy[0]} on {where.name}, where it is in use", hint=f"nbd-client -d /dev/{busy[0]}"
+        )
 
 
 @dataclass(slots=True)
@@ -226,13 +232,13 @@ class GivenMachine:
         said = shell.run("id -u; command -v python3; sudo -n true 2>/dev/null && echo sudo", _ASK_SECONDS)
         user, *words = said.stdout.decode(errors="replace").split()
         if "python3" not in said.stdout.decode(errors="replace"):
-            raise UsageError(f"{self.where.name} has no python3", hint="install it there")
+            raise UsageError(f"{self.where.name} lacks python3", hint="install it there")
         if user == "0":
             return "exec "
         if "sudo" not in words:
             raise UsageError(
-                f"{self.where.name}: bob has to be root there, and sudo asks for a password",
-                hint="ssh://root@HOST, or NOPASSWD in sudoers",
+                f"{self.where.name}: bob must be root there, and sudo asks for a password",
+                hint="use ssh://root@HOST, or NOPASSWD in sudoers",
             )
         return "exec sudo -n "
 
@@ -275,7 +281,7 @@ class GivenMachine:
                 self._lent = None
                 self._log_out()
         cause = LossCause.DISCONNECTED if disconnected else LossCause.HUNG
-        return GuestLost(Loss(cause, f"bob does not see that of {self.where.name}"), message)
+        return GuestLost(Loss(cause, f"bob cannot see the console of {self.where.name}"), message)
 
 
 def _end(stream: CommandStream) -> None:
@@ -297,7 +303,9 @@ def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
     for way in ("proxyjump", "proxycommand"):
         if said.get(way, "none") != "none":
             hint = f"ssh -N -L 2222:localhost:{port} {where.host}; then --guest ssh://{user}@localhost:2222"
-            raise GuestError(f"~/.ssh/config goes to {where.host} by another machine, and bob does not", hint=hint)
+            raise GuestError(
+                f"~/.ssh/config reaches {where.host} through another machine, and bob cannot do that", hint=hint
+            )
     left = max(0.1, end - time.monotonic())
     client = paramiko.SSHClient()
     client.set_log_channel(LOG)
@@ -308,7 +316,7 @@ def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
         key = next((path for path in said.get("identityfile", ()) if Path(path).exists()), None)
         client.connect(host, port, user, key_filename=key, timeout=left, banner_timeout=left, auth_timeout=left)
     except paramiko.BadHostKeyException as error:
-        raise GuestError(f"{where.name} is not the machine that ~/.ssh/known_hosts knows", hint=str(error)) from error
+        raise GuestError(f"{where.name} has another host key than in ~/.ssh/known_hosts", hint=str(error)) from error
     except (paramiko.AuthenticationException, paramiko.PasswordRequiredException) as error:
         raise GuestError(f"{where.name} refuses {user}: {error}", hint=f"try: ssh -p {port} {user}@{host}") from error
     except paramiko.SSHException as error:
@@ -317,7 +325,7 @@ def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
             raise GuestError(f"~/.ssh/known_hosts does not know {where.name}", hint=hint) from error
         if "No authentication methods" in str(error):
             hint = f"ssh-copy-id -p {port} {user}@{host}"
-            raise GuestError(f"there is no key to log in to {where.name}", hint=hint) from error
+            raise GuestError(f"bob lacks a key to log in to {where.name}", hint=hint) from error
         raise
     transport = client.get_transport()
     assert transport is not None
@@ -329,4 +337,4 @@ def _log_in(where: MachineAddress, end: float) -> paramiko.Transport:
 
 
 def _no_address(address: str) -> UsageError:
-    return UsageError(f"{address!r} is no address of a machine", hint=f"--guest {MACHINE}, or {OF_LIBVIRT}")
+    return UsageError(f"invalid machine address {address!r}", hint=f"expected --guest {MACHINE}, or {OF_LIBVIRT}")

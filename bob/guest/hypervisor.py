@@ -65,7 +65,7 @@ class Hypervisor:
         if spec.clock is Clock.VIRTUAL:
             return Acceleration(Accelerator.TCG, "virtual time needs emulation")
         if spec.accelerator is not None:
-            return Acceleration(spec.accelerator, "it was asked for")
+            return Acceleration(spec.accelerator, "the caller asked for it")
         if self._real_choice is None:
             self._real_choice = choose(
                 f"QEMU {self.versions.qemu}, libvirt {self.versions.libvirt}", lambda: self._boots_under_kvm(spec)
@@ -87,7 +87,7 @@ class Hypervisor:
                 try:
                     guest = self._restore(spec, state, attempt)
                 except (LibvirtError, BadState, BobError, OSError) as error:
-                    self._progress(f"a saved guest cannot be restored and is thrown away ({error})")
+                    self._progress(f"removing a saved guest that cannot be restored ({error})")
                     state.path.unlink(missing_ok=True)
                     continue
                 stack.enter_context(attempt.pop_all())
@@ -100,14 +100,14 @@ class Hypervisor:
         with state.locked(BOOT_DEADLINE) as mine, ExitStack() as stack:
             if state.exists() or not mine:  # another bob was first
                 return state.exists()
-            self._progress("booting a guest, to be saved when it is ready")
+            self._progress("booting a guest, to save it when it is ready")
             guest = self._booted(spec, state.identity, stack)
             guest.shell.run(_WARM_UP, timeout=BOOT_DEADLINE)
             try:
                 guest.save(state.part)
                 state.commit()
             except (LibvirtError, OSError) as error:
-                self._progress(f"the guest cannot be saved ({error})")
+                self._progress(f"cannot save the guest ({error})")
                 return False
         return True
 
@@ -147,7 +147,7 @@ class Hypervisor:
         try:
             reached_by = stack.enter_context(network(self._network))
         except OSError as error:
-            raise GuestError(f"a network for the guest cannot be made: {error.strerror}") from error
+            raise GuestError(f"cannot make a network for the guest: {error.strerror}") from error
         port = Root.shared().path / f"{identity.name}.port" if self._uri is None else None
         xml = domain_xml(spec, accelerator, self._network, identity, console.path, port)
         reached_by.start(lambda: start(xml))
@@ -169,7 +169,7 @@ class Hypervisor:
         return SavedState.of(*image, definition, self.versions.qemu, self.versions.libvirt, *host())
 
     def _boots_under_kvm(self, spec: GuestSpec) -> bool:
-        self._progress("trying whether a guest boots under KVM")
+        self._progress("testing whether a guest boots under KVM")
         with ExitStack() as stack, suppress(GuestError):
             guest = self._boot(replace(spec, accelerator=Accelerator.KVM), _someone(), stack)
             return guest.console.wait_for(_READY, KVM_DEADLINE, lambda: guest.running)

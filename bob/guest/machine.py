@@ -96,7 +96,7 @@ class Guest:
         return Shell(self.address, deadline=deadline, on_loss=self.lost, alive=lambda: self.running)
 
     def start(self, command: str) -> CommandStream | PortStream:
-        """Start ``command``, which knows of the port, and talk to it in the fastest way there is."""
+        """Start ``command``, which can use the port, and talk to it in the fastest way."""
         if self.port is None:
             return self.shell.open_channel(command)
         return open_stream(self.port, self.shell, command, self.lost)

@@ -44,7 +44,7 @@ class Network:
         """Return host and port of the guest's SSH server; ``monitor`` asks its QEMU. Raises GuestError."""
         ports = _FORWARD.findall(monitor("info usernet"))
         if not ports:
-            raise GuestError("QEMU forwards no port to the guest", hint="is this QEMU built without slirp?")
+            raise GuestError("QEMU does not forward a port to the guest", hint="is this QEMU built without slirp?")
         return "127.0.0.1", int(ports[0])
 
     def dial(self, address: tuple[str, int], timeout: float) -> socket.socket:
@@ -115,7 +115,7 @@ def choose_network() -> NetworkChoice:
         with network(NetworkKind.PRIVATE):
             return NetworkChoice(NetworkKind.PRIVATE, "a network namespace with a tap for each guest")
     except OSError as error:
-        return NetworkChoice(NetworkKind.USER, f"no network namespace with a tap can be made: {error.strerror}")
+        return NetworkChoice(NetworkKind.USER, f"cannot make a network namespace with a tap: {error.strerror}")
 
 
 def _make() -> int:

@@ -28,21 +28,21 @@ class PortStream:
         connection.settimeout(_LOOK_SECONDS)
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return ``length`` bytes. Raises the loss if the program or the guest ends, or after ``timeout`` seconds."""
+        """Return ``length`` bytes. Raises ``on_loss()`` if program or guest end, or after ``timeout`` seconds."""
         data, end = BytesIO(), time.monotonic() + timeout
         while (left := length - data.tell()) > 0:
             data.write(self._received(left, timeout, end))
         return data.getvalue()  # not a copy: it may be many MB
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises the loss if the program or the guest ends, or takes nothing for ``timeout`` seconds."""
+        """Send ``data``. Raises ``on_loss()`` if program or guest end, or read nothing for ``timeout`` seconds."""
         view, end = memoryview(data), time.monotonic() + timeout
         while view:
             try:
                 view = view[self._connection.send(view[:_PART]) :]
                 end = time.monotonic() + timeout
             except TimeoutError:
-                self._check(end, f"took nothing for {timeout:.0f} s")
+                self._check(end, f"read nothing for {timeout:.0f} s")
             except OSError as error:
                 raise self._on_loss(True, _ENDED) from error
 
@@ -63,7 +63,7 @@ class PortStream:
                 if part := self._connection.recv(min(most, _PART)):
                     return part
             except TimeoutError:
-                self._check(end, f"sent too little for {timeout:.0f} s")
+                self._check(end, f"sent too little within {timeout:.0f} s")
                 continue
             except OSError as error:
                 raise self._on_loss(True, _ENDED) from error
@@ -77,7 +77,7 @@ class PortStream:
 
 def open_stream(path: Path, shell: Shell, command: str, on_loss: OnLoss) -> CommandStream | PortStream:
     """Start ``command`` and talk to it by the port's socket ``path`` if possible, else by standard input and output.
-    With a port it gets the word to begin with, and says first whether it ``USES_PORT``. Raises ``on_loss``'s error."""
+    With a port it gets the word to begin with, and says first whether it ``USES_PORT``. Raises ``on_loss()``."""
     connection = _connected(path)
     if connection is None:
         return shell.open_channel(command)

@@ -1,12 +1,14 @@
 """End what bob started when bob ends; also a script of its own, standard library only.
 
-A QEMU that libvirt started survives a killed bob (facts.md, "Guests"). When its standard input, a pipe from bob, ends,
-this process undoes its lines (JSON arrays):
+A QEMU that libvirt started survives a killed bob (facts.md, "Guests"). This process reads lines (JSON arrays) from its
+standard input, a pipe from bob, and undoes them when the pipe ends::
+
     ["root", DIR]          a private libvirt root: kill its QEMUs, remove it
     ["domain", URI, UUID]  a domain on another libvirt connection: destroy it
     ["gone", UUID]         that domain is gone
-bob waits for that if it ends in order, and its libvirt may still write into a root or start a QEMU. A child therefore
-looks again after bob, whose process id is the argument, is gone.
+
+If bob ends in order, it waits for that. Its libvirt may still write into a root or start a QEMU meanwhile, so a child
+looks again when bob is gone; its argument is the process id of bob.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SavedState:
             header = file.read(_HEADER_BYTES)
             for old, new in ((str(self.identity.uuid), str(identity.uuid)), (self.identity.name, identity.name)):
                 if old.encode() not in header:
-                    raise BadState(f"{self.path} does not say {old}")
+                    raise BadState(f"{self.path} does not contain {old}")
                 header = header.replace(old.encode(), new.encode())
             file.seek(0)
             file.write(header)

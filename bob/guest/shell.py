@@ -70,27 +70,27 @@ class CommandStream:
     _on_loss: OnLoss
 
     def read_exactly(self, length: int, timeout: float) -> bytes:
-        """Return ``length`` bytes. Raises the loss if the stream ends first, or after ``timeout`` seconds."""
+        """Return ``length`` bytes. Raises ``on_loss()`` if the stream ends first, or after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         data = bytearray()
         while len(data) < length:
             try:
                 part = self._receive(self._channel.recv, length - len(data), end)
             except TimeoutError as error:
-                raise self._on_loss(False, f"{self._command!r} sent too little for {timeout:.0f} s") from error
+                raise self._on_loss(False, f"{self._command!r} sent too little within {timeout:.0f} s") from error
             if not part:
                 raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}")
             data += part
         return bytes(data)
 
     def write(self, data: bytes, timeout: float = 600.0) -> None:
-        """Send ``data``. Raises the loss if the stream is closed, or takes nothing for ``timeout`` seconds."""
+        """Send ``data``. Raises ``on_loss()`` if the stream is closed, or no byte leaves in ``timeout`` seconds."""
         self._channel.settimeout(timeout)
         try:
             for start in range(0, len(data), _PACKET):  # sendall copies what is left for every packet
                 self._channel.sendall(data[start : start + _PACKET])
         except TimeoutError as error:
-            raise self._on_loss(False, f"{self._command!r} took nothing for {timeout:.0f} s") from error
+            raise self._on_loss(False, f"{self._command!r} read nothing for {timeout:.0f} s") from error
         except (OSError, EOFError) as error:  # EOFError: the connection broke, and paramiko's own thread did not notice
             raise self._on_loss(True, f"{self._command!r} ended{self._last_words()}") from error
 
@@ -163,7 +163,7 @@ class Shell:
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, command: str, timeout: float) -> CommandResult:
-        """Run ``command`` by the machine's shell and wait for it. Raises the loss after ``timeout`` seconds."""
+        """Run ``command`` by the machine's shell and wait for it. Raises ``on_loss()`` after ``timeout`` seconds."""
         end = time.monotonic() + timeout
         with closing(self.open_channel(command, timeout)) as stream:
             try:
@@ -173,7 +173,7 @@ class Shell:
             return CommandResult(stdout, stderr, stream.code(end))
 
     def push(self, data: bytes, remote: str, timeout: float = 600.0) -> None:
-        """Write ``data`` to ``remote``. Raises the loss after ``timeout`` idle seconds, GuestError if refused."""
+        """Write ``data`` to ``remote``. Raises ``on_loss()`` after ``timeout`` idle seconds, GuestError if refused."""
         with self._sftp_lock, self._losing(f"copying to {remote}"):
             if self._sftp is None:
                 with self._within(timeout):
@@ -194,7 +194,7 @@ class Shell:
 
     @contextmanager
     def _losing(self, what: str) -> Iterator[None]:
-        """Raise the loss for paramiko's error if the connection broke or ``what`` took too long, else GuestError."""
+        """Raise ``on_loss()`` if the connection broke or ``what`` took too long; GuestError for other failures."""
         try:
             yield
         except TimeoutError as error:
@@ -263,4 +263,4 @@ def _private_key(path: Path) -> paramiko.PKey:
 
 def _check_host_key(address: ShellAddress, found: paramiko.PKey) -> None:
     if address.host_key is not None and address.host_key.split()[:2] != [found.get_name(), found.get_base64()]:
-        raise GuestError(f"{address.host}:{address.port} is not the machine it should be: another host key")
+        raise GuestError(f"{address.host}:{address.port} has another host key than it should")

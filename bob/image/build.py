@@ -35,7 +35,7 @@ def named(name: str) -> Image | Recipe:
         return load_recipe(name)
     found = [image for image in installed() if image.name == name]
     if not found:
-        raise UsageError(f"there is no image {name}", hint="--kernel-tree makes it, or --kernel and --modules")
+        raise UsageError(f"unknown image {name!r}", hint="--kernel-tree makes it, or --kernel with --modules")
     return max(found, key=cache.when_chosen)
 
 
@@ -103,7 +103,7 @@ def _make_root(recipe: Recipe, part: Path, scratch: Path, progress: Callable[[st
 
 
 def _source(suite: str, more: str) -> str:
-    """Return a shell command that lets apt in the new root find ``more`` at the mirror of ``suite``."""
+    """Return a shell command that lets apt in the new root use the suite ``more``, at the mirror of ``suite``."""
     line = f"/^deb/s/ {suite} / {more} /p"
     return f'cat "$1"/etc/apt/sources.list "$1"/etc/apt/sources.list.d/*.list 2>/dev/null | sed -n "{line}" |' + (
         f' head -n 1 >"$1"/etc/apt/sources.list.d/{more}.list'

@@ -50,7 +50,7 @@ class Image(ImageDocument, frozen=True, kw_only=True):
     folder: Path
     needed: ClassVar[tuple[str, ...]] = GUEST_MODULES
     instead: ClassVar[tuple[str, str]] = (
-        "take another --image, or a kernel that has it as m or y", "`bob image list` shows the others",
+        "use another --image, or a kernel with that option as m or y", "`bob image list` shows other images",
     )  # fmt: skip
 
     @property
@@ -121,7 +121,7 @@ def installed() -> list[Image]:
 
 
 def chosen(image: Image) -> None:
-    """Make ``image`` the current one of its name: two builds of one kernel share a name."""
+    """Make ``image`` the current image of its name: several builds of one kernel share a name."""
     os.utime(image.folder / MANIFEST)
 
 
@@ -131,7 +131,7 @@ def when_chosen(image: Image) -> int:
 
 
 def remove(image: Image) -> None:
-    """Delete the image, its manifest first: an interrupted removal leaves nothing that counts as an image."""
+    """Delete the image, its manifest first: bob ignores the rest if the removal is interrupted."""
     (image.folder / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(image.folder, ignore_errors=True)
 

@@ -132,4 +132,4 @@ def _last_word(lines: Sequence[str]) -> str:
     said = [line for line in lines if line and not line.startswith("I: ")]
     # mmdebstrap's own last error says only which command failed; the one before says why.
     errors = [line for line in said if line.startswith("E: ") and "failed to run" not in line]
-    return (errors or said or ["it said nothing"])[-1].removeprefix("E: ")
+    return (errors or said or ["it printed nothing"])[-1].removeprefix("E: ")

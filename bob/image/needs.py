@@ -47,10 +47,10 @@ def check_file_system(image: Image, module: str, package: str) -> None:
     """Raise UsageError if ``image`` lacks ``module`` to mount a file system, or ``package`` with its mkfs."""
     _check_modules(image, (module,))
     if package not in image.tools:
-        raise UsageError(f"the image {image.name} has no {package}", hint=image.instead[1])
+        raise UsageError(f"the image {image.name} lacks the package {package}", hint=image.instead[1])
 
 
 def _check_modules(image: Image, needed: Iterable[str]) -> None:
     if lacking := missing(image.modules, needed):
         kernel = f"the kernel {image.kernel_release} of {image.name}"
-        raise UsageError(f"{kernel} has no module {', '.join(lacking)}", hint=image.instead[0])
+        raise UsageError(f"{kernel} lacks the module {', '.join(lacking)}", hint=image.instead[0])

@@ -55,27 +55,29 @@ def read_build(bzimage: Path, modules: Path, recipe: Recipe) -> Build:
     try:
         packed = bzimage.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot read {bzimage}: {error.strerror}", hint="it is arch/x86/boot/bzImage") from None
+        raise UsageError(
+            f"cannot read {bzimage}: {error.strerror}", hint="name arch/x86/boot/bzImage of a built kernel"
+        ) from None
     release = release_of(packed)
     if release is None:
-        raise UsageError(f"{bzimage} is no bzImage", hint="it is arch/x86/boot/bzImage of a built kernel")
+        raise UsageError(f"{bzimage} is not a bzImage", hint="name arch/x86/boot/bzImage of a built kernel")
     folders = [modules / release, modules / "lib/modules" / release]
     folders += [modules] if modules.resolve().name == release else []
     folder = next((one for one in folders if one.is_dir()), None)
     if folder is None:
         raise UsageError(
-            f"{modules} has no modules of the kernel {release}",
-            hint=f"make modules_install INSTALL_MOD_PATH=DIR makes DIR/lib/modules/{release}",
+            f"cannot find the modules of the kernel {release} in {modules}",
+            hint=f"make modules_install INSTALL_MOD_PATH=DIR puts them into DIR/lib/modules/{release}",
         )
     if not (folder / _INDEX).is_file():
         raise UsageError(
-            f"{folder} has no {_INDEX}", hint=f"depmod -b DIR {release} makes it in DIR/lib/modules/{release}"
+            f"{folder} lacks {_INDEX}", hint=f"depmod -b DIR {release} makes it in DIR/lib/modules/{release}"
         )
     paths = sorted(str(path.relative_to(folder)) for path in folder.glob("**/*.ko*"))
     build = Build(release, packed, folder, tuple(path for path in paths if is_kept(path, recipe)))
     if lacking := missing(build.names, GUEST_MODULES):
         raise UsageError(
-            f"the kernel {release} has no module {', '.join(lacking)}", hint="configure it as m or y, and build it anew"
+            f"the kernel {release} lacks the module {', '.join(lacking)}", hint="set the option to m or y, and rebuild"
         )
     return build
 
@@ -157,7 +159,7 @@ def _fill(part: Path, base: Image, build: Build, recipe: Recipe) -> None:
 
 
 def load_order(index: str, names: Iterable[str]) -> list[str]:
-    """Return the paths of the modules ``names`` and of their needs, each after its needs, but not built-in ones."""
+    """Return the paths of the modules ``names`` and of those they need, each after its needs; none built in."""
     needs = {path: needed.split() for path, _, needed in (line.partition(":") for line in index.splitlines())}
     by_name = {name: path for path in needs for name in module_names(path)}
     order: dict[str, None] = {}
@@ -170,9 +172,7 @@ def load_order(index: str, names: Iterable[str]) -> list[str]:
 def _unpacked(path: Path, folder: Path) -> str:
     name, _, packing = path.name.partition(".ko")
     if packing not in _UNPACK:
-        raise UsageError(
-            f"{path} is compressed in a way that bob cannot undo", hint="build with CONFIG_MODULE_COMPRESS=n"
-        )
+        raise UsageError(f"bob cannot decompress {path}", hint="build with CONFIG_MODULE_COMPRESS=n")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.ko").write_bytes(_UNPACK[packing](path.read_bytes()))
     return f"{name}.ko"

@@ -23,7 +23,7 @@ BUILDER_FORMAT = 1  # counts up when the builder's Python makes another image of
 
 
 class ModulesDeclaration(Declaration, frozen=True):
-    """Kernel modules: in the initramfs, loaded at boot, and kept beside these."""
+    """Kernel modules: those in the initramfs, those loaded at boot, and others to keep."""
 
     initramfs: tuple[OneWord, ...]
     boot: tuple[OneWord, ...]
@@ -35,7 +35,7 @@ class StripDeclaration(Declaration, frozen=True):
 
 
 class RecipeDeclaration(Declaration, frozen=True, kw_only=True):
-    """The file ``image.toml``, completed from the recipe that it is like. Lists reach a shell, separated by blanks."""
+    """The file ``image.toml``, completed from the recipe that ``like`` names. A shell reads lists as words."""
 
     description: OneLine
     suite: OneLine
@@ -78,12 +78,12 @@ def load_recipe(name: str, folder: Path | None = None) -> Recipe:
     folder = folder or shipped("guest-images")
     known = recipe_names(folder)
     if name not in known:
-        raise UsageError(f"there is no guest image called {name!r}", hint=f"known: {', '.join(known) or 'none'}")
+        raise UsageError(f"unknown guest image {name!r}", hint=f"known: {', '.join(known) or 'none'}")
     table, files = _declared(name, folder, ())
     where = folder / name / DECLARATION
     for needed in GUEST_FILES:
         if needed not in files:
-            raise MalformedError(f"{where.parent} has no file {needed!r}")
+            raise MalformedError(f"{where.parent} lacks the file {needed!r}")
     with mistakes_in(str(where), None, MalformedError):
         asked = decode(RecipeDeclaration, table)
     return adapt(
@@ -106,7 +106,7 @@ def _declared(name: str, folder: Path, liked_by: tuple[str, ...]) -> tuple[dict[
         return table, files
     known = [one for one in recipe_names(folder) if one not in (name, *liked_by)]
     if like not in known:
-        raise MalformedError(f"{where}: like = {like!r} is no other guest image; there are {', '.join(known)}")
+        raise MalformedError(f"{where}: like = {like!r} is not another guest image; expected one of {', '.join(known)}")
     base, base_files = _declared(like, folder, (name, *liked_by))
     for key, value in table.items():
         both = isinstance(value, dict) and isinstance(base.get(key), dict)

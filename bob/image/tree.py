@@ -38,7 +38,7 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
     release = _text(tree, RELEASE).strip()
     packed = _bytes(tree, BZIMAGE)
     if release_of(packed) != release:
-        mismatch = f"{tree / BZIMAGE} is of the kernel {release_of(packed)}, and the tree is of {release}"
+        mismatch = f"{tree / BZIMAGE} belongs to the kernel {release_of(packed)}, and its tree to {release}"
         raise UsageError(mismatch, hint=f"make -C {tree}")
     _check_options(tree, release, said, modules)
     program = depmod()
@@ -52,7 +52,7 @@ def tree_build(tree: Path, recipe: Recipe, modules: Iterable[str] = ()) -> Itera
             raise ImageError(f"depmod failed: {done.stderr.strip()}")
         build = Build(release, packed, folder, paths, strips="CONFIG_DEBUG_INFO" in said)
         if lacking := missing(build.names, (*GUEST_MODULES, *modules)):
-            raise UsageError(f"in {tree} there is no module {', '.join(lacking)}", hint=f"make -C {tree} modules")
+            raise UsageError(f"{tree} lacks the module {', '.join(lacking)}", hint=f"make -C {tree} modules")
         yield build
 
 
@@ -84,7 +84,7 @@ def _link_modules(tree: Path, folder: Path, recipe: Recipe) -> tuple[str, ...]:
     paths = {f"kernel/{path}": tree / path for path in built if is_kept(f"kernel/{path}", recipe)}
     if gone := [str(path) for path in paths.values() if not path.is_file()]:
         more = ", ..." if len(gone) > _MOST_NAMES else ""
-        raise UsageError(f"there is no {', '.join(gone[:_MOST_NAMES])}{more}", hint=f"make -C {tree} modules")
+        raise UsageError(f"cannot find {', '.join(gone[:_MOST_NAMES])}{more}", hint=f"make -C {tree} modules")
     for path, there in paths.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).symlink_to(there.resolve())
@@ -112,6 +112,6 @@ def _bytes(tree: Path, name: str) -> bytes:
         return (tree / name).read_bytes()
     except OSError as error:
         raise UsageError(
-            f"{tree} is no tree in which a kernel was built: {name}: {error.strerror}",
-            hint="run `make` there; what was built with make O=DIR is in DIR",
+            f"{tree} is not the build tree of a kernel: {name}: {error.strerror}",
+            hint="run `make` there; after make O=DIR, name DIR",
         ) from None

@@ -37,7 +37,7 @@ def ensure_world(image: Image, packages: Sequence[str], progress: Callable[[str]
         return None
     for package in packages:
         if not _PACKAGE.fullmatch(package):
-            raise UsageError(f"{package!r} cannot be the name of a Debian package", hint="for example 'lmdb-utils'")
+            raise UsageError(f"invalid Debian package name {package!r}", hint="expected a name such as 'lmdb-utils'")
     recipe = load_recipe(image.name.partition(OWN)[0])
     wanted = sorted({*packages, *ALWAYS})
     text = "\0".join((str(FORMAT), _PACK, recipe.suite, recipe.architecture, *wanted))
@@ -74,15 +74,15 @@ def _make(recipe: Recipe, packages: Sequence[str], part: Path, scratch: Path, pr
 
 
 def mistake_in(said: str, suite: str) -> UsageError | None:
-    """Return the error if apt's output blames the packages asked of Debian's ``suite``."""
+    """Return the error if apt's output blames packages that the user asked of Debian's ``suite``; else None."""
     if found := _UNKNOWN.search(said):
-        hint = "packages in app.toml names Debian packages"
-        return UsageError(f"Debian {suite} has no package {found[1] or found[2]!r}", hint=hint)
+        hint = "correct packages in app.toml"
+        return UsageError(f"Debian {suite} lacks the package {found[1] or found[2]!r}", hint=hint)
     if unmet := _UNMET.search(said):
         lines = [" ".join(line.split()).replace(" : ", ": ", 1) for line in unmet[1].splitlines()]
         more = f"; and {len(lines) - _MOST_UNMET} more" if len(lines) > _MOST_UNMET else ""
         return UsageError(
             f"Debian {suite} cannot install these packages together: {'; '.join(lines[:_MOST_UNMET])}{more}",
-            hint="leave one of them out of packages in app.toml",
+            hint="remove one of them from packages in app.toml",
         )
     return None

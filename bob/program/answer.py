@@ -37,7 +37,7 @@ CODES = {10: Consequence.LOST, 11: Consequence.CORRUPT, 12: Consequence.CANNOT_O
 """The exit codes of a checker. 0 is fine; any other is :attr:`Consequence.OTHER`."""
 
 
-REQUEST_SECONDS = 10.0  # for a request to a checker (host's clock); interrupts, lost guests and progress wait for it
+REQUEST_SECONDS = 10.0  # duration of a request to a checker (host's clock); bob reacts to interrupts in between
 
 
 class Batches:
@@ -73,14 +73,14 @@ class CheckerAnswer:
     def evidence(self) -> str:
         """The last line of its output."""
         if self.code is None:
-            return "it was ended when its time was over"
+            return "it timed out"
         lines = [line.strip() for line in self.printed.splitlines() if line.strip()]
         return printable(lines[-1])[:300] if lines else f"it prints nothing and ends with {self.code}"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckerRun(Generic[S_co]):
-    """A run of a checker on a ``state`` after the ``output`` of the program, and what spoils the state, if anything."""
+    """A run of a checker on a ``state`` after the ``output`` of the program; ``spoiler``: what damages the state."""
 
     state: S_co
     output: bytes
@@ -103,5 +103,5 @@ class CheckerAnswers(Generic[K]):
             self.answers[tree] = answer
         elif answer.code is not None and answer.code != known.code:
             codes = f"{known.code} and with {answer.code}"
-            self.disagreed = f"the checker contradicts itself: of one tree and output it ends with {codes}"
+            self.disagreed = f"the checker contradicts itself: for the same tree and output it ends with {codes}"
         return known is None

@@ -24,7 +24,7 @@ class _LineRows:
 
 
 class Binary:
-    """An ELF file, read at the first question."""
+    """An ELF file, read when first asked."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

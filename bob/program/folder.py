@@ -17,7 +17,7 @@ from bob.subject.file_system import HINT, MIB
 DECLARATION = "app.toml"
 MOST_BYTES = 64 * MIB  # in the folder of a program
 MOST_SECONDS = 3600.0  # for a script
-_HINT = "bob app new NAME writes a folder to begin with"
+_HINT = "bob app new NAME writes a program's folder to start from"
 
 
 class ProgramDeclaration(Declaration, frozen=True):
@@ -36,13 +36,13 @@ class ProgramDeclaration(Declaration, frozen=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= MOST_SECONDS:
-            raise ValueError(f"seconds = {self.seconds:g} is not more than 0 and at most {MOST_SECONDS:g}")
+            raise ValueError(f"seconds must be more than 0 and at most {MOST_SECONDS:g}, not {self.seconds:g}")
         if path := next((path for path in (SETUP, WORKLOAD, CHECK) if path in self.files), ""):
-            raise ValueError(f"files: {path!r} is a script, and stands in [scripts]")
+            raise ValueError(f"files: {path!r} is a script; write it in [scripts]")
         for key, texts in (("files", self.files), ("scripts", self.scripts)):
             for path in texts:
                 if not path or path == DECLARATION or set(path.split("/")) & {"", ".", ".."}:
-                    raise ValueError(f"{key}: {path!r} cannot be the path of a file of the program")
+                    raise ValueError(f"{key}: {path!r} is not a valid path in the program's folder")
 
     @property
     def written_out(self) -> tuple[ProgramFile, ...]:
@@ -53,16 +53,16 @@ class ProgramDeclaration(Declaration, frozen=True):
 def load(folder: Path) -> Program:
     """Return the program in ``folder``. Raises UsageError for a mistake."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder of a program", hint=_HINT)
+        raise UsageError(f"{folder} is not a directory", hint=_HINT)
     if not (folder / DECLARATION).is_file():
-        raise UsageError(f"{folder} has no {DECLARATION}", hint=_HINT)
+        raise UsageError(f"{folder} lacks {DECLARATION}", hint=_HINT)
     asked = _declared(folder)
     files = _together(folder, asked.written_out)
     if asked.like:
         other = folder / asked.like
         if not other.is_dir():
             raise UsageError(
-                f"{DECLARATION}: like names {asked.like!r}, which is no folder", hint=f"seen from {folder}"
+                f"{DECLARATION}: like = {asked.like!r} is not a directory", hint=f"name a path from {folder}"
             )
         theirs = _declared(other).written_out if (other / DECLARATION).is_file() else ()
         files = _laid_over(_together(other, theirs), files)
@@ -77,7 +77,7 @@ def named(name: str) -> Program:
     if name in there and not Path(name).is_dir():
         return load(there[name])
     if "/" not in name and not Path(name).exists():
-        raise UsageError(f"there is no program {name!r}", hint=meant(name, there, "bob ships"))
+        raise UsageError(f"unknown program {name!r}", hint=meant(name, there, "bob ships"))
     return load(Path(name))
 
 
@@ -116,7 +116,7 @@ def _together(folder: Path, written_out: tuple[ProgramFile, ...]) -> tuple[Progr
     beside = _files(folder)
     paths = Counter(file.path for file in (*beside, *written_out))
     for path in (path for path, times in paths.items() if times > 1):
-        raise UsageError(f"{folder} has {path!r} twice", hint=f"as a file, or once in {DECLARATION}")
+        raise UsageError(f"{folder} has {path!r} twice", hint=f"keep one: a file, or an entry of {DECLARATION}")
     return _laid_over(beside, written_out)
 
 
@@ -134,7 +134,8 @@ def _files(folder: Path) -> tuple[ProgramFile, ...]:
         total += path.stat().st_size
         if total > MOST_BYTES:
             raise UsageError(
-                f"{folder} has more than {MOST_BYTES // MIB} MiB", hint="what the program needs comes from packages"
+                f"{folder} has more than {MOST_BYTES // MIB} MiB",
+                hint="name what the program needs in packages of app.toml",
             )
         found.append(ProgramFile(str(path.relative_to(folder)), path.read_bytes(), os.access(path, os.X_OK)))
     return tuple(found)
@@ -145,12 +146,12 @@ def _check(program: Program, folder: Path) -> None:
     for name in (SETUP, WORKLOAD, CHECK):
         if name not in there:
             if name != SETUP:
-                raise UsageError(f"{folder} has no {name}", hint=_HINT)
+                raise UsageError(f"{folder} lacks the script {name}", hint=_HINT)
         elif name not in program.scripts:
             raise UsageError(f"{folder / name} is not executable", hint=f"chmod +x {folder / name}")
     for name in program.must_fail:
         if name != EMPTIED and name not in program.scripts:
             raise UsageError(
-                f"{DECLARATION}: must_fail names {name!r}, which is no executable in {folder}",
-                hint=f"a script that spoils the tree, or {EMPTIED!r}",
+                f"{DECLARATION}: must_fail: {name!r} is not an executable file in {folder}",
+                hint=f"name a script that damages the tree, or {EMPTIED!r}",
             )

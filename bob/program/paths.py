@@ -57,7 +57,7 @@ class Paths:
         return below
 
     def opened(self, call: SystemCall, place: int) -> None:
-        """Take in a call that opened the name at ``place``: it may lead below the root through an unseen link."""
+        """Note whether the name that a call opened at ``place`` leads below the root through an unseen link."""
         path, below = self.of_guest(call, place, follows=True), self.below(call.opened)
         if below and not self.below(path) and not path.startswith(("/proc/", "/dev/")):
             names, others = path.split("/"), call.opened.split("/")
@@ -81,7 +81,7 @@ class Paths:
         return self._resolved(named, follows)
 
     def take(self, call: SystemCall) -> None:
-        """Take in a successful call that may change a directory or umask, or create a process."""
+        """Process a successful call that may change a directory or umask, or create a process."""
         if call.name in FORKS:
             self._folders.forked(call)
         elif call.name == "umask":

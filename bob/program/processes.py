@@ -35,7 +35,7 @@ class PerProcess(Generic[T]):
         return self._of.values()
 
     def forked(self, call: SystemCall) -> None:
-        """Take in a call that has made a process: later changes of the parent do not reach a copy."""
+        """Process a call that created a process: later changes of the parent do not reach a copy."""
         if call.result:
             self.of(call.result)
 

@@ -16,7 +16,8 @@ _FOLDER = Path(__file__).with_name("sets")
 
 @dataclass(frozen=True, slots=True)
 class ProgramSet:
-    """Programs and models by name, a table's title and the text below; ``published``: words -> name of a count."""
+    """Programs and models by name, for a table with this ``title`` and the text ``about``. ``published`` maps words to
+    the name of a published count."""
 
     name: str
     title: str
@@ -43,6 +44,6 @@ def load_program_set(name: str) -> ProgramSet:
     path = _FOLDER / f"{name}.toml" if name in program_set_names() else Path(name)
     if not path.is_file():
         hint = f"bob has {', '.join(program_set_names())}; or name a TOML file"
-        raise UsageError(f"there is no set of programs {name!r}", hint=hint)
+        raise UsageError(f"unknown set of programs {name!r}", hint=hint)
     with mistakes_in(path.name, HINT):
         return adapt(ProgramSet, declared(ProgramSetDeclaration, toml(path, HINT)), name=path.stem)

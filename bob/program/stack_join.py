@@ -30,9 +30,10 @@ CallPlace = tuple[str, str, tuple[str, ...]]  # the calling program, the call's 
 def with_stacks_of(calls: Sequence[SystemCall], others: Sequence[SystemCall]) -> tuple[SystemCall, ...]:
     """Return ``calls`` with the frames of ``others``, from another run of the same program. Processes match by descent
     (the third child of the first process, say). While both make the same calls, up to the last write or exec, each call
-    gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames that calls
-    of its program, name and paths share there. If the other run writes its data, too, only calls that write as much
-    count. Numbers, hashes and random names do not matter. A call gets no frames if two functions do the same thing."""
+    gets its counterpart's frames; to the end if all are the same. Any other call gets the innermost frames that the
+    calls of its program, name and paths share there. If the other run writes the same data there, only calls that write
+    equally many bytes count. Numbers, hashes and random names do not matter. If two functions do the same thing, the
+    stack is empty."""
     found = list(calls)
     shared = _SharedFrames(others)
     for number, (place, data) in enumerate(_places(calls)):

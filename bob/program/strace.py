@@ -60,7 +60,9 @@ class SystemCall:
         if self.result is None:
             return b""
         if any(argument.endswith("...") for argument in self.arguments):
-            raise RecordingError(f"process {self.pid} has told too much in one call", hint="tell less at a time")
+            raise RecordingError(
+                f"process {self.pid} wrote more in one call than strace recorded", hint="print in smaller pieces"
+            )
         if self.name in ("writev", "pwritev", "pwritev2"):
             data = b"".join(unescaped(one) for one in _BASE.findall(", ".join(self.arguments[1:])))
         else:
@@ -99,7 +101,7 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             if line.startswith("["):
                 yield None
                 continue
-            raise MalformedError(f"line {number} of the calls is not strace's: {line[:80]!r}")
+            raise MalformedError(f"line {number} of the calls is not from strace: {line[:80]!r}")
         pid, seconds, rest = int(found["pid"]), float(found["seconds"]), found["rest"]
         if rest.startswith(("---", "+++", "[ ")):  # a signal, an end, a change of the process's mode
             yield None
@@ -118,7 +120,7 @@ def _lines(text: str) -> Iterator[SystemCall | str | None]:
             split = _split(complete["arguments"])
             yield SystemCall(pid, seconds, complete["name"], split, *_result(complete["result"]), (), number, number)
         else:
-            raise MalformedError(f"line {number} of the calls is not strace's: {rest[:80]!r}")
+            raise MalformedError(f"line {number} of the calls is not from strace: {rest[:80]!r}")
 
 
 def _split(arguments: str) -> tuple[str, ...]:

@@ -70,17 +70,17 @@ def outputs(calls: Sequence[SystemCall], timeline: Timeline, pipe: int, output: 
     for pid in dict.fromkeys(call.pid for call in calls if _tells(call, name)):
         made, returned = _of_process(pid, calls, timeline)
         if len(returned) < len(made):
-            raise RecordingError(f"process {pid} has made {len(made)} calls, of which {len(returned)} returned")
+            raise RecordingError(f"process {pid}: strace lists {len(made)} calls, the kernel {len(returned)} returns")
         for call, event in zip(made, returned, strict=False):
             if event.number != NUMBERS[call.name] or (call.result is not None and call.result != event.result):
-                raise RecordingError(f"process {pid}: the kernel and strace do not tell of the same calls")
+                raise RecordingError(f"process {pid}: the kernel and strace list different calls")
             if _tells(call, name):
                 found.append(Output(event.at, call.written))
     found.sort(key=lambda one: one.at.time)
     if b"".join(one.data for one in found) != output:
         raise RecordingError(
-            "the program's output is not what its traced calls wrote",
-            hint="did two processes write at the same time, or one by sendfile or splice? bob does not follow that",
+            "the program's output differs from what its traced calls wrote",
+            hint="did two processes write at the same time, or one by sendfile or splice? bob cannot follow that",
         )
     return tuple(found)
 

@@ -67,13 +67,13 @@ def _not_followed(calls: Sequence[SystemCall], names: Paths) -> Iterator[str]:
 
 
 def unpaced(calls: Sequence[SystemCall]) -> tuple[str, ...]:
-    """Return a phrase for each operation without a call of its own, so no pace can come after it."""
+    """Return a phrase for each operation without a call of its own, so bob cannot make the program wait after it."""
     return tuple(dict.fromkeys(_unpaced(calls)))
 
 
 def _unpaced(calls: Sequence[SystemCall]) -> Iterator[str]:
     for call in calls:
         if call.name in ASYNCHRONOUS and (call.result or 0) > 1:
-            yield f"several operations of one {call.name}"
+            yield f"several operations in one {call.name}"
         elif call.name == "io_uring_setup" and call.result is not None and "IORING_SETUP_SQPOLL" in call.arguments[1]:
-            yield "io_uring, of which a thread of the kernel takes the operations (IORING_SETUP_SQPOLL)"
+            yield "io_uring, whose operations a kernel thread takes (IORING_SETUP_SQPOLL)"

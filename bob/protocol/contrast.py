@@ -1,6 +1,6 @@
-"""The reliance of a program: a refused crash state beside accepted ones after the same output (OSDI'14, section 3). The
-nearest accepted state with all of the refused one shows the missing calls. The nearest one with nothing else shows
-calls that came too early. Groups of calls that must persist together come first (section 3.4)."""
+"""Finds the reliances of a program: compares a refused crash state with accepted ones after the same output (OSDI'14,
+section 3). The nearest accepted state with more calls shows which calls are missing. The nearest one with fewer calls
+shows which came too early. Groups of calls that must persist together come first (section 3.4)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Explanation:
 
     @property
     def need(self) -> tuple[Reliance, frozenset[int], frozenset[int], frozenset[str]]:
-        """The reliance, to compare: calls that must persist together form one set, and differing bytes do not count."""
+        """The reliance as a key to compare: calls that must persist together are one set, and byte ranges do not
+        count."""
         beside = frozenset(words.partition(" (bytes ")[0] for words in self.beside)
         if self.reliance is Reliance.TOGETHER:
             return self.reliance, frozenset({*self.missing, *self.there}), frozenset(), beside
@@ -111,9 +112,9 @@ class Presences:
     def nearest(
         self, state: PresenceByCall, own: Untold = _NOTHING
     ) -> tuple[Contrast | None, Contrast | None, Contrast | None]:
-        """Return how ``state`` differs from the nearest row with all of it and nothing else, with all of it, and with
-        nothing else (None: no such row). The nearest differs in the fewest calls, undecided ones included, and other
-        things. Calls that surely differ are named, else those that may."""
+        """Return how ``state`` differs from the nearest row with the same calls, with these and more, and with only
+        some of these (None: there is no such row). The nearest row has the fewest differences, undecided calls
+        included. The result names calls that surely differ, else those that may."""
         mine = np.frombuffer(bytes(state[call].value for call in self._calls), dtype=np.uint8)
         differ = np.flatnonzero((self._table != mine).any(axis=0))  # mostly few of thousands of calls
         few = Presences((), self._untold)
@@ -172,8 +173,8 @@ def explain(refused: PresenceByCall, accepted: Presences, own: Untold = _NOTHING
 
 
 def by_then(explanation: Explanation, told_by: int | None) -> Explanation:
-    """Return the ``explanation`` with only those durable calls before call ``told_by``, if any. Accepted states often
-    have later calls only because these persisted together."""
+    """Return the ``explanation``. If calls must be durable, it keeps only those before call ``told_by``, if any:
+    accepted states often have later calls only because these persisted together."""
     if explanation.reliance is not Reliance.DURABLE or told_by is None:
         return explanation
     earlier = tuple(call for call in explanation.missing if call < told_by)

@@ -70,7 +70,7 @@ class Mappings:
         self.by_path: dict[str, int] = {}
 
     def add(self, call: SystemCall, file: int | None, *, is_watched: bool = False) -> None:
-        """Take in an mmap(2) of a ``file`` (None: one of no interest)."""
+        """Process an mmap(2) of a ``file`` (None: an irrelevant file)."""
         assert call.result is not None
         start = int(call.arguments[5], 0)
         made = Mapping(file, call.path(4), call.result, start, start + _pages(call.arguments[1]))
@@ -150,7 +150,7 @@ class Descriptors:
         self._tables = PerProcess(calls, "CLONE_FILES", lambda: _Table({}, set()), _Table.copied)
 
     def opened(self, call: SystemCall, open_file: OpenFile | None) -> None:
-        """Take in a call that has opened a file; None: one of no interest."""
+        """Process a call that has opened a file; None: an irrelevant file."""
         assert call.result is not None
         closing = any("CLOEXEC" in argument for argument in call.arguments[1:])
         self._tables.of(call.pid).set(call.result, open_file, closing=closing)
@@ -187,7 +187,7 @@ class Descriptors:
             table.drop(numbers)
 
     def _changed(self, call: SystemCall) -> None:
-        """Take in a dup or an fcntl: it may duplicate, set O_APPEND, or say what execve closes."""
+        """Process a dup or an fcntl: it may duplicate, set O_APPEND, or say what execve closes."""
         if call.name == "dup2" and call.result == _number(call.arguments[0]):
             return  # both are the same descriptor: nothing changes
         if call.name in DUPLICATES or "F_DUPFD" in call.arguments[1]:

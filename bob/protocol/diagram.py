@@ -60,8 +60,8 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A reliance of the program, in a ``sentence``: the steps ``first`` come before those of ``then``, which an atomic
-    group does not have. If ``is_durable``, ``then`` is the step of the output."""
+    """A reliance of the program, as a ``sentence``: the steps ``first`` must come before the steps ``then`` (empty for
+    an atomic group). If ``is_durable``, ``then`` is the step of the output."""
 
     sentence: str
     first: tuple[int, ...]
@@ -172,7 +172,7 @@ def diagram(steps: Sequence[DiagramStep], needs: Iterable[Need] = ()) -> Diagram
 
 
 def fold(steps: Sequence[DiagramStep], marked: Set[int] = frozenset()) -> tuple[DiagramRow, ...]:
-    """Fold ``steps`` into rows, but ``marked`` ones. A loop repeats calls on the same files or directories."""
+    """Fold ``steps`` into rows, except ``marked`` ones. A loop repeats calls on the same files or directories."""
     exact = [_alike(step, step.path) for step in steps]
     loose = [_alike(step, step.path.rsplit("/", 1)[0]) for step in steps]
     free = [step.number not in marked and step.kind is not StepKind.TOLD for step in steps]

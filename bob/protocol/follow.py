@@ -185,13 +185,13 @@ class _Follower:
             self._mapped.add(call, open_file.file, is_watched=True)
 
     def _map_to_read(self, call: SystemCall) -> None:
-        """Take in a mapping without stores; msync(2) syncs its file if open for writing (do_mmap, mm/mmap.c)."""
+        """Process a mapping without stores; msync(2) syncs its file if open for writing (do_mmap, mm/mmap.c)."""
         open_file = self._descriptors.at(call, 4)
         if "MAP_SHARED" in call.arguments[3] and not (open_file and open_file.reads_only):
             self._mapped.add(call, open_file.file if open_file else None)
 
     def _store_mapped(self, call: SystemCall) -> None:
-        """Take in new bytes of a mapped file. Other calls may have put some of them there."""
+        """Process new bytes of a mapped file. Other calls may have put some of them there."""
         file = self._mapped.by_path.get(call.path(0))
         if file is None:
             return  # its mapping is not followed
@@ -204,7 +204,7 @@ class _Follower:
             self._store(call, OpenFile(file, how=How.MMAP), path, start + first, data[first:end], "store")
 
     def _sync_mapping(self, call: SystemCall) -> None:
-        """Take in an msync(2) of all that any call has changed in the file; that of a part has an unknown effect."""
+        """Process an msync(2) of all that any call has changed in the file; that of a part has an unknown effect."""
         found = self._mapped.at(call)
         if "MS_SYNC" not in call.arguments[2] or (found is None and not self._mapped.are_some):
             return
@@ -222,7 +222,7 @@ class _Follower:
             self._do(ops.Msync(self._meant.name(found.file, path)), found.file)
 
     def _copy(self, call: SystemCall) -> None:
-        """Take in a copy within the kernel: its bytes are known if bob follows the source."""
+        """Process a copy within the kernel: its bytes are known if bob follows the source."""
         copy = args.copy_of(call)
         path = self._paths.below(call.path(copy.into))
         source, target = self._descriptors.at(call, copy.out_of), self._descriptors.at(call, copy.into)
@@ -322,7 +322,7 @@ class _Follower:
             self._do(ops.Chown(self._meant.name(file, path), uid, gid), file)
 
     def _unknown(self, call: SystemCall, path: str) -> None:
-        """Take in a call on an unknown file, unless bob leaves that name out of each tree."""
+        """Process a call on an unknown file, unless bob leaves that name out of each tree."""
         if path.split("/")[1] not in UNOBSERVED:
             self.effects.untold.append(f"{call.name} of {path}")
 

@@ -15,8 +15,8 @@ from bob.protocol.signs import Signs, file_signs, made_by_then, presence_at
 def presence(
     effects: Effects, tree: Mapping[str, Node], unmade: Collection[int] = (), kept: Collection[int] = ()
 ) -> dict[int, Presence]:
-    """Return how much of each changing call is in ``tree``. The ``unmade`` calls had not begun by the crash; names by
-    ``kept`` calls were durable."""
+    """Return how much of the effect of each changing call is in ``tree``. The ``unmade`` calls had not begun by the
+    crash; names by ``kept`` calls were durable."""
     return signs_of(effects, tree, locate(effects, tree), unmade, kept).presences()
 
 

@@ -1,4 +1,4 @@
-"""The update protocol of a recorded program: its effects, held against the tree of a clean end."""
+"""The update protocol of a recorded program: its effects, compared with the tree of a clean end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def without(effects: Effects, is_left_out: Callable[[str], bool]) -> tuple[Effec
     left = {number for number, paths in enumerate(names) if any(map(is_left_out, paths))}
     for number in left:
         if other := [path for path in sorted(names[number]) if not is_left_out(path)]:
-            raise ValueError(f"a file that is to be left out is {other[0]}, too")
+            raise ValueError(f"a file to leave out also has the path {other[0]}")
     deeds = [deed for deed in effects.deeds if deed.file not in left]
     calls = {deed.call for deed in effects.deeds} - {deed.call for deed in deeds}
     return replace(effects, deeds=deeds), len(calls)

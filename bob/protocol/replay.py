@@ -217,7 +217,7 @@ class _CallTree:
                 owner = was[0] if uid < 0 else uid, was[1] if gid < 0 else gid
                 self._inodes[file] = self._inodes[file].changed(owner=owner)
             case _:
-                raise ValueError(f"{operation} is no call of a program")
+                raise ValueError(f"{operation} is not a call of a program")
         return None
 
     def _make(self, number: int, deed: Deed, path: str) -> None:
@@ -243,7 +243,7 @@ class _CallTree:
 
     def _name(self, path: str, file: int) -> None:
         if path in self._names:
-            raise ValueError(f"{path} is there already")
+            raise ValueError(f"{path} exists already")
         self._known(path.rsplit("/", 1)[0] or "/")
         self._names[path] = file
         self._kept_names = None
@@ -271,7 +271,7 @@ class _CallTree:
 
     def _known(self, path: str) -> int:
         if path not in self._names:
-            raise ValueError(f"{path} is not there")
+            raise ValueError(f"{path} does not exist")
         return self._names[path]
 
 

@@ -24,7 +24,7 @@ class Signs:
         self._strange: dict[int, list[bytes]] = {}
 
     def take(self, calls: Sequence[int], matches: Sequence[bool], shown: bytes = b"") -> None:
-        """Take in the places of its history that a unit ``matches``; without any, ``shown`` is its value."""
+        """Note which values of its history a unit ``matches``. If it matches none, ``shown`` is its value."""
         places = {place for place, is_match in enumerate(matches) if is_match}
         made = made_by_then(calls, places, self._unmade)
         for place, call in enumerate(calls):
@@ -37,7 +37,7 @@ class Signs:
         self._of[call].append(says)
 
     def is_missing(self, call: int) -> bool:
-        """Return whether something was taken in, and all of it says that the call is missing."""
+        """Return whether the call has signs, and all of them say that it is missing."""
         return set(self._of.get(call, ())) == {Presence.NONE}
 
     def said(self) -> set[Presence]:
@@ -82,7 +82,7 @@ def _together(said: set[Presence]) -> Presence:
 
 
 def file_signs(signs: Signs, effects: Effects, number: int, file: TracedFile, node: Node | None) -> None:
-    """Take in the signs of ``file`` that ``node`` shows. Without the file and all its names, its calls are missing."""
+    """Note the signs of ``file`` in ``node``. If the file and all its names are gone, its calls are missing."""
     if node is None:
         made = [call for _entry, _place, call in effects.leading_to(number)]
         is_missing = bool(made) and AT_FIRST not in made and all(map(signs.is_missing, made))

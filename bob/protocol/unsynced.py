@@ -75,8 +75,8 @@ def _is_in(name: str, path: str) -> bool:
 
 
 def names_kept(effects: Effects, before: int | None) -> frozenset[int]:
-    """Return the calls whose names a sync of the directory, or of everything, made durable before call ``before``;
-    none if that is None. A sync of a file keeps no name."""
+    """Return the calls whose names a sync of the directory, or of everything, made durable before call ``before``:
+    the empty set if that is None. A sync of a file makes no name durable."""
     if before is None:
         return frozenset()
     last: dict[int | None, int] = {}  # the last sync by directory; None: of all

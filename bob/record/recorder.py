@@ -84,8 +84,8 @@ def record_program(
 
 def trace_frames(agent: Agent, subject: Subject, base: Base, program: Program) -> str:
     """Return strace's text of ``program`` with the frames of its calls in FRAMES_SECONDS, without wrong function names.
-    A run of its own: frames take 10 to 40 ms a call, and the kernel would commit meanwhile. Raise UsageError as
-    :func:`record_program` does, except for a workload that fails."""
+    This runs the program again: frames take 10 to 40 ms a call, and the kernel would commit meanwhile. Raise UsageError
+    as :func:`record_program` does, but not for a workload that fails."""
     timeout = RECORD_TIMEOUT + 5 * FRAMES_SECONDS  # an emulated guest's clock is slower than the host's
     work = ScriptsDocument(FRAMES_SECONDS, stacks=True)
     run = _recorded_program(agent, subject, base, work, Completion.PROMPT, timeout)

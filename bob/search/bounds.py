@@ -61,7 +61,7 @@ def found(name: str, others: Sequence[str] = ()) -> tuple[str, str]:
     known = shipped_bounds()
     path = known.get(name, Path(name))
     if not path.exists() and not ("/" in name or path.suffix):
-        raise UsageError(f"there are no bounds {name!r}", hint=meant(name, (*known, *others), "bob ships"))
+        raise UsageError(f"unknown bounds {name!r}", hint=meant(name, (*known, *others), "bob ships"))
     return path.stem, toml(path, "is this the file with the bounds?")
 
 
@@ -104,12 +104,12 @@ class BoundsDeclaration(Declaration, frozen=True, kw_only=True):
 
         calls, between = (tuple(chain.from_iterable(filled(texts))) for texts in (self.calls, self.between))
         if wrong := [one for one in (*calls, *between) if not isinstance(one, ops.SYNC_OPERATIONS)]:
-            raise ValueError(f"{type(wrong[0]).__name__.lower()!r} makes nothing durable: it is no call")
+            raise ValueError(f"calls and between take sync calls, not {type(wrong[0]).__name__.lower()!r}")
         if not calls:
-            raise ValueError("without 'calls', nothing is promised")
+            raise ValueError("'calls' must not be empty: workloads end with a call that promises something")
         operations = filled(self.operations)
         if not operations:
-            raise ValueError("there is no operation: is there a name for each place, and two for two?")
+            raise ValueError("no operation is possible: is 'operations' empty, or are there too few names?")
         named = name, self.about, setup, begin, files, directories
         return Bounds(*named, operations, calls, between, promised(self.promises), leave)
 
@@ -149,8 +149,8 @@ def together(promises: Sequence[Property]) -> Iterator[Property]:
         yield Property(
             name=f"{call.value}.{SEVERAL}",
             family=several[0].family,
-            meaning=f"{call.words} has made durable, when it returns, operations that are several changes, "
-            "and those on what another operation made: " + ", ".join(kinds),
+            meaning=f"{call.words} has made durable, when it returns, operations that make several changes, "
+            "and operations on what another operation made: " + ", ".join(kinds),
             rule=several[0].rule,
             kinds=kinds,
             relations=several[0].relations,

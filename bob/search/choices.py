@@ -51,15 +51,16 @@ def check_end(runs: int, places: Sequence[Place]) -> None:
     known = runs + sum(place.options - place.taken - 1 for place in places)
     if known > MOST_SEQUENCES:
         raise UsageError(
-            f"there are at least {known:,} sequences of choices, and bob tries {MOST_SEQUENCES:,} at most",
-            hint="choose of fewer, or draw some of them: --sample N",
+            f"there are at least {known:,} sequences of choices, and bob tries at most {MOST_SEQUENCES:,}",
+            hint="offer fewer options, or draw some sequences: --sample N",
         )
 
 
 class Choose:
-    """The ``choose`` of a program, in one run. It takes the options of ``again``, then those that ``pick`` picks of a
-    number. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and decides at each
-    place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended the run."""
+    """The ``choose`` of a program, in one run. It takes the options of ``again``, then those that ``pick`` returns for
+    a number of options. ``done`` returns what the run has done so far. ``goes_on`` gets the program's frame, and
+    decides at each place after ``again`` whether the run goes on; it may raise UsageError. ``stopped`` is what ended
+    the run."""
 
     def __init__(
         self,
@@ -89,22 +90,22 @@ class Choose:
         """The mistake if a run ended before it took all options of ``again``."""
         if len(self.places) >= len(self._again):
             return None
-        return self._unlike(f"ended, and in an earlier run it chose of {self._again[len(self.places)].options}")
+        return self._unlike(f"ended, and in an earlier run it had {self._again[len(self.places)].options} options")
 
     def _taken(self, values: Sequence[Any], frame: FrameType) -> int | None:
         number = len(self.places)
         if number >= MOST_CHOICES:
             raise UsageError(
                 f"a sequence has more than {MOST_CHOICES:,} choices",
-                hint="what goes on as long as it chooses to has no end; for _ in range(3) has one",
+                hint="end the loop after a fixed number of rounds, as for _ in range(3) does",
             )
         if number >= len(self._again):
             return self._pick(len(values)) if self._goes_on(frame) else None
         earlier = self._again[number]
         if earlier.options != len(values):
-            raise self._unlike(f"chose of {len(values)}, and of {earlier.options} in an earlier run")
+            raise self._unlike(f"had {len(values)} options, and {earlier.options} in an earlier run")
         if earlier.values != _compared(values):
-            raise self._unlike("had other things to choose from than in an earlier run")
+            raise self._unlike("had other options than in an earlier run")
         if earlier.done != self._done():
             raise self._unlike("made other calls than in an earlier run")
         return earlier.taken
@@ -113,8 +114,8 @@ class Choose:
         taken = ", ".join(str(place.taken) for place in self.places)
         after = f"after the choices {taken}" if taken else "before its first choice"
         return UsageError(
-            f"the file does not do the same again: {after} it {what}",
-            hint="what it does may depend on fs and on its choices, but on no clock, random number or order of a set",
+            f"two runs of the file differ: {after} it {what}",
+            hint="a run may depend on fs and on its choices, but not on a clock, random numbers or the order of a set",
         )
 
     def _stop(self, error: UsageError | None) -> Stopped:
@@ -131,10 +132,10 @@ def _values(options: object) -> Sequence[Any]:
         case list() | tuple() | range() if options:
             return options
         case int() if options > 0:
-            raise UsageError(f"choose(2**{options.bit_length() - 1} or more): there are too many options", hint=_HINT)
+            raise UsageError(f"choose(2**{options.bit_length() - 1} or more): too many options", hint=_HINT)
         case int() | list() | tuple() | range():
-            raise UsageError(f"choose({options!r}): there is nothing to choose", hint=_HINT)
-    raise UsageError(f"choose() takes a number or a list, and was given a {type(options).__name__}", hint=_HINT)
+            raise UsageError(f"choose({options!r}): at least one option is needed", hint=_HINT)
+    raise UsageError(f"choose() takes a number or a list, not a {type(options).__name__}", hint=_HINT)
 
 
 def _compared(values: Sequence[Any]) -> Hashable:

@@ -26,8 +26,8 @@ from bob.workload.python_calls import RefusedCall, SimulatedFileSystem, Stopped
 
 WORKLOAD, SETUP, PROMISES, SIGNATURE = "workload", "setup", "promises", "signature"  # names that a file may define
 TREE = "tree"  # the signature that bob makes itself
-_IS_PYTHON = "a workload is a Python file"
-_FORM = "bob calls workload(fs, choose), and setup(fs) and signature(fs) where the file has them"
+_IS_PYTHON = "expected a Python file with a workload"
+_FORM = "bob calls workload(fs, choose), and also setup(fs) and signature(fs) if the file has them"
 
 
 class Ended(Enum):
@@ -84,15 +84,18 @@ class PythonFile:
             names = ()
         with mistakes_in(f"{self.name}, line {line}", None):
             if not names:
-                raise UsageError("promises is no list of names", hint='promises = ["fsync-file.size", "sync.entry"]')
+                raise UsageError(
+                    "promises must be a list of names", hint='for example promises = ["fsync-file.size", "sync.entry"]'
+                )
             promised(names)
         return names
 
     def run(
         self, again: Sequence[Place] = (), pick: Callable[[int], int] = first, seen: set[Hashable] | None = None
     ) -> Ran:
-        """Run the file with the choices ``again``, then with those that ``pick`` picks. It ends at a place and
-        signature in ``seen``, and adds its own (None: it goes on). Raises UsageError for a mistake in the file."""
+        """Run the file with the choices ``again``, then with those that ``pick`` picks. It stops early where place and
+        signature are in ``seen``, and adds new ones (None: it never stops early). Raises UsageError for a mistake in
+        the file."""
         module = self._begun()
         setup = self._set_up(module)
         fs = SimulatedFileSystem(self.name, setup)
@@ -106,8 +109,8 @@ class PythonFile:
             returned = module[WORKLOAD](fs, choose)
             if returned is not None:
                 raise UsageError(
-                    f"workload() is to return nothing, and returned a value of type {type(returned).__name__}",
-                    hint="it calls fs and choose; with a yield in it, it would return a generator",
+                    f"workload() must return nothing, and returned a value of type {type(returned).__name__}",
+                    hint="workload() only calls fs and choose; a yield in it makes it return a generator",
                 )
         except RefusedCall as error:
             ended, refused = Ended.REFUSED, self._told(error).message
@@ -132,7 +135,7 @@ class PythonFile:
             raise self._told(error) from None
         found = vars(module)
         if not callable(found.get(WORKLOAD)):
-            raise UsageError(f"{self.name}: it has no function workload(fs, choose)", hint=_FORM)
+            raise UsageError(f"{self.name}: the function workload(fs, choose) is missing", hint=_FORM)
         return found
 
     def _set_up(self, module: Mapping[str, Any]) -> tuple[Operation, ...]:
@@ -146,8 +149,8 @@ class PythonFile:
             self._setup = made
         if made != self._setup:
             raise UsageError(
-                f"{self.name}: setup(fs) does not make the same tree in each run",
-                hint="choices are for workload(fs, choose), and no clock, random number or set's order is for either",
+                f"{self.name}: setup(fs) makes different trees in different runs",
+                hint="setup(fs) must not depend on choices, a clock, random numbers or the order of a set",
             )
         return made
 
@@ -172,17 +175,21 @@ class PythonFile:
         if signature == TREE:
             return fs.state()
         if not callable(signature):
-            raise UsageError(f"signature is {signature!r}", hint='signature = "tree", or def signature(fs):')
+            raise UsageError(
+                f"invalid signature {signature!r}", hint='expected signature = "tree", or def signature(fs):'
+            )
         before = len(fs.performing.done)
         value = self._call(signature, fs)
         if len(fs.performing.done) != before:
-            raise _FileRefusal(f"{self.name}: signature(fs) calls {fs.done()[before]!r}", hint="it may only look at fs")
+            raise _FileRefusal(
+                f"{self.name}: signature(fs) calls {fs.done()[before]!r}", hint="signature(fs) may only look at fs"
+            )
         try:
             return value_of(value)
         except TypeError as error:
             raise _FileRefusal(
                 f"{self.name}: signature(fs) returned a {error}",
-                hint="bob can compare numbers and texts, and lists, tuples, dictionaries and sets of these",
+                hint="return numbers or texts, or lists, tuples, dictionaries or sets of these",
             ) from None
 
     def _call(self, function: Callable[[SimulatedFileSystem], Any], fs: SimulatedFileSystem) -> Any:
@@ -275,6 +282,6 @@ def _notes(how_many: Mapping[str, int], first_refused: str, unlike: str) -> Iter
     if seen := how_many[Ended.SEEN.name]:
         yield f"{seen:,} ended where an earlier one had the same signature"
     if idle := how_many["IDLE"]:
-        yield f"{idle:,} asked for nothing: no call of theirs promises anything of what was done before it"
+        yield f"{idle:,} tested nothing: their calls promise nothing about the operations before"
     if unlike:
-        yield f"signature is not used where a variable is a {unlike}: bob cannot compare those"
+        yield f"signature was not used where a variable is a {unlike}: bob cannot compare it"

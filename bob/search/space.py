@@ -88,8 +88,8 @@ def possible(
 
 
 def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> Iterator[Workload]:
-    """Yield ``workloads`` that ask for the properties ``asked``, for each in turn, so a rare one gets as many. A
-    property that no workload asks for any more loses its turn."""
+    """Yield ``workloads`` that ask for the properties ``asked``. The properties take turns, so that a rare one gets as
+    many workloads. One that :data:`MOST_PASSED` workloads in a row do not ask for loses its turn."""
     waiting, passed = list(asked), 0
     for workload in workloads:
         if not waiting:
@@ -104,7 +104,7 @@ def still_asking(workloads: Iterable[Workload], asked: Sequence[Property]) -> It
 
 
 def probes(space: Space, workloads: Sequence[Workload]) -> tuple[Probe, ...]:
-    """Return each property that ``workloads`` ask for, with these, and :data:`BESIDE` with all of them."""
+    """Return a probe for each property that ``workloads`` ask for, and one for :data:`BESIDE` with all workloads."""
     asking = {one.name: tuple(workload for workload in workloads if is_asked((one,), workload)) for one in space.asked}
     found = [one for one in space.asked if asking[one.name]]
     [beside] = shipped_probes((BESIDE,))

@@ -109,8 +109,8 @@ def search(
     if name in _VERBS:
         if props:
             raise UsageError(
-                f"the bounds {name} ask what a call promises, not for {props[0]}",
-                hint=f"--property goes with {SHAPES}, {SMALL} and bounds of your own",
+                f"the bounds {name} test promises of calls, not the property {props[0]}",
+                hint=f"use --property with {SHAPES}, {SMALL} or your own bounds",
             )
         return Search(name, "", (), length or 1, part, seconds)
     if props and part.sample is None and seconds is None:
@@ -132,6 +132,6 @@ def search_of_file(path: Path, part: Part = ALL, seconds: int | None = None) -> 
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}", hint="is this the Python file with the workload?") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path.name}: {error}", hint="a workload is a Python file") from None
+        raise UsageError(f"{path.name}: {error}", hint="expected a Python file, in UTF-8") from None
     Choosing(path.name, text).check()
     return Search(path.name, text, part=part, seconds=seconds, is_python=True)

@@ -44,8 +44,8 @@ _SHIM = "iframe-worker.js"  # under this name, MkDocs' plugin `offline` loads no
 _DOWNLOADS = "downloads"
 _HOME = "../../"
 _WHERE = (
-    "[The table](table.md) has each configuration that was asked for the rows of Table 1. [Can I rely on …?](rely.md) "
-    "says what programs can rely on, from all that was measured."
+    "[The table](table.md) has each configuration that bob tested for the rows of Table 1. [Can I rely on …?](rely.md) "
+    "says what programs can rely on, by all measurements."
 )
 _OVERVIEW = Path("reports/README.md")
 _READERS = re.compile(r"^(\w[^|\n]*):\n\n\| page \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", flags=re.MULTILINE)
@@ -80,7 +80,7 @@ def build(root: Path, target: Path, runs: Sequence[Path] = ()) -> BuiltSite:
             (site / name).unlink(missing_ok=True)
         wrong = tuple(faults(site))
         if not wrong:
-            (site / MARKER).write_text("A site that bob made. A newer one may take its place.\n")
+            (site / MARKER).write_text("bob built this site, and may replace it by a newer one.\n")
             _replace(site, target)
         return BuiltSite(sum(1 for _page in site.rglob("*.html")), wrong)
 
@@ -89,15 +89,18 @@ def check(root: Path, target: Path) -> None:
     """Raise StoreError or MissingProgramError if no site of ``root`` can be built into ``target``."""
     if not (root / "docs").is_dir() or not (root / "reports" / "reference").is_dir():
         raise StoreError(
-            f"{root} has no docs and no reports", hint="the site is made from a checkout of the project, not a wheel"
+            f"{root} lacks docs and reports",
+            hint="bob builds the site from a checkout of the project, not from a wheel",
         )
     if target.is_dir() and any(target.iterdir()) and not (target / MARKER).exists():
-        raise StoreError(f"{target} is there, and is no site that bob made", hint="name another directory")
+        raise StoreError(f"{target} is not empty, and bob did not build it", hint="name another directory")
     try:
         import material
         import mkdocs
     except ImportError as error:
-        raise MissingProgramError(f"there is no {error.name}", hint="pip install 'bob-prober[site]'") from None
+        raise MissingProgramError(
+            f"the Python module {error.name} is not installed", hint="pip install 'bob-prober[site]'"
+        ) from None
     del material, mkdocs
 
 
@@ -240,7 +243,7 @@ def _mkdocs(folder: Path, found: Sequence[Path]) -> None:
     finally:
         logger.removeHandler(warnings)
     if warnings.said:
-        raise MalformedError(f"MkDocs warns: {warnings.said[0]}", hint="the page has to be mended")
+        raise MalformedError(f"MkDocs warns: {warnings.said[0]}", hint="correct the page")
 
 
 _SETTINGS: dict[str, Any] = {

@@ -57,7 +57,7 @@ def faults(site: Path) -> Iterator[PageFault]:
             elif not led.is_file():
                 yield PageFault(name, f"{link} leads to nothing")
             elif anchor and led.suffix == ".html" and unquote(anchor) not in read(led).anchors:
-                yield PageFault(name, f"{link} leads to an anchor that is not there")
+                yield PageFault(name, f"{link} leads to a missing anchor")
 
 
 def _read(path: Path) -> _Page:

@@ -24,19 +24,18 @@ from bob.trace.recording import Completion
 class Grade(Enum):
     """An answer in a word, with its mark, the tone of its colour, and its meaning."""
 
-    YES = "yes", "✓", "holds", "no crash state that was explored says otherwise; it is no proof"
+    YES = "yes", "✓", "holds", "no explored crash state contradicts it; this is not a proof"
     WEAKER = (
         "yes, less sure",
         "≈",
         "holds",
-        "the same, on a disk that is done with each write at once: there it does not show that a call does not wait "
-        "for its writes",
+        "as yes, but the disk completed each write at once, which hides calls that do not wait for their writes",
     )
-    NO = "no", "×", "fails", "a crash state that a disk may leave says otherwise"
-    SOME = "yes in some", "±", "unknown", "it depends on the options, or on the kernel; the evidence says in which"
-    UNSURE = "not promised", "?", "unknown", "nothing that was tried says otherwise, but too little was tried"
-    UNKNOWN = "not known", "?", "unknown", "it was tried, and has no answer"
-    UNMEASURED = "not measured", "–", "skipped", "nothing here was asked"
+    NO = "no", "×", "fails", "a legal crash state contradicts it"
+    SOME = "yes in some", "±", "unknown", "it depends on the options or the kernel; the evidence says on which"
+    UNSURE = "not promised", "?", "unknown", "nothing that bob tried contradicts it, but bob tried too little"
+    UNKNOWN = "not known", "?", "unknown", "bob tried it, and could not answer"
+    UNMEASURED = "not measured", "–", "skipped", "bob measured nothing here"
 
     def __init__(self, word: str, mark: str, tone: str, meaning: str) -> None:
         self.word, self.mark, self.tone, self.meaning = word, mark, tone, meaning

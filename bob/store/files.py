@@ -25,7 +25,7 @@ class StoredTable(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         why = f"{self._path} is damaged: {name!r} is missing"
-        raise MissingFieldError(why, hint="was it made by another version of bob?")
+        raise MissingFieldError(why, hint="did another version of bob write it?")
 
 
 def read_document(path: Path, *, required: bool = False) -> StoredTable:
@@ -83,7 +83,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        hint = "was the run finished?" if isinstance(error, FileNotFoundError) else "is it yours?"
+        hint = "was the run finished?" if isinstance(error, FileNotFoundError) else "check its permissions"
         raise StoreError(f"cannot read {error.filename or path}: {error.strerror}", hint=hint) from None
     except StoreError:
         raise
@@ -93,4 +93,4 @@ def reading(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} is damaged: {fields.said(error)}", hint=_AGAIN) from None
 
 
-_AGAIN = "put back the file as it was, or probe again"
+_AGAIN = "restore the file, or probe again"

@@ -44,7 +44,7 @@ class KeptRun:
 
 
 def runs_in(folder: Path) -> Iterator[KeptRun]:
-    """Yield the run directories in ``folder``, by name, those of several kernels included, and other non-empty folders.
+    """Yield the run directories in ``folder`` by name, with those of several kernels, and other non-empty folders.
     Raise StoreError if ``folder`` cannot be read."""
     try:
         entries = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
@@ -82,7 +82,9 @@ def remove(path: Path) -> int:
         try:
             rmtree(path.resolve())  # "." cannot be removed by that name
         except OSError as error:
-            raise StoreError(f"cannot remove {error.filename or path}: {error.strerror}", hint="is it yours?") from None
+            raise StoreError(
+                f"cannot remove {error.filename or path}: {error.strerror}", hint="check its permissions"
+            ) from None
     return used
 
 
@@ -96,7 +98,7 @@ def check_run(path: Path) -> None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a bob writes the run directory now. This tries a shared lock, and writes nothing."""
+    """Return whether a process of bob writes the run directory now. It tries a shared lock, and writes nothing."""
     try:
         handle = os.open(path / LOCK, os.O_RDONLY)
     except OSError:
@@ -136,12 +138,12 @@ def _below(path: Path) -> list[Path]:
 
 def _no_run(path: Path) -> StoreError:
     if not path.exists():
-        return StoreError(f"there is no {path}", hint="bob runs lists those that there are")
+        return StoreError(f"{path} does not exist", hint="bob runs lists run directories")
     if below := _below(path):
-        hint = f"it has some: {', '.join(inner.name for inner in below)}"
+        hint = f"it contains run directories: {', '.join(inner.name for inner in below)}"
     else:
-        hint = "it has no run.json; if bob was ended while it made it, rm -r removes it"
-    return StoreError(f"{path} is no run directory", hint=hint)
+        hint = "it lacks run.json; if bob was killed early, remove it by rm -r"
+    return StoreError(f"{path} is not a run directory", hint=hint)
 
 
 def _is_empty(path: Path) -> bool:
@@ -153,7 +155,7 @@ def _is_empty(path: Path) -> bool:
 
 def _check(path: Path, about: Mapping[str, Any]) -> None:
     if not all(isinstance(about.get(key), str) for key in ("id", "bob")):
-        raise StoreError(f"{path} is no run directory", hint="its run.json was not written by bob")
+        raise StoreError(f"{path} is not a run directory", hint="bob did not write its run.json")
 
 
 def _is_finished(result: Mapping[str, Any]) -> bool:

@@ -28,14 +28,14 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}", hint="is it yours?") from None
+        raise StoreError(f"cannot write {path}: {error.strerror}", hint="check its permissions") from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(handle, 20, 0).decode(errors="replace").strip()
             by = f" (process {holder})" if holder.isdecimal() else ""
-            raise StoreError(f"another bob{by} is writing {path}", hint="wait until it is done, or end it") from None
+            raise StoreError(f"another bob{by} is writing {path}", hint="wait until it is done, or stop it") from None
         except OSError:  # a file system without locks
             yield
             return

@@ -15,7 +15,7 @@ from bob.errors import UsageError
 def check_new_folder(path: Path, option: str) -> None:
     """Raise UsageError unless the folder ``path`` can be made, or is empty and can be written."""
     if path.is_dir() and os.access(path, os.R_OK) and any(path.iterdir()):
-        raise UsageError(f"{option}: {path} is not empty", hint="every run has a directory of its own")
+        raise UsageError(f"{option}: {path} is not empty", hint="name a new directory: each run has its own")
     check_folder(path, option)
 
 
@@ -38,14 +38,14 @@ def withdrawn_if_refused(path: Path, keeps: str) -> Iterator[None]:
 def check_folder(path: Path, option: str) -> None:
     """Raise UsageError unless files can be made in the folder ``path``, which may not exist yet."""
     if path.exists() and not path.is_dir():
-        raise UsageError(f"{option}: {path} is not a directory", hint="name another one")
+        raise UsageError(f"{option}: {path} is not a directory", hint="name another directory")
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if reason := why_no_new_file(existing):
         raise UsageError(f"{option}: cannot write to {existing}: {reason}", hint="name another directory")
 
 
 def why_no_new_file(folder: Path) -> str | None:
-    """Return why no file can be made in ``folder``, or None. bob tries it: permissions alone do not say."""
+    """Return why no file can be made in ``folder``, or None. bob tries: permissions alone are not enough to know."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return None

@@ -54,7 +54,9 @@ class RunDirectory(RunFolder):
     def __init__(self, path: Path) -> None:
         self.path = path
         if not (path / "run.json").is_file():
-            raise StoreError(f"{path} is no run directory", hint="it has no run.json; bob probe --out makes one")
+            raise StoreError(
+                f"{path} is not a run directory", hint="it lacks run.json; bob probe --out DIR makes a run directory"
+            )
 
     @cached_property
     def is_sealed(self) -> bool:
@@ -175,10 +177,10 @@ class RunDirectory(RunFolder):
         with reading(folder / "recorded.json"):
             document = decode(RecordedDocument, self._document(folder / "recorded.json"))
             if document.run not in (None, self._id):
-                raise changed(folder / "recorded.json", "it is of another run than the run.json of this one")
+                raise changed(folder / "recorded.json", "it belongs to another run than run.json")
             base = self._base(document.base)
             if base.is_file() and document.base_checksum not in (None, checksum_in(base)):
-                raise changed(base, f"{folder.name} was recorded on another one")
+                raise changed(base, f"{folder.name} was recorded on another base image")
             known = document.checksums
             logs = [read_raw(folder / _log_name(number), known) for number in range(len(document.disks))]
             timeline = read_raw(folder / "timeline", known).decode()
@@ -228,7 +230,7 @@ class RunDirectory(RunFolder):
         with reading(folder / "observed.json"):
             document = decode(ObservedDocument, self._document(folder / "observed.json"))
             if document.recorded_checksum not in (None, checksum_in(folder / "recorded.json")):
-                raise changed(folder / "observed.json", "it is of another recording than the one beside it")
+                raise changed(folder / "observed.json", "it belongs to another recording than recorded.json")
             return document.observed
 
     def save_witness(self, name: str, document: Mapping[str, Any]) -> str:

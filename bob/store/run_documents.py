@@ -98,7 +98,7 @@ class ObservedDocument(Document, frozen=True, kw_only=True):
         """Raise ValueError if the contents do not have the length of the chunks."""
         contents = zlib.decompress(self.contents)
         if sum(self.chunks) != len(contents):
-            raise ValueError("its contents are not as long as they should be")
+            raise ValueError(f"its contents have {len(contents)} bytes, and its chunks {sum(self.chunks)}")
         findings = OutcomeTable(self.outcomes, split(contents, self.chunks))
         predicted = frozenset(self.predicted)
         return adapt(Observations, self, findings=findings, predicted=predicted, examined=self.examined_outcomes)

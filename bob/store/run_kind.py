@@ -53,17 +53,17 @@ def cannot_be_resumed(about: Mapping[str, Any]) -> bool:
 
 
 def instead_of_resuming(path: Path) -> str:
-    """Return what the user can do with a run directory that cannot be resumed."""
+    """Return the hint for a run directory that cannot be resumed."""
     quoted = shlex.quote(str(path))
     if (path / "result.json").exists():
-        return f"bob show {quoted} shows what is finished, and the same command asks anew"
-    return f"nothing of it is finished; the same command asks anew, and bob runs remove {quoted} removes it"
+        return f"bob show {quoted} shows what is finished; the same command starts again"
+    return f"nothing in it is finished; bob runs remove {quoted} removes it, and the same command starts again"
 
 
 def no_probe(path: Path, about: Mapping[str, Any]) -> StoreError:
-    if what := {RunKind.TRY: "a quick question", RunKind.APP: "a program"}.get(kind_of(about)):
-        return StoreError(f"{path} is the run of {what}, not of a probe", hint=instead_of_resuming(path))
-    return StoreError(f"{path} was made by another version of bob", hint="probe again")
+    if what := {RunKind.TRY: "bob try", RunKind.APP: "bob app"}.get(kind_of(about)):
+        return StoreError(f"{path} is a run of {what}, not of bob probe", hint=instead_of_resuming(path))
+    return StoreError(f"another version of bob wrote {path}", hint="probe again")
 
 
 class RunFolder:
@@ -74,7 +74,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         if not self.is_one(path):
-            raise StoreError(f"{path} is no run of a {self.kind}", hint=f"bob {self.kind} makes one")
+            raise StoreError(f"{path} is not a run of bob {self.kind}", hint=f"bob {self.kind} --out DIR makes one")
 
     @classmethod
     def is_one(cls, path: Path) -> bool:

@@ -1,5 +1,5 @@
-"""The run directory of a search: run.json with the request (bob/search/spaces.py) and the lots, result.json with
-finished lots as one column, and a run for each lot (lot-001/): one run would have too many workloads."""
+"""The run directory of a search. run.json has the request (bob/search/spaces.py) and the lots, result.json the
+finished lots as one column. Each lot is a run of its own (lot-001/): one run would have too many workloads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SearchDirectory(RunFolder):
         return cls.made(path, {**about, "lots": []})
 
     def discard(self) -> None:
-        """Empty the directory again: nothing came of the search."""
+        """Empty the directory after a search without results."""
         for folder, _count in self.lots():
             if not any(folder.glob("workloads/*")):
                 rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The writes on which a crash hangs, in words: those known to decide (:func:`bob.crash.neighbours.causes`)."""
+"""The writes that decide about a crash, in words (:func:`bob.crash.neighbours.causes` finds them)."""
 
 from __future__ import annotations
 

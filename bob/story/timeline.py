@@ -227,7 +227,7 @@ def _joined(one: WriteEvent, other: WriteEvent) -> WriteEvent:
 
 
 def _by_kind(events: Iterable[StoryEvent]) -> Iterator[StoryEvent]:
-    """Yield ``events``, with writes of one kind and fate joined that only writes separate."""
+    """Yield ``events``, with writes of one kind and fate joined if nothing but writes is between them."""
     kinds: dict[tuple[object, ...], WriteEvent] = {}
     for event in events:
         if not isinstance(event, WriteEvent):

@@ -118,12 +118,12 @@ class FileSystemDeclaration(Declaration, frozen=True, kw_only=True):
     def file_system(self, name: str) -> FileSystem:
         """Return the file system ``name``. Raise ValueError for a mistake."""
         if unknown := [word for word in self.lacks if word not in LACKABLE]:
-            raise ValueError(f"lacks: {unknown[0]!r} is none of {', '.join(LACKABLE)}")
+            raise ValueError(f"lacks: unknown operation {unknown[0]!r}; expected one of {', '.join(LACKABLE)}")
         for one in self.expected_messages:
             try:
                 re.compile(one)
             except re.error as error:
-                raise ValueError(f"expected_messages: {one!r} is no regular expression: {error}") from None
+                raise ValueError(f"expected_messages: invalid regular expression {one!r}: {error}") from None
         commands = {key: _command(key, getattr(self, key)) for key in ("mkfs", "repair", "check", "checker")}
         return adapt(
             FileSystem,
@@ -143,10 +143,10 @@ def file_system(word: str) -> FileSystem:
     """Return a shipped file system by name, or the user's by its file's path. Raise UsageError if unknown or wrong."""
     if is_file(word):
         path = Path(word)
-        text = toml(path, "is this the file that declares it? See docs/extend.md")
+        text = toml(path, "is this the file that declares the file system? See docs/extend.md")
         if path.stem in file_systems():
             hint = f"call the file my-{path.stem}.toml"
-            raise UsageError(f"{word}: bob has a file system {path.stem!r} already", hint=hint)
+            raise UsageError(f"{word}: bob already has a file system {path.stem!r}", hint=hint)
         return declared_by(path.stem, text)
     known = file_systems().get(word)
     if known is None:
@@ -162,8 +162,8 @@ def is_file(word: str) -> bool:
 def declared_by(name: str, text: str) -> FileSystem:
     """Return the user's file system in the ``text`` of NAME.toml. Raise UsageError for mistakes."""
     if not _NAME.fullmatch(name):
-        hint = "letters, digits and . _ + -, 40 at most: it is what tables call the file system"
-        raise UsageError(f"{name!r} is no name of a file system", hint=hint)
+        hint = "expected at most 40 letters, digits and . _ + -: tables use this name"
+        raise UsageError(f"invalid file system name {name!r}", hint=hint)
     return replace(_read(name, text), declaration=text)
 
 
@@ -182,5 +182,5 @@ def _read(name: str, text: str) -> FileSystem:
 def _command(key: str, text: str) -> tuple[str, ...]:
     words = tuple(shlex.split(text.replace("{uuid}", _UUID)))
     if words and words.count(DEVICE) != 1:
-        raise ValueError(f"{key} does not say {DEVICE} once")
+        raise ValueError(f"{key} must have the word {DEVICE} exactly once")
     return words

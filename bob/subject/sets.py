@@ -30,7 +30,7 @@ class ConfigurationSet:
         mine = self.configurations[shard - 1 :: shards]
         if not mine:
             there = len(self.configurations)
-            hint = f"--shard K/{there} at most: a configuration is not divided"
+            hint = f"--shard K/{there} at most: each part needs a configuration"
             raise UsageError(f"--shard {shard}/{shards}: {self.name} has {there} configurations", hint=hint)
         return replace(self, configurations=mine, shard=(shard, shards))
 
@@ -61,11 +61,11 @@ def load_set(name: str) -> ConfigurationSet:
     """Return the shipped set ``name``, or the set in the file of that path. Raise UsageError for a mistake in it."""
     path = _FOLDER / f"{name}.toml" if name in set_names() else Path(name)
     if not path.is_file():
-        raise UsageError(f"there is no set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")
+        raise UsageError(f"unknown set {name!r}", hint=f"bob has {', '.join(set_names())}; or name a TOML file")
     with mistakes_in(path.name, HINT):
         asked = declared(SetDeclaration, toml(path, HINT))
         configurations = tuple(one.configuration(path.parent) for one in asked.configurations)
         names = [one.name for one in configurations]
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise ValueError(f"two configurations are called {twice!r}")
+            raise ValueError(f"two configurations have the name {twice!r}")
     return ConfigurationSet(path.stem, asked.about, configurations)

@@ -96,7 +96,7 @@ def configuration(
     try:
         shlex.split(mkfs_options)
     except ValueError as error:
-        raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="they are split as a shell does") from None
+        raise UsageError(f"mkfs options {mkfs_options!r}: {error}", hint="bob splits them as a shell does") from None
     if not name and not mkfs_options and not layers:
         name = dict(known.names).get(mount_options, "")
     on = f"on {', '.join(layer.name for layer in reversed(layers))}" if layers else ""
@@ -127,7 +127,7 @@ class ConfigurationDocument(Document, frozen=True, kw_only=True):
         """The subject. Raise UsageError for a file system that this bob does not know."""
         fs = file_systems().get(self.fs) if self.declaration is None else declared_by(self.fs, self.declaration)
         if fs is None:
-            hint = "it was shipped with another version of bob, or its file was in bob's own folder"
-            raise UsageError(f"this bob knows no file system {self.fs!r}", hint=hint)
+            hint = "another version of bob may have it"
+            raise UsageError(f"this version of bob does not know the file system {self.fs!r}", hint=hint)
         options = self.mkfs_options, self.mount_options
         return configuration(fs, *options, self.device, self.name, self.disks, self.layers)

@@ -24,7 +24,7 @@ SHARED = (
     *("base", "environment", "configuration", "device_model", "program"),
     *("inodes_before", "inodes_after", "status_before", "status_after"),
 )
-"""Parts that several witnesses share, base images above all; some witnesses lack some."""
+"""Parts that several witnesses share, above all base images; a witness may lack a part."""
 
 
 class BundleDocument(Document, frozen=True, tag_field="schema", tag=SCHEMA):
@@ -68,7 +68,8 @@ def pack(folder: Path) -> Path:
     files = {one: sorted(one.iterdir()) if one.is_dir() else [] for one in packed}
     if not files or not all(files.values()) or any(path.suffix != ".json" for path in chain(*files.values())):
         raise StoreError(
-            f"{folder} cannot be made a bundle", hint=f"it must have folders {FOLDER}, or be one, with witnesses only"
+            f"cannot bundle {folder}",
+            hint=f"it must be a folder {FOLDER}, or have such folders below, with witnesses only",
         )
     bundle = folder.with_name(FILE) if is_one else folder / FILE
     named = {path: path.stem if is_one else f"{path.parent.parent.name}/{path.stem}" for path in chain(*files.values())}
@@ -117,7 +118,7 @@ def _bundled(path: Path) -> tuple[Path, str] | None:
 def _whole(bundle: Path, name: str) -> dict[str, Any]:
     document = _read(bundle)
     if name not in document.witnesses:
-        raise FileNotFoundError(2, f"{bundle} has no witness of this name")
+        raise FileNotFoundError(2, f"{bundle} lacks this witness")
     found = document.witnesses[name]
     try:
         return {**found, **{part: known[found[part]] for part, known in document.shared.items() if part in found}}
@@ -137,5 +138,5 @@ def _read_as_of(bundle: Path, _modified: int) -> BundleDocument:
             raise MalformedError(f"{bundle} has schema {document.get('schema')!r}, not {SCHEMA!r}")
         return decode(BundleDocument, document)
     except fields.MISSHAPEN as error:
-        said = f"{bundle} is no bundle of witnesses: {fields.said(error)}"
+        said = f"{bundle} is not a bundle of witnesses: {fields.said(error)}"
         raise MalformedError(said, hint="was it truncated?") from None

@@ -226,7 +226,7 @@ def read(path: Path) -> Witness:
     except documents.ChangedError as error:
         raise MalformedError(f"{path}: {error}", hint=documents.BY_HAND) from None
     except ValueError as error:
-        raise MalformedError(f"{path} is no witness: {error}", hint="was it truncated?") from None
+        raise MalformedError(f"{path} is not a witness: {error}", hint="was it truncated?") from None
     if (found := document.get("schema")) != SCHEMA:
         said = f"{path} has schema {found!r}, not {SCHEMA!r}"
         raise MalformedError(said, hint=_instead(found, path))
@@ -250,7 +250,7 @@ def updated(path: Path, found: Observation, kernel: str, evidence: str) -> dict[
 def _instead(schema: Any, path: Path) -> str:
     kind, _, version = str(schema).partition("/")
     if kind == SCHEMA.partition("/")[0] and version.isdecimal():
-        return "replay it with the bob that wrote it"
+        return "replay it with the version of bob that wrote it"
     if kind in ("bob.result", "bob.try", "bob.programs"):
         return f"it has results: bob show {path}; witnesses are in the folder {bundle.FOLDER} of a run"
     return f"witnesses are in the folder {bundle.FOLDER} of a run"
@@ -262,7 +262,7 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         within = bundle.within(path) if path.is_dir() else [path]
         if not within:
-            raise StoreError(f"{path} has no witnesses", hint="a run has some where a property fails")
+            raise StoreError(f"cannot find a witness in {path}", hint="a run has witnesses where a property fails")
         files += within
     return files
 

@@ -25,7 +25,9 @@ def keep(witness: Witness, folder: Path) -> tuple[Path, Path]:
         script.write_text(text(witness))
         script.chmod(0o755)
     except OSError as error:
-        raise StoreError(f"cannot write {error.filename or folder}: {error.strerror}", hint="is there room?") from None
+        raise StoreError(
+            f"cannot write {error.filename or folder}: {error.strerror}", hint="is the disk full?"
+        ) from None
     return image, script
 
 
@@ -42,7 +44,7 @@ def text(witness: Witness) -> str:
         f"{witness.title} on {made.name}, Linux {witness.kernel}",
         witness.sentence,
         f"Found after the crash: {witness.evidence}",
-        "The program had done, on a file system with the files of the operations' setup:",
+        "Operations before the crash, on a file system with the files of their setup:",
         *(f"  {number} {write_one(operation)}" for number, operation in enumerate(operations, start=1)),
     ]
     check = " ".join('"$copy"' if word == "DEVICE" else shlex.quote(word) for word in made.fs.check)
@@ -51,7 +53,7 @@ def text(witness: Witness) -> str:
             "#!/bin/sh",
             *(f"# {line}" for part in told for line in part.splitlines()),
             "#",
-            "# Needs root, for the mount. The image stays as it is: a copy of it is mounted.",
+            "# Needs root, for the mount. The script mounts a copy, so the image stays unchanged.",
             "set -eu",
             'here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd -P)',
             "copy=$(mktemp) mnt=$(mktemp -d)",

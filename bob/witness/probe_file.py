@@ -28,8 +28,8 @@ def to_probe(witness: Witness) -> str:
     claim = witness.claim
     if not isinstance(claim, OfProperty):
         raise UsageError(
-            f"a probe file asks for a property, and the witness is of {claim.title}",
-            hint="bob witness show tells of it, bob replay shows it again",
+            f"a probe file needs a property, and this witness shows {claim.title}",
+            hint="bob witness show explains the witness, bob replay shows it again",
         )
     name = (PREFIX + re.sub("[^A-Za-z0-9_-]+", "-", claim.name))[:80].rstrip("-")
     prop = replace(claim.resolved, name=name)
@@ -39,7 +39,7 @@ def to_probe(witness: Witness) -> str:
     asked = replace(workload, finish=replace(workload.finish, name=_finish(workload.finish)))
     if (probe.property, probe.workloads) != (prop, (asked,)):
         raise UsageError(
-            "a probe file cannot say this workload: it would be read as another one",
+            "a probe file cannot express this workload: bob would read another one",
             hint="in a probe file {1..3} stands for several names",
         )
     return text

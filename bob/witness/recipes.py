@@ -57,7 +57,7 @@ def from_recipe(recipe: DataRecipe) -> bytes:
         nonlocal used
         piece = rest[used : used + sectors * SECTOR_BYTES]
         if sectors < 0 or len(piece) != sectors * SECTOR_BYTES:
-            raise ValueError("a recipe does not have the sectors that it says it has")
+            raise ValueError("a recipe has fewer sectors than it declares")
         data.extend(piece)
         used += len(piece)
 
@@ -66,5 +66,5 @@ def from_recipe(recipe: DataRecipe) -> bytes:
         data += contents(operation, offset, count * SECTOR_BYTES, shade)
     take(recipe.sectors - len(data) // SECTOR_BYTES)
     if used != len(rest):
-        raise ValueError("a recipe has more sectors than it says")
+        raise ValueError("a recipe has more sectors than it declares")
     return bytes(data)

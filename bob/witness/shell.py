@@ -19,7 +19,7 @@ _FILLS = 0x7F  # fill bytes of operations; the initial tree has as many others
 
 @dataclass(frozen=True, slots=True)
 class _NumberedOperation:
-    """An operation's number, and the ``offset`` of an append (bytes)."""
+    """An operation with its number, and the ``offset`` of an append (bytes)."""
 
     number: int
     offset: int
@@ -112,7 +112,7 @@ def translated(performed: Sequence[PerformedOperation]) -> Iterator[str]:
         if words is None or not all(name.startswith("/") for name in names_of(step.operation)):
             verb = write_one(step.operation).split()[0]
             raise UsageError(
-                f"bob cannot write the operation {verb!r} for xfstests", hint="bob witness export --probe takes it"
+                f"bob cannot write the operation {verb!r} for xfstests", hint="bob witness export --probe can write it"
             )
         yield words(step.operation, _NumberedOperation(step.number, step.offset))
 
@@ -159,12 +159,12 @@ class Printer:
 
 _FUNCTIONS = {
     "content": (
-        "# The size and the contents of a file, by the first of its names that is there.",
+        "# The size and the contents of a file, by the first of its names that exists.",
         'local name=$(first "$@")',
         'echo "${1#$SCRATCH_MNT}: $(stat -c %s "$name") bytes, $(md5sum < "$name")"',
     ),
     "entry": (
-        "# What has a name.",
+        "# The kind of thing that has a name.",
         "local what=nothing",
         'if [ -L "$1" ]; then',
         '\twhat="a link to $(readlink "$1")"',
@@ -219,5 +219,5 @@ def looks(checks: Sequence[Printer]) -> Iterator[str]:
         comment, *lines = _FUNCTIONS[name]
         yield comment
         yield from function(name, lines)
-    yield "# What is to be there after the crash as it was before."
+    yield "# Everything that must be the same before and after the crash."
     yield from function("promised", [check.line for check in checks])

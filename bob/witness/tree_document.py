@@ -55,11 +55,11 @@ class FoundDocument(Document, frozen=True):
         for path, entry in (self.tree or {}).items():
             content = data[position : position + entry.length]
             if len(content) != entry.length:
-                raise ValueError("what was found has less data than files")
+                raise ValueError("the tree's data is shorter than its files")
             tree[path] = adapt(Node, entry, content=content)
             position += len(_padded(content))
         if position != len(data):
-            raise ValueError("what was found has more data than files")
+            raise ValueError("the tree's data is longer than its files")
         return adapt(Observation, self, tree=None if self.tree is None else tree)
 
 

@@ -53,8 +53,8 @@ class XfstestsScript:
 
 def to_case(witness: Witness, name: str) -> XfstestsScript:
     """Return the case ``name`` (the last part of its path, such as ``900``) for ``witness``. Raises UsageError if the
-    crash may come before the last operation returns, or xfstests lack an operation's command. So it does if bob cannot
-    say for sure what must be there."""
+    crash may come before the last operation returns, if xfstests lack an operation's command, or if bob is not sure
+    what the crash must keep."""
     workload = _asked(witness)
     lost, checks = loss(witness), tuple(_checks(witness, workload))
     remarks = tuple(_remarks(witness, lost))
@@ -63,7 +63,7 @@ def to_case(witness: Witness, name: str) -> XfstestsScript:
 
 
 def loss(witness: Witness) -> CacheLoss:
-    """Return the loss of ``witness``: ``ALL``, too, if losing all is known to break its claim."""
+    """Return the loss of ``witness``; also ``ALL`` if losing everything unflushed is known to break its claim."""
     lost = _lost(witness.timeline)
     if not lost:
         return CacheLoss.NOTHING
@@ -87,12 +87,12 @@ def _asked(witness: Witness) -> Workload:
         workload = claim.asking(workload)
     elif not isinstance(claim, Mountable):
         raise UsageError(
-            f"a case for xfstests checks what a call promises, and the witness is of {claim.title}",
+            f"a case for xfstests checks what a call promises, and this witness shows {claim.title}",
             hint="bob replay --keep writes its crash image, with a script that mounts it",
         )
     if workload.at is not At.END:
         raise UsageError(
-            "the crash of the witness may come at any time, and a case crashes when the last operation has returned",
+            "the witness may crash at any time, and a case for xfstests only when the last operation has returned",
             hint="bob witness export --dm-log writes a log that replay-log steps through",
         )
     return workload
@@ -109,24 +109,21 @@ def _remarks(witness: Witness, lost: CacheLoss) -> Iterator[str]:
 
 
 _SAID = {
-    CacheLoss.NOTHING: (
-        "In the crash state that bob found, nothing is lost that the disk had been sent. dm-flakey makes such a state."
-    ),
+    CacheLoss.NOTHING: ("In bob's crash state the disk has everything that it was sent. dm-flakey makes such a state."),
     CacheLoss.ALL: (
-        "Where bob found it, all can be lost that was not flushed. dm-flakey loses nothing that was sent, so the case"
-        " replays a log of dm-log-writes up to the crash."
+        "The violation shows if the disk loses everything that was not flushed. dm-flakey loses nothing that was"
+        " sent, so the case replays a log of dm-log-writes up to the crash."
     ),
     CacheLoss.SOME: (
-        "In the crash state that bob found, the disk has lost some of what was not flushed, and kept some. Neither"
-        " dm-flakey nor a log of dm-log-writes makes such a state. The case loses all that was not flushed; it may"
-        " pass where bob finds a violation."
+        "In bob's crash state the disk has lost some of what was not flushed, and kept some. Neither dm-flakey nor a"
+        " log of dm-log-writes makes such a state. The case loses everything that was not flushed, so it may pass."
     ),
 }
 _LATE = (
-    "A flush was sent while a write that is lost was under way. On a disk that has done each write before the flush"
-    " comes, the case passes."
+    "A flush was sent while a lost write was under way. On a disk that completes each write before the flush comes,"
+    " the case passes."
 )
-_CHECKED = "The case mounts at once after the crash. What bob found, it found after what a boot runs before it mounts:"
+_CHECKED = "The case mounts right after the crash. bob first ran what a boot runs before the mount:"
 
 
 # The checks
@@ -142,7 +139,7 @@ _OF_ALL_DATA = (Call.FSYNC_FILE, Call.FDATASYNC_FILE, Call.SYNC, Call.SYNCFS)
 
 
 def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
-    """Yield what the case compares. Raises UsageError if bob cannot say for sure what must be there."""
+    """Yield what the case compares. Raises UsageError if bob is not sure what the crash must keep."""
     claim, history = witness.claim, simulate(workload)[0]
     if not isinstance(claim, OfProperty):
         return  # the mount is the check
@@ -151,13 +148,13 @@ def _checks(witness: Witness, workload: Workload) -> Iterator[Printer]:
         return
     for number in claim.question.required:
         if makers(history, number) and call_of(history.operations[-1], history, history.steps[-1]) not in _OF_ALL_DATA:
-            raise _unsure(f"operation {number} is about what another operation makes")
+            raise _unsure(f"operation {number} uses what another operation creates")
         yield from _there(history, number)
 
 
 def _unsure(why: str) -> UsageError:
     return UsageError(
-        f"bob cannot write what is to be there for xfstests: {why}", hint="bob witness export --probe takes the witness"
+        f"bob is not sure what xfstests would have to check: {why}", hint="bob witness export --probe can write it"
     )
 
 
@@ -181,7 +178,7 @@ def _there(history: History, number: int) -> Iterator[Printer]:
             call = call_of(history.operations[-1], history, history.steps[-1])
             others = [n for n in range(1, len(history.operations) + 1) if n != number and _has_data(history, n, thing)]
             if others and call not in _OF_ALL_DATA:
-                raise _unsure(f"operation {others[0]} changes the same file, and the call does not speak of it")
+                raise _unsure(f"operation {others[0]} changes the same file, and the call does not promise that change")
             yield Printer("content", _names_of(history, thing))
 
 
@@ -199,7 +196,7 @@ def _names_of(history: History, thing: int) -> tuple[str, ...]:
     """Return the names of ``thing`` at the end, then its earlier ones."""
     last = [path for path, identity in history.steps[-1].names.items() if identity == thing]
     if not last:
-        raise _unsure("what it is about is removed later")
+        raise _unsure("a later operation removes the object")
     return tuple(dict.fromkeys([*sorted(last), *sorted(history.things[thing].names)]))
 
 
@@ -232,8 +229,8 @@ def _script(
         names = history.steps[number - 1].names
         if isinstance(operation, ops.Rename) and names[operation.old] == names.get(operation.new):
             raise UsageError(
-                f"operation {number} gives a file a name that it has, and mv would take away the other one",
-                hint="bob witness export --probe takes the witness",
+                f"operation {number} renames a file to another name of the same file; mv would remove one of the names",
+                hint="bob witness export --probe can write it",
             )
     is_flakey = lost is CacheLoss.NOTHING
     required = [*needs((*workload.setup, *workload.operations)), *_REQUIRED[is_flakey]]
@@ -297,7 +294,7 @@ def _options(witness: Witness) -> Iterator[str]:
     made = witness.configuration
     mkfs = " ".join(filter(None, (*_features(made.fs), made.mkfs_options)))  # xfstests do not unquote words
     if mkfs or made.mount_options:
-        yield f'[ "$FSTYP" = {made.fs.driver} ] || _notrun "its options are those of {made.fs.driver}"'
+        yield f'[ "$FSTYP" = {made.fs.driver} ] || _notrun "its options belong to {made.fs.driver}"'
     if mkfs:
         yield f'export MKFS_OPTIONS="$MKFS_OPTIONS "{shlex.quote(mkfs)}'
     if made.mount_options:

@@ -34,7 +34,7 @@ class FileTree:
     def shift(self, identity: int) -> None:
         """Note that the contents of a file move. Raises ValueError the second time."""
         if identity in self._shifted:  # bob could not distinguish two torn shifts
-            raise ValueError("a file is shifted once at most")
+            raise ValueError("a workload may collapse or insert ranges of one file only once")
         self._shifted.add(identity)
         if self._shades is not None:
             self._shades.shift((identity, ""))
@@ -108,7 +108,7 @@ class FileTree:
         """Return the range of ``source`` to copy to the same place in ``path``, a file that may not exist yet."""
         identity = self.find(path, FileKind.FILE) if self.has(path) else None
         if source == identity:
-            raise ValueError("a file is not copied to itself")
+            raise ValueError("cannot copy a file to itself")
         copied = self.inodes[source].content[offset : offset + length]
         there = b"" if identity is None else self.inodes[identity].content[offset : offset + length]
         if len(copied) < length or not length:
@@ -117,7 +117,7 @@ class FileTree:
         starts = range(-offset % CELL_BYTES, len(there) - CELL_BYTES + 1, CELL_BYTES)
         cells = [(copied[at : at + CELL_BYTES], there[at : at + CELL_BYTES]) for at in starts]
         if any(new == old and any(old) for new, old in cells or [(copied[: len(there)], there)]):
-            raise ValueError("some of these bytes are there already, so that it could not be seen")
+            raise ValueError("some of these bytes are there already, so bob could not see the copy")
         return copied
 
     def take_shades(self, source: int, identity: int, offset: int, length: int) -> None:
@@ -130,7 +130,7 @@ class FileTree:
         moved = self.find(old)
         self.parent_of(new)
         if "/" in (old, new) or new.startswith(old + "/"):
-            raise ValueError(f"{old} cannot be moved to {new}")
+            raise ValueError(f"cannot move {old} to {new}")
         if replacing is Replacing.REFUSE and new in self.names:
             raise ValueError(f"{new} exists already")
         if replacing is Replacing.EXCHANGE and (new not in self.names or old.startswith(new + "/")):
@@ -152,7 +152,7 @@ class FileTree:
         """Remove a name; a directory must be empty."""
         identity = self.find(path)
         if path == "/":
-            raise ValueError("the root cannot be removed")
+            raise ValueError("cannot remove the root")
         if any(other.startswith(path + "/") for other in self.names):
             raise ValueError(f"{path} is not empty")
         self._touch(path)
@@ -166,7 +166,7 @@ class FileTree:
             raise ValueError(f"{new} exists already")
         thing = self.things[identity]
         if not self.inodes[identity].links and not (thing.is_born_unnamed and not thing.names):
-            raise ValueError(f"{old} has no name any more, and gets none")
+            raise ValueError(f"{old} has lost its last name, so it cannot get another one")
         self._touch(new)
         self.names[new] = identity
         self.things[identity].names.add(new)

@@ -36,11 +36,11 @@ def path_in(word: str) -> str:
     """Return the path in ``word``. Raises ValueError for a path that bob does not observe, too."""
     names = word.split("/")[1:]
     if word.startswith("/") and {".", ".."} & set(names):
-        raise ValueError(f"{word!r} has {'..' if '..' in names else '.'} in it: write the path without")
+        raise ValueError(f"the path {word!r} must not contain {'..' if '..' in names else '.'}")
     if not word.startswith("/") or (word != "/" and not all(names)) or "\0" in word:
         raise ValueError(f"{word!r} is not an absolute path such as /d/a")
     if names[0] in UNOBSERVED or names[0].startswith(UNOBSERVED_PREFIX):
-        raise ValueError(f"bob does not observe what is in /{names[0]}")
+        raise ValueError(f"bob does not observe the contents of /{names[0]}")
     return word
 
 
@@ -63,18 +63,18 @@ def bytes_in(word: str) -> int:
 
 def _length(word: str) -> int:
     if (length := bytes_in(word)) == 0:
-        raise ValueError("a length of 0 writes nothing")
+        raise ValueError("a length must be more than 0")
     return length
 
 
 def permissions_in(word: str) -> int:
     if not re.fullmatch("[0-7]{3}", word):
-        raise ValueError(f"{word!r} is no permission bits such as 640")
+        raise ValueError(f"invalid permission bits {word!r}; expected three octal digits, for example 640")
     return int(word, 8)
 
 
 def time_in(word: str) -> int:
-    """Return the time in ``word`` (seconds since 1970). It is even, as vfat keeps no other."""
+    """Return the time in ``word`` (seconds since 1970). It is even, because vfat keeps only even times."""
     if not word.isdigit() or int(word) % 2 or not EARLIEST <= int(word) <= LATEST:
         raise ValueError(f"{word!r} is not an even number of seconds from {EARLIEST} to {LATEST}")
     return int(word)
@@ -82,7 +82,7 @@ def time_in(word: str) -> int:
 
 def owner_in(word: str) -> tuple[int, int]:
     if not re.fullmatch(r"\d{1,9}:\d{1,9}", word, re.ASCII):
-        raise ValueError(f"{word!r} is no owner and group such as 1000:100")
+        raise ValueError(f"invalid owner {word!r}; expected UID:GID, for example 1000:100")
     uid, gid = map(int, word.split(":"))
     return uid, gid
 
@@ -99,7 +99,7 @@ def _seconds(word: str) -> float:
 
 def _as(word: str) -> tuple[()]:
     if word != "as":
-        raise ValueError(f"{word!r} is not 'as'")
+        raise ValueError(f"expected 'as', not {word!r}")
     return ()
 
 
@@ -117,7 +117,7 @@ def _one_of(*words: StrEnum, default: StrEnum | None = None) -> _Word:
 
     def read(word: str) -> StrEnum:
         if word not in known:
-            raise ValueError(f"{word!r} is none of {', '.join(known)}")
+            raise ValueError(f"unknown word {word!r}; expected one of {', '.join(known)}")
         return known[word]
 
     return _Word(read, lambda value: None if value is default else str(value))
@@ -178,14 +178,16 @@ _FORMS = (
         ops.Mknod,
         (_PATH, _one_of(*Special)),
     ),
-    _form("open PATH as HANDLE", "open what is there, and keep it open", ops.Open, (_PATH, _AS, _HANDLE)),
+    _form(
+        "open PATH as HANDLE", "open an existing file or directory, and keep it open", ops.Open, (_PATH, _AS, _HANDLE)
+    ),
     _form(
         "tmpfile DIRECTORY as HANDLE",
         "make a file without a name, and keep it open; link HANDLE PATH gives it one",
         ops.Unnamed,
         (_PATH, _AS, _HANDLE),
     ),
-    _form("close HANDLE", "close what is kept open", ops.Close, (_HANDLE,)),
+    _form("close HANDLE", "close what an open or a tmpfile keeps open", ops.Close, (_HANDLE,)),
     _form(
         "write PATH OFFSET LENGTH [direct|sync|dsync|mmap]",
         "write LENGTH bytes at OFFSET (an overwrite within the file, an append at its end)",
@@ -205,19 +207,19 @@ _FORMS = (
         ops.CopyRange,
         (_FILE, _FILE, _BYTES, _LENGTH),
     ),
-    _form("reflink FROM TO", "have TO share all that FROM has (FICLONE)", ops.Reflink, (_FILE, _FILE)),
+    _form("reflink FROM TO", "make TO share all data of FROM (FICLONE)", ops.Reflink, (_FILE, _FILE)),
     _form("truncate PATH SIZE", "set the size", ops.Truncate, (_FILE, _BYTES)),
     _form(
         "fallocate PATH OFFSET LENGTH [keep|punch|zero|zero-keep|collapse|insert]",
-        "allocate a range, growing the file where it ends beyond; keep: without growing it; punch: make a hole of it; "
-        "zero: make zeros of it, growing the file; zero-keep: without growing it; collapse: take it out; insert: put "
-        "zeros in before it",
+        "allocate a range, and grow the file if it ends beyond; keep: allocate without growing; punch: make a hole; "
+        "zero: write zeros, and grow the file; zero-keep: write zeros without growing; collapse: cut the range out; "
+        "insert: insert zeros at OFFSET",
         ops.Fallocate,
         (_FILE, _BYTES, _LENGTH, _others(Allocation.GROW)),
     ),
     _form(
         "rename OLD NEW [noreplace|exchange]",
-        "rename, over NEW if it is there; noreplace: only if it is not; exchange: have both swap their names",
+        "rename, and replace NEW if it exists; noreplace: only if NEW does not exist; exchange: swap the names",
         ops.Rename,
         (_PATH, _PATH, _others(Replacing.REPLACE)),
     ),
@@ -239,7 +241,10 @@ _FORMS = (
     _form("fsync PATH", "fsync a file or directory", ops.Fsync, (_FILE,), data_only=False),
     _form("fdatasync PATH", "fdatasync a file", ops.Fsync, (_FILE,), data_only=True),
     _form(
-        "sync_file_range PATH OFFSET LENGTH", "write a range out and wait", ops.SyncFileRange, (_FILE, _BYTES, _LENGTH)
+        "sync_file_range PATH OFFSET LENGTH",
+        "write a range to the disk, and wait",
+        ops.SyncFileRange,
+        (_FILE, _BYTES, _LENGTH),
     ),
     _form("msync PATH", "map a file, and msync all of it", ops.Msync, (_FILE,)),
     _form("sync", "sync everything", ops.Sync, this_only=False),
@@ -284,10 +289,10 @@ def parse_one(text: str) -> Operation:
         raise UsageError(f"{text!r}: {error}", hint="close the quotes") from None
     form = GRAMMAR.get(verb)
     if form is None:
-        raise UsageError(f"no operation {verb!r} in {text!r}", hint=meant(verb, GRAMMAR, "operations"))
-    hint = f"it is written: {form.usage}"
+        raise UsageError(f"unknown operation {verb!r} in {text!r}", hint=meant(verb, GRAMMAR, "operations"))
+    hint = f"expected: {form.usage}"
     if not len(form.words) - form.usage.count("[") <= len(words) <= len(form.words):
-        raise UsageError(f"{text!r} does not have the form of {verb!r}", hint=hint)
+        raise UsageError(f"{text!r} has too many or too few words", hint=hint)
     try:
         return form.build(words)
     except ValueError as error:

@@ -43,7 +43,7 @@ class Mknod:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    path: str  # of an existing file or directory
+    path: str  # existing file or directory
     handle: str
 
 

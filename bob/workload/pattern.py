@@ -101,11 +101,11 @@ def contents(operation: int, offset: int, length: int, shade: int | None = None)
     """Return the ``length`` bytes that operation ``operation`` writes at file offset ``offset`` (bytes), by default in
     its first shade. Raises ValueError for a number from ``MAX_OPERATIONS`` on, and for an unknown shade."""
     if not 0 <= operation < MAX_OPERATIONS:
-        raise ValueError(f"operation {operation} does not fit the pattern (0 to {MAX_OPERATIONS - 1})")
+        raise ValueError(f"operation number {operation} is out of range (0 to {MAX_OPERATIONS - 1})")
     if shade is None:
         shade = first_shade(operation)
     if not UNSHADED <= shade < SHADES:
-        raise ValueError(f"{shade} is no shade (0 to {SHADES - 1})")
+        raise ValueError(f"shade {shade} is out of range (0 to {SHADES - 1})")
     first, last = offset // PATTERN_BLOCK_BYTES, -(-(offset + length) // PATTERN_BLOCK_BYTES)
     whole = b"".join(_block(operation, block, shade) for block in range(first, last))
     skip = offset - first * PATTERN_BLOCK_BYTES

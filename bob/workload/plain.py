@@ -37,7 +37,7 @@ class WorkloadDocument(Document, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.pattern not in (UNSHADED_PATTERN, PATTERN):
-            raise ValueError(f"its data has pattern {self.pattern!r}, which this bob does not know")
+            raise ValueError(f"this version of bob does not know the data pattern {self.pattern!r}")
 
     @classmethod
     def of(cls, workload: Workload) -> WorkloadDocument:

@@ -54,11 +54,11 @@ class SimulatedFileSystem:
             raise AttributeError(verb)
         if verb not in GRAMMAR:
             hint = meant(verb, (*GRAMMAR, *QUESTIONS), "fs has")
-            raise self._stop(UsageError(f"there is no fs.{verb}", hint=hint))
+            raise self._stop(UsageError(f"unknown call fs.{verb}", hint=hint))
         return Verb(self, verb)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is such a name."""
+        """Return whether this name exists."""
         return self.kind(path) is not None
 
     def kind(self, path: str) -> str | None:
@@ -69,13 +69,13 @@ class SimulatedFileSystem:
     def size(self, path: str) -> int:
         """Return the size of a file (bytes). Raises Refused if it is not a file."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.FILE:
-            raise RefusedCall(f"fs.size({path!r}): {path} is {self.kind(path) or 'not there'}")
+            raise RefusedCall(f"fs.size({path!r}): {path} is not a file")
         return self.performing.tree.size(path)
 
     def names(self, path: str = "/") -> list[str]:
         """Return the sorted names in a directory. Raises Refused if it is not a directory."""
         if self.performing.tree.kind(self._path(path)) is not FileKind.DIRECTORY:
-            raise RefusedCall(f"fs.names({path!r}): {path} is {self.kind(path) or 'not there'}")
+            raise RefusedCall(f"fs.names({path!r}): {path} is not a directory")
         above = path.rstrip("/")
         names = (one.rpartition("/") for one in self.performing.tree.names)
         return sorted(name for folder, _slash, name in names if folder == above and name)
@@ -90,14 +90,14 @@ class SimulatedFileSystem:
         return [write_one(operation) for operation in self.performing.done]
 
     def state(self) -> Hashable:
-        """Return what decides a crash, but for the layout: the tree at the last sync of everything, and later calls."""
+        """Return all that decides a crash, except the layout: the tree at the last sync of all, and later calls."""
         count, step = self._synced
         return shape(step, self.performing.tree.things), tuple(self.performing.done[count:])
 
     def _path(self, path: str) -> str:
         try:
             if not isinstance(path, str):
-                raise ValueError(f"{path!r} is no path such as '/d/a'")
+                raise ValueError(f"{path!r} is not a path such as '/d/a'")
             return path_in(path)
         except ValueError as error:
             raise self._stop(UsageError(str(error), hint="paths are absolute within the file system")) from None
@@ -139,7 +139,7 @@ class Verb:
 
 
 def shape(step: HistoryStep, things: Sequence[Thing]) -> Hashable:
-    """Return all of a tree but the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
+    """Return all of a tree except the written bytes: names, hard links, kinds, sizes, zeros, attributes."""
     first: dict[int, str] = {}
     for path, identity in sorted(step.names.items()):
         first.setdefault(identity, path)

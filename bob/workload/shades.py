@@ -90,7 +90,7 @@ class Shades:
         if shade is None:
             shade = _first(number, met)
         if shade is None:
-            raise ValueError(f"so many operations write to the {length:,} bytes at {start:,} that it could not be seen")
+            raise ValueError(f"too many operations write to the {length:,} bytes at {start:,} for bob to distinguish")
         made = made._replace(shade=shade)
         here.append(made)
         if made.is_short:
@@ -106,7 +106,9 @@ class Shades:
     def shift(self, thing: Hashable) -> None:
         """Note that ``thing`` moves: later writes must differ from all of it. Raises ValueError if they cannot."""
         if any(one.shade >= ALPHABET for one in self._written.get(thing, [])):
-            raise ValueError("so many operations wrote to a file that is shifted that later ones could not be seen")
+            raise ValueError(
+                "too many operations wrote to a file before it is shifted for bob to distinguish later ones"
+            )
         self._shifted.add(thing)
 
     def copy(self, source: Hashable, thing: Hashable, start: int, length: int) -> None:

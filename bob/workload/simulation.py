@@ -94,7 +94,7 @@ class Simulation:
 
 def _perform(system: FileTree, operation: Operation, number: int, step: int, name: str) -> PerformedOperation:
     if number >= MAX_OPERATIONS or (step >= 0 and number >= FIRST_SETUP_NUMBER):
-        hint = f"at most {FIRST_SETUP_NUMBER - 1}, and {MOST_SETUP_OPERATIONS} in its setup"
+        hint = f"at most {FIRST_SETUP_NUMBER - 1} operations, and {MOST_SETUP_OPERATIONS} in the setup"
         raise UsageError(f"workload {name} has too many operations", hint=hint)
     try:
         offset, written = _apply(system, operation, number, step)
@@ -129,17 +129,17 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             return _copy(system, number, step, source, path, 0, length), b""
         case ops.Write(path, wanted, length, how):
             if not path.startswith("/") and how in (How.DIRECT, How.TRUNC):
-                raise ValueError(f"{path} is open: {how} is said when a file is opened")
+                raise ValueError(f"{path} is open already, and {how} is a flag of open(2)")
             if not system.has(path) and how is not How.MMAP:
                 system.make(path, FileKind.FILE, step)
             identity = system.find(path, FileKind.FILE)
             size = len(system.inodes[identity].content)
             if how is How.MMAP and (wanted is None or wanted + length > size):
-                raise ValueError(f"a mapping does not grow a file, and {path} has {size:,} bytes")
+                raise ValueError(f"a mapping cannot grow a file, and {path} has {size:,} bytes")
             old = b"" if how is How.TRUNC else system.inodes[identity].content
             offset = len(old) if wanted is None else wanted
             if how is How.DIRECT and (offset % DIRECT_BYTES or length % DIRECT_BYTES):
-                raise ValueError(f"direct I/O of {length:,} bytes at {offset:,} is not in multiples of {DIRECT_BYTES}")
+                raise ValueError(f"direct I/O needs multiples of {DIRECT_BYTES}, not {length:,} bytes at {offset:,}")
             _check_size(offset + length)
             written = system.written(number, identity, offset, length)
             system.data[number] = identity, offset, length
@@ -184,7 +184,7 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             identity = system.find(path, FileKind.FILE, FileKind.DIRECTORY)
             xattrs = dict(system.inodes[identity].xattrs)
             if xattrs.pop(name, None) is None:
-                raise ValueError(f"{path} has no attribute {name}")
+                raise ValueError(f"{path} lacks the attribute {name}")
             system.set(identity, xattrs=xattrs)
         case ops.Chmod(path, permissions):
             system.set(system.find(path, FileKind.FILE, FileKind.DIRECTORY), mode=permissions)
@@ -193,7 +193,7 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
         case ops.Utimes(path, seconds):
             identity = system.find(path, FileKind.FILE, FileKind.DIRECTORY)
             if system.inodes[identity].modified == seconds:
-                raise ValueError(f"{path} has that time already, so that it could not be seen")
+                raise ValueError(f"{path} already has that time, so bob could not see the change")
             system.set(identity, modified=seconds)
         case ops.Fsync(path):
             system.find(path, FileKind.FILE, FileKind.DIRECTORY)
@@ -201,7 +201,7 @@ def _apply(system: FileTree, operation: Operation, number: int, step: int) -> tu
             system.find(path, FileKind.FILE)
         case ops.Msync(path):
             if not system.inodes[system.find(path, FileKind.FILE)].content:
-                raise ValueError(f"{path} is empty, and nothing of it can be mapped")
+                raise ValueError(f"{path} is empty, so it cannot be mapped")
         case ops.Sync() | ops.Sleep() | ops.Acknowledge():
             pass
     return 0, b""
@@ -215,7 +215,7 @@ def _shifted(content: bytes, offset: int, length: int, mode: Allocation) -> byte
         return content[:offset] + bytes(length) + content[offset:]
     if mode is Allocation.COLLAPSE and offset + length < len(content):
         return content[:offset] + content[offset + length :]
-    raise ValueError(f"the range does not end before the {len(content):,} bytes of the file do")
+    raise ValueError(f"the range must end before the {len(content):,} bytes of the file do")
 
 
 def _copy(system: FileTree, number: int, step: int, source: str, path: str, offset: int, length: int) -> int:
@@ -233,4 +233,4 @@ def _copy(system: FileTree, number: int, step: int, source: str, path: str, offs
 
 def _check_size(size: int) -> None:
     if size > LARGEST_FILE_BYTES:
-        raise _TooLarge(f"a file of {size:,} bytes is too large: {LARGEST_FILE_BYTES:,} at most")
+        raise _TooLarge(f"a file of {size:,} bytes is too large: at most {LARGEST_FILE_BYTES:,}")

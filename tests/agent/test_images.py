@@ -236,7 +236,7 @@ def test_where_it_is_known_what_was_written_all_is_compared_only_once_in_a_while
 def test_a_base_that_is_not_there_is_refused(here: None) -> None:
     with pytest.raises(Denial) as refused:
         medium.medium_with("missing")
-    assert str(refused.value) == snapshot("the guest has no base image missing")
+    assert str(refused.value) == snapshot("the guest lacks the base image missing")
 
 
 def test_media_of_another_size_or_after_a_failure_are_new(here: None, tmp_path: Path) -> None:

@@ -159,7 +159,9 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     path.write_bytes(bytes(4096))
     with pytest.raises(Denial) as refused:
         read_log(str(path))
-    assert text_with(str(refused.value), "dm-log-writes") == snapshot("there is no dm-log-writes log on the log device")
+    assert text_with(str(refused.value), "dm-log-writes") == snapshot(
+        "the log device does not contain a log of dm-log-writes"
+    )
 
 
 def later_things(source: str) -> list[str]:
@@ -268,7 +270,7 @@ def test_an_empty_read_is_no_end(answers: list[bytes]) -> None:
 def test_what_is_empty_for_ever_is_an_error_where_there_are_events() -> None:
     with pytest.raises(RuntimeError) as refused:
         drained(scratch.patient(pipe(page(b"abcd"), b""), lambda: True))
-    assert str(refused.value) == snapshot("the kernel's trace cannot be read to its end")
+    assert str(refused.value) == snapshot("cannot read the kernel's trace to its end")
     answers = [b""] * (MOST_EMPTY_READS - 1)
     assert texts(drained(scratch.patient(pipe(*answers, page(b"abcd"), *answers, NO_MORE), lambda: True))) == b"abcd"
 

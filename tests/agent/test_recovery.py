@@ -255,8 +255,8 @@ def test_a_layer_may_be_on_another_one(recording: Inhabited) -> None:
 def test_a_stack_that_cannot_be_assembled_is_refused_and_nothing_of_it_stays(recording: Inhabited) -> None:
     for layers, words in (
         ((STRIPED, SHIFTED, mapped("wrong", "0 8 nothing")), "dmsetup failed"),
-        ((STRIPED, replace(SHIFTED, device="/dev/mapper/bob-nowhere")), "made no /dev/mapper/bob-nowhere"),
-        ((), "nothing says how 2 disks are assembled"),
+        ((STRIPED, replace(SHIFTED, device="/dev/mapper/bob-nowhere")), "did not make /dev/mapper/bob-nowhere"),
+        ((), "the subject does not say how to assemble 2 disks"),
     ):
         with pytest.raises(UsageError, match=words):
             make_base(recording.agent, replace(STRIPED_EXT4, layers=layers), SETUP)

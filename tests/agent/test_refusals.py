@@ -61,7 +61,10 @@ def assert_usable(guest: Inhabited) -> None:
         (config(mkfs="--nosuchoption"), r"mkfs.ext4 failed \(1\): mkfs.ext4: invalid option"),
         (config(mkfs="-O ^has_journal", mount="data=journal"), r"mount refused \(EINVAL\): .*w/o journal"),
         (config(mkfs=("mkfs.nosuchfs", "DEVICE")), "mkfs.nosuchfs is not installed in the guest"),
-        (config(driver="nosuchfs"), r"mount refused \(ENODEV\): the kernel 6\.\S+ has no file system 'nosuchfs'"),
+        (
+            config(driver="nosuchfs"),
+            r"mount refused \(ENODEV\): the kernel 6\.\S+ does not know the file system 'nosuchfs'",
+        ),
         (config(device=MIB, mkfs="-b 4096 -N 1000000"), r"mkfs.ext4 failed \(1\): (?s:.*) too big for a"),
     ],
 )
@@ -87,7 +90,7 @@ def test_a_device_that_is_too_small_is_refused_by_mkfs(recording: Inhabited) -> 
     [
         ({"options": "nosuchoption"}, r"mount refused \(EINVAL\): ext4: Unknown parameter 'nosuchoption'"),
         ({"driver": "xfs", "options": ""}, r"mount refused \(EINVAL\): XFS \(dm-0\): Invalid superblock magic number"),
-        ({"driver": "nosuchfs"}, r"has no file system 'nosuchfs'"),
+        ({"driver": "nosuchfs"}, r"does not know the file system 'nosuchfs'"),
         (
             {"operations": [[1, "rename", ["/nothing", "/d/x"], 0, 0]]},
             r"operation 1 \(rename /nothing /d/x\) failed: No su",
@@ -96,7 +99,7 @@ def test_a_device_that_is_too_small_is_refused_by_mkfs(recording: Inhabited) -> 
         ({"log_bytes": 64 * 1024}, "the log device is full"),
         ({"timeline_kib": 4}, "the guest's trace buffer overflowed"),
         ({"deadline": 3.0}, "the file system was still writing after 3 s"),
-        ({"base": "nobase"}, "the guest has no base image nobase"),
+        ({"base": "nobase"}, "the guest lacks the base image nobase"),
     ],
 )
 def test_a_recording_is_refused_in_the_machines_words(
@@ -136,7 +139,7 @@ def test_a_base_can_be_put_again_and_dropped(recording: Inhabited) -> None:
     name = taken.base.name
     drop_base(recording.agent, taken.base)
     assert recording.agent.ask("has_base", timeout=60, base=name)[0] == {"has": False}
-    with pytest.raises(UsageError, match=f"the guest has no base image {name}"):
+    with pytest.raises(UsageError, match=f"the guest lacks the base image {name}"):
         recording.agent.ask("record", timeout=300, **request(base=name))
     put_base(recording.agent, taken.base)
     put_base(recording.agent, taken.base)
@@ -149,6 +152,6 @@ def test_what_nobody_can_ask_is_the_hosts_mistake(recording: Inhabited) -> None:
         recording.agent.ask("nosuchrequest", timeout=60)
     with pytest.raises(AgentBroken, match="TypeError"):
         recording.agent.ask("record", timeout=60, base="x")
-    with pytest.raises(UsageError, match="nothing was prepared to be observed"):
+    with pytest.raises(UsageError, match="observe_prepare must come before observe"):
         recording.agent.ask("observe", timeout=60, states=[], audit=True, lookups=[])
     assert_usable(recording)

@@ -159,8 +159,8 @@ def working(**more: object) -> dict[str, object]:
         ({**GOOD, "row": "first"}, "row: expected int, got 'first'"),
         ({**GOOD, "name": ""}, "name: '' is not one line of text"),
         ({**GOOD, "meaning": "one\ntwo"}, "meaning: 'one\\ntwo' is not one line of text"),
-        ({**GOOD, "name": "../one"}, "'../one' is no name of a property"),
-        ({**GOOD, "name": "unmountable"}, "'unmountable' means something else"),
+        ({**GOOD, "name": "../one"}, "invalid property name '../one'"),
+        ({**GOOD, "name": "unmountable"}, "bob reserves the name 'unmountable'"),
         (judged(then_renamed=True), "for the rule 'ordered' only"),
         (judged(kinds=["appends"]), "invalid value 'appends'; expected one of overwrite, append, truncate-down, "),
         (judged(kinds="append"), "judge.kinds: expected array, got 'append'"),
@@ -174,29 +174,29 @@ def working(**more: object) -> dict[str, object]:
         ({**GOOD, "judge": {"rule": "durable", "call": "sync", "kinds": ["append"]}}, "no workload has an operation"),
         (working(at="later"), "invalid value 'later'; expected one of end, any"),
         (working(first="mkdir /x"), "workloads[0].first: expected array, got 'mkdir /x'"),
-        (working(first=["mkdir"]), "'mkdir' does not have the form"),
+        (working(first=["mkdir"]), "'mkdir' has too many or too few words"),
         (judged(rule="ordered", then_renamed="yes"), "judge.then_renamed: expected bool, got 'yes'"),
         (working(tree="tiny"), "unknown tree 'tiny'"),
         (working(setup=["mkdir /d"]), "a tree or a setup, not both"),
-        (working(operations=["appendd /d/s 60"]), "no operation 'appendd' in 'appendd /d/s 60'"),
-        (working(operations=["append /d/s"]), "'append /d/s' does not have the form"),
+        (working(operations=["appendd /d/s 60"]), "unknown operation 'appendd' in 'appendd /d/s 60'"),
+        (working(operations=["append /d/s"]), "'append /d/s' has too many or too few words"),
         (working(operations=["append /gone/s 60"]), "'append /gone/s 60': /gone does not exist"),
         (working(operations="append /d/s 60"), "operations: expected array, got 'append /d/s 60'"),
         (working(operations=[5]), "operations[0]: expected str, got 5"),
-        (working(operations=[]), "operations: there are none"),
-        (working(later=["mkdir"]), "'mkdir' does not have the form"),
+        (working(operations=[]), "operations must not be empty"),
+        (working(later=["mkdir"]), "'mkdir' has too many or too few words"),
         (working(finish="natural"), "finish: expected array, got 'natural'"),
-        (working(finish=["naturally"]), "no operation 'naturally'"),
-        (working(finish=["natural soon"]), "'natural soon' is no way to finish"),
-        (working(finish=["natural -1"]), "'natural -1' is no way to finish"),
-        (working(finish=["natural inf"]), "'natural inf' is no way to finish"),
-        (working(finish=["fsync"]), "'fsync' does not have the form"),
+        (working(finish=["naturally"]), "unknown operation 'naturally'"),
+        (working(finish=["natural soon"]), "invalid finish 'natural soon'"),
+        (working(finish=["natural -1"]), "invalid finish 'natural -1'"),
+        (working(finish=["natural inf"]), "invalid finish 'natural inf'"),
+        (working(finish=["fsync"]), "'fsync' has too many or too few words"),
         (working(finish=["fsync /gone"]), "/gone does not exist"),
-        (working(finish=["mkdir /x"]), "'mkdir /x' is no way to finish"),
-        (working(finish=["fdatasync"]), "'fdatasync' does not have the form"),
+        (working(finish=["mkdir /x"]), "invalid finish 'mkdir /x'"),
+        (working(finish=["fdatasync"]), "'fdatasync' has too many or too few words"),
         (
             working(operations=["append /d/s 60", "create /d/f{9..8}"]),
-            "counts from 9 to 8: write the smaller number first",
+            "9 is larger than 8; write the smaller number first",
         ),
         (working(setup=["mkdir /d", "create /d/f{1..300}"], tree=None), "too many operations"),
         (working(finish=[""]), "finish[0]: '' is not one line of text"),
@@ -266,7 +266,7 @@ def test_the_property_of_recoveries_is_nobodys_own(tmp_path: Path) -> None:
     assert there_and_back(IDEMPOTENT) == IDEMPOTENT
     with pytest.raises(UsageError) as refused:
         load(written(tmp_path, {**GOOD, "name": IDEMPOTENT.name}))
-    assert str(refused.value) == snapshot("mine.toml: the name 'recovery-idempotent' means something else to bob")
+    assert str(refused.value) == snapshot("mine.toml: bob reserves the name 'recovery-idempotent'")
 
 
 def test_own_probes_come_after_the_shipped_ones(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_names_of_own_probes_are_their_own(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         check_own((load(written(tmp_path, {**GOOD, "name": "append-any"})),))
     assert text_with(str(caught.value), "append-any") == snapshot("'append-any' is a shipped property")
-    assert text_with(caught.value.hint, "my-append-any") == snapshot("name yours otherwise, e.g. 'my-append-any'")
+    assert text_with(caught.value.hint, "my-append-any") == snapshot("choose another name, for example 'my-append-any'")
 
 
 def test_a_mistake_of_syntax_has_its_line(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_the_run_of_a_quick_question_is_refused(
     assert run_bob(["apm", *arguments, str(run.path)]) == 9
     said = capsys.readouterr().err
     assert text_with(said.replace(str(tmp_path), "TMP"), "TMP/run") == snapshot("""\
-bob: TMP/run is the run of a quick question, not of a probe
-hint: nothing of it is finished; the same command asks anew, and bob runs remove TMP/run removes it
+bob: TMP/run is a run of bob try, not of bob probe
+hint: nothing in it is finished; bob runs remove TMP/run removes it, and the same command starts again
 """)
 
 
@@ -181,7 +181,7 @@ hint: did you mean 'ext2'?
         (
             ["states", "ext4-o", "creat /a"],
             snapshot("""\
-bob: no operation 'creat' in 'creat /a'
+bob: unknown operation 'creat' in 'creat /a'
   creat /a
   ^^^^^^^^
 hint: did you mean 'create'?
@@ -211,22 +211,22 @@ hint: bob apm show ext4-o
         (
             ["what-if", "ext4-o", "-safe rename", "--app", "sqlite-rolback"],
             snapshot("""\
-bob: there is no program 'sqlite-rolback'
+bob: unknown program 'sqlite-rolback'
 hint: did you mean 'sqlite-rollback'?
 """),
         ),
         (
             ["check", "ext4-o", "."],
             snapshot("""\
-bob: . is no run directory
-hint: it has no run.json; bob probe --out makes one
+bob: . is not a run directory
+hint: it lacks run.json; bob probe --out DIR makes a run directory
 """),
         ),
         (
             ["derive", "."],
             snapshot("""\
-bob: . is no run directory
-hint: it has no run.json; bob probe --out makes one
+bob: . is not a run directory
+hint: it lacks run.json; bob probe --out DIR makes a run directory
 """),
         ),
         (
@@ -365,7 +365,7 @@ hint: ccfs has leveldb, sqlite-rollback, git-commit, hg-commit, zookeeper
     Path("other/file").touch()
     assert bob("reproduce", "ccfs", "--out", "other").err == snapshot("""\
 bob: --out: other is not empty
-hint: every run has a directory of its own
+hint: name a new directory: each run has its own
 """)
 
 
@@ -423,6 +423,6 @@ def test_a_set_of_ones_own_needs_no_published_counts(bob: Bob, work: Work) -> No
     assert ended.out.startswith("Mine\n") and Path("bob-runs/reproduce-mine").is_dir()
     wrong = bob("reproduce", "mine", "--quiet")
     assert wrong.code == 2 and text_with(wrong.err, "mine") == snapshot("""\
-bob: there is no set of programs 'mine'
+bob: unknown set of programs 'mine'
 hint: bob has ccfs; or name a TOML file
 """)

@@ -497,8 +497,8 @@ hint: for example --image debian-bookworm
         (
             ("--kernel", "bzImage", "--modules", "."),
             snapshot("""\
-bob: bzImage is no bzImage
-hint: it is arch/x86/boot/bzImage of a built kernel
+bob: bzImage is not a bzImage
+hint: name arch/x86/boot/bzImage of a built kernel
 """),
         ),
         (
@@ -518,8 +518,8 @@ hint: for example --image debian-bookworm
         (
             ("--guest", "testbox"),
             snapshot("""\
-bob: 'testbox' is no address of a machine
-hint: --guest ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN
+bob: invalid machine address 'testbox'
+hint: expected --guest ssh://[USER@]HOST[:PORT], or libvirt:[USER@]DOMAIN
 """),
         ),
         (
@@ -574,8 +574,8 @@ hint: leave out --recovery-crashes
         (
             ("--kernel-tree", "."),
             snapshot("""\
-bob: . is no tree in which a kernel was built: include/config/auto.conf: No such file or directory
-hint: run `make` there; what was built with make O=DIR is in DIR
+bob: . is not the build tree of a kernel: include/config/auto.conf: No such file or directory
+hint: run `make` there; after make O=DIR, name DIR
 """),
         ),
     ],

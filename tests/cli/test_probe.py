@@ -257,7 +257,7 @@ def test_two_of_one_name_and_one_of_a_shipped_name(bob: Bob, work: Work, tmp_pat
     assert ended.code == 2
     assert text_with(ended.err, "append-any", "my-append-any") == snapshot("""\
 bob: 'append-any' is a shipped property
-hint: name yours otherwise, e.g. 'my-append-any'
+hint: choose another name, for example 'my-append-any'
 """)
     assert work.asked == []
 

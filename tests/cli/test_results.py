@@ -271,7 +271,7 @@ def test_each_hint_about_a_stopped_run_that_cannot_be_resumed_leads_somewhere(
         assert ended.code == 9
         hints.append(ended.err.partition("hint: ")[2])
     for hint in hints:
-        assert "command asks anew" in hint
+        assert "command starts again" in hint
         assert not re.search(r"bob judge|--resume", hint)
         assert ("bob show runs/one" in hint) == is_begun
 
@@ -290,7 +290,7 @@ def test_an_interrupted_run_of_a_program_says_that_it_cannot_be_resumed(
     assert ended.code == 130
     assert text_with(ended.err, "my run") == snapshot("""\
 bob: interrupted
-hint: bob app cannot be resumed: bob show 'my run' shows what is finished, and the same command asks anew
+hint: bob app cannot be resumed: bob show 'my run' shows what is finished; the same command starts again
 """)
 
 
@@ -462,7 +462,7 @@ def test_a_probe_file(bob: Bob, work: Work, found: dict[str, Any]) -> None:
 def test_a_case_for_xfstests(bob: Bob, work: Work, found: dict[str, Any]) -> None:
     refused = bob("witness", "export", "w.json", "--xfstests", "900")
     assert refused.code == 2 and refused.err == snapshot("""\
-bob: the crash of the witness may come at any time, and a case crashes when the last operation has returned
+bob: the witness may crash at any time, and a case for xfstests only when the last operation has returned
 hint: bob witness export --dm-log writes a log that replay-log steps through
 """)
     assert not Path("900").exists()
@@ -476,7 +476,7 @@ hint: bob witness export --dm-log writes a log that replay-log steps through
     assert ended.out.startswith("wrote 900 and 900.out\n")
     assert text_with(ended.out, "dm-flakey") == snapshot("""\
 wrote 900 and 900.out
-In the crash state that bob found, nothing is lost that the disk had been sent. dm-flakey makes such a state.
+In bob's crash state the disk has everything that it was sent. dm-flakey makes such a state.
 """)
     assert text_with(Path("900.out").read_text(), 900) == snapshot("""\
 QA output created by 900

@@ -145,7 +145,7 @@ def test_one_that_is_being_written_is_running_and_stays(bob: Bob) -> None:
     assert ended.code == 9
     assert text_with(ended.err, 4711, "bob-runs/a") == snapshot("""\
 bob: another bob (process 4711) is writing bob-runs/a
-hint: wait until it is done, or end it
+hint: wait until it is done, or stop it
 """)
     assert (folder / "workloads" / "000-w" / "log").exists()
     assert not other.exists()
@@ -179,43 +179,43 @@ def test_looking_makes_no_lock_and_holds_none(bob: Bob) -> None:
         (
             None,
             snapshot("""\
-bob: bob-runs/x is no run directory
-hint: it has no run.json; if bob was ended while it made it, rm -r removes it
+bob: bob-runs/x is not a run directory
+hint: it lacks run.json; if bob was killed early, remove it by rm -r
 """),
         ),
         (
             "{",
             snapshot("""\
 bob: bob-runs/x/run.json is damaged: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)
-hint: put back the file as it was, or probe again
+hint: restore the file, or probe again
 """),
         ),
         (
             "[]",
             snapshot("""\
 bob: bob-runs/x/run.json is damaged: it is not a JSON object
-hint: put back the file as it was, or probe again
+hint: restore the file, or probe again
 """),
         ),
         (
             "{}",
             snapshot("""\
-bob: bob-runs/x is no run directory
-hint: its run.json was not written by bob
+bob: bob-runs/x is not a run directory
+hint: bob did not write its run.json
 """),
         ),
         (
             '{"id": "1", "started": "x"}',
             snapshot("""\
-bob: bob-runs/x is no run directory
-hint: its run.json was not written by bob
+bob: bob-runs/x is not a run directory
+hint: bob did not write its run.json
 """),
         ),
         (
             '{"id": 1, "bob": 2}',
             snapshot("""\
-bob: bob-runs/x is no run directory
-hint: its run.json was not written by bob
+bob: bob-runs/x is not a run directory
+hint: bob did not write its run.json
 """),
         ),
     ],
@@ -257,17 +257,21 @@ def test_a_run_of_another_version_is_listed(bob: Bob) -> None:
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("nowhere", snapshot("bob: there is no nowhere"), snapshot("hint: bob runs lists those that there are")),
-        ("bob-runs", snapshot("bob: bob-runs is no run directory"), snapshot("hint: it has some: a, b, c, d, e")),
+        ("nowhere", snapshot("bob: nowhere does not exist"), snapshot("hint: bob runs lists run directories")),
+        (
+            "bob-runs",
+            snapshot("bob: bob-runs is not a run directory"),
+            snapshot("hint: it contains run directories: a, b, c, d, e"),
+        ),
         (
             "bob-runs/f",
-            snapshot("bob: bob-runs/f is no run directory"),
-            snapshot("hint: it has some: debian-bookworm, debian-trixie"),
+            snapshot("bob: bob-runs/f is not a run directory"),
+            snapshot("hint: it contains run directories: debian-bookworm, debian-trixie"),
         ),
         (
             "bob-runs/a/run.json",
-            snapshot("bob: bob-runs/a/run.json is no run directory"),
-            snapshot("hint: it has no run.json; if bob was ended while it made it, rm -r removes it"),
+            snapshot("bob: bob-runs/a/run.json is not a run directory"),
+            snapshot("hint: it lacks run.json; if bob was killed early, remove it by rm -r"),
         ),
         (
             "link",
@@ -320,8 +324,8 @@ hint: --yes removes them without asking
 def test_bob_does_not_ask_about_what_it_cannot_remove(bob: Bob, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put("bob-runs/a")
     assert bob("runs", "remove", "nowhere").err == snapshot("""\
-bob: there is no nowhere
-hint: bob runs lists those that there are
+bob: nowhere does not exist
+hint: bob runs lists run directories
 """)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     asked: list[str] = []
@@ -532,7 +536,7 @@ def test_a_mistake_is_told_in_one_line(
     ended = bob(*command)
     if command == ("doctor",) and "unknown guest image" in message:
         assert line_with(ended.out, "debian-trixi") == snapshot("""\
-missing settings                       bob.toml: there is no guest image called 'debian-trixi'
+missing settings                       bob.toml: unknown guest image 'debian-trixi'
 hint                           known: debian-bookworm, debian-bullseye, debian-trixie, debian-trixie-backports
 note    image debian-trixie            not built; a probe builds it first
 hint                           bob image build debian-trixie

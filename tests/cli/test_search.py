@@ -101,22 +101,22 @@ hint: bob search --help
         (
             ("--fs", "ext4", "--bounds", "smal"),
             snapshot("""\
-bob: there are no bounds 'smal'
+bob: unknown bounds 'smal'
 hint: did you mean 'small'?
 """),
         ),
         (
             ("--fs", "ext4", "--bounds", "ac"),
             snapshot("""\
-bob: there are no bounds 'ac'
+bob: unknown bounds 'ac'
 hint: did you mean 'ace'?
 """),
         ),
         (
             ("--bounds", "ace", "--property", "append-any"),
             snapshot("""\
-bob: the bounds ace ask what a call promises, not for append-any
-hint: --property goes with shapes, small and bounds of your own
+bob: the bounds ace test promises of calls, not the property append-any
+hint: use --property with shapes, small or your own bounds
 """),
         ),
         (
@@ -212,7 +212,7 @@ def test_counting_the_workloads_of_a_python_file(bob: Bob, work: Work) -> None:
     Path("mine.py").write_text(WORKLOAD)
     ended = bob("search", "--workload", "mine.py", "--count")
     assert text_with(" ".join(ended.out.split()), 4, 6, 2, "mine.py", 8, "/f") == snapshot(
-        "4 workloads 6 sequences of choices 2 ended at a call that a file system refuses; the first: mine.py, line 8: create /f: /f exists already 2 asked for nothing: no call of theirs promises anything of what was done before it"
+        "4 workloads 6 sequences of choices 2 ended at a call that a file system refuses; the first: mine.py, line 8: create /f: /f exists already 2 tested nothing: their calls promise nothing about the operations before"
     )
     assert bob("search", "--workload", "mine.py", "--count", "--sample", 3).out == "3 workloads\n"
     assert bob("search", "--workload", "mine.py", "--count", "--seconds", 3).out.startswith("4 workloads\n")
@@ -253,7 +253,7 @@ hint: bob search --help
         (
             ("--workload", "wrong.py"),
             snapshot("""\
-bob: wrong.py, line 2: there is no fs.apend
+bob: wrong.py, line 2: unknown call fs.apend
 hint: did you mean 'append'?
 """),
         ),

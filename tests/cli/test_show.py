@@ -169,7 +169,7 @@ hint: for example result.json
             ("--output", "here/result.json/"),
             snapshot("""\
 bob: --output: here/result.json is not a directory
-hint: name another one
+hint: name another directory
 """),
         ),
         (
@@ -211,7 +211,7 @@ hint: for example --output pages/
             ("--format", "site", "--output", "here/result.json"),
             snapshot("""\
 bob: --output: here/result.json is not a directory
-hint: name another one
+hint: name another directory
 """),
         ),
         (

@@ -420,7 +420,7 @@ def test_json(bob: Bob, work: Work) -> None:
         (
             ("create /a; fsnc /a", "--expect", "exists /a"),
             (
-                "bob: OPERATIONS, column 12: no operation 'fsnc' in 'fsnc /a'",
+                "bob: OPERATIONS, column 12: unknown operation 'fsnc' in 'fsnc /a'",
                 "  create /a; fsnc /a",
                 "             ^^^^^^^",
                 "hint: did you mean 'fsync'?",
@@ -478,11 +478,11 @@ def test_json(bob: Bob, work: Work) -> None:
         (("create /a", "--expect", "exists /a", "--at", "start"), ("bob: invalid value for '--at'", "hint: bob try")),
         (
             ("create /a", "--expect", "exists /a", "--finish", "never"),
-            ("bob: --finish, column 1: no operation 'never'", "  never", "  ^", "h"),
+            ("bob: --finish, column 1: unknown operation 'never'", "  never", "  ^", "h"),
         ),
         (
             ("create /a", "--expect", "exists /a", "--finish", "natural x"),
-            ("bob: 'natural x' is no way to", "hint: nat"),
+            ("bob: invalid finish 'natural x'", "hint: expected natural"),
         ),
     ],
 )

@@ -66,7 +66,7 @@ PROBE = ("probe", "--fs", "ext4")
         ),
         (
             ["app", "git", "--model", "ext4-o"],
-            snapshot("bob: there is no program 'git'"),
+            snapshot("bob: unknown program 'git'"),
             snapshot("hint: did you mean one of git-commit, git-commit-fsync?"),
         ),
         (
@@ -74,10 +74,10 @@ PROBE = ("probe", "--fs", "ext4")
             snapshot("bob: --shard 4/4 is empty: there are 3 pairs of a file system and a pace"),
             snapshot("hint: use 3 shards at most"),
         ),
-        (["app", "v"], snapshot("bob: there is no program 'v'"), snapshot("hint: did you mean 'vim-save'?")),
+        (["app", "v"], snapshot("bob: unknown program 'v'"), snapshot("hint: did you mean 'vim-save'?")),
         (
             ["app", "nothing"],
-            snapshot("bob: there is no program 'nothing'"),
+            snapshot("bob: unknown program 'nothing'"),
             snapshot(
                 "hint: bob ships: berkeleydb-btree, berkeleydb-hash, dbm-dumb, dpkg-install, gdbm, git-commit, git-commit-fsync, hg-commit, hsqldb, leveldb, lmdb, nano-save, postgresql, replace-cp, replace-fsync-rename, replace-fsync-rename-fsync, replace-install, replace-mv, replace-rename, replace-sed, replace-truncate, shelve, sqlite-persist, sqlite-rollback, sqlite-rollback-extra, sqlite-rollback-normal, sqlite-rollback-off, sqlite-truncate, sqlite-wal, sqlite-wal-normal, vim-save, zookeeper"
             ),
@@ -90,12 +90,12 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["probe", "--fs", "./minix.toml"],
             snapshot("bob: cannot read minix.toml: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/extend.md"),
+            snapshot("hint: is this the file that declares the file system? See docs/extend.md"),
         ),
         (
             ["try", "--fs", "no.toml", "create /a", "--expect", "exists /a"],
             snapshot("bob: cannot read no.toml: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/extend.md"),
+            snapshot("hint: is this the file that declares the file system? See docs/extend.md"),
         ),
         (
             ["app", "replace-rename", "--fs", "./file"],
@@ -105,7 +105,7 @@ PROBE = ("probe", "--fs", "ext4")
         (
             ["search", "--fs", "./nowhere/ext4"],
             snapshot("bob: cannot read nowhere/ext4: No such file or directory"),
-            snapshot("hint: is this the file that declares it? See docs/extend.md"),
+            snapshot("hint: is this the file that declares the file system? See docs/extend.md"),
         ),
         ([*PROBE, "extra"], snapshot("bob: unknown command 'bob probe extra'"), snapshot("hint: bob knows: new")),
         (
@@ -175,7 +175,7 @@ PROBE = ("probe", "--fs", "ext4")
         (["probe", "new"], snapshot("bob: missing argument 'NAME'"), snapshot("hint: bob probe new --help")),
         (
             ["probe", "new", "../mine"],
-            snapshot("bob: '../mine' is no name of a property: letters, digits, '-' and '_', at most 80"),
+            snapshot("bob: invalid property name '../mine'; expected letters, digits, '-' and '_', at most 80"),
             snapshot("hint: for example bob probe new log-then-rename"),
         ),
         (
@@ -202,21 +202,21 @@ PROBE = ("probe", "--fs", "ext4")
         (
             [*PROBE, "--device", "2M"],
             snapshot(
-                "bob: a device of 2 MiB is too small for ext4: below 8 MiB its mkfs refuses, or makes another file system than people have"
+                "bob: a device of 2 MiB is too small for ext4: below 8 MiB its mkfs refuses, or makes an unusual file system"
             ),
-            snapshot("hint: --device 8M or more; 32M where it is not given"),
+            snapshot("hint: --device 8M or more; the default is 32M"),
         ),
         (
             [*PROBE, "--device", "100G"],
-            snapshot("bob: a device of 102,400 MiB is too large: a guest holds it in memory, and 800 MiB at most"),
-            snapshot("hint: --device 800M or less; 32M where it is not given"),
+            snapshot("bob: a device of 102,400 MiB is too large: a guest holds it in memory, at most 800 MiB"),
+            snapshot("hint: --device 800M or less; the default is 32M"),
         ),
         (
             ["try", "--fs", "xfs", "--device", "8M", "create /a", "--expect", "exists /a"],
             snapshot(
-                "bob: a device of 8 MiB is too small for xfs: below 300 MiB its mkfs refuses, or makes another file system than people have"
+                "bob: a device of 8 MiB is too small for xfs: below 300 MiB its mkfs refuses, or makes an unusual file system"
             ),
-            snapshot("hint: --device 300M or more; 300M where it is not given"),
+            snapshot("hint: --device 300M or more; the default is 300M"),
         ),
         (
             [*PROBE, "--write-cache", "some"],
@@ -231,17 +231,17 @@ PROBE = ("probe", "--fs", "ext4")
         (
             [*PROBE, "--mkfs-opts", "-L 'a"],
             snapshot('bob: mkfs options "-L \'a": No closing quotation'),
-            snapshot("hint: they are split as a shell does"),
+            snapshot("hint: bob splits them as a shell does"),
         ),
         (
             [*PROBE, "--out", "full"],
             snapshot("bob: --out: full is not empty"),
-            snapshot("hint: every run has a directory of its own"),
+            snapshot("hint: name a new directory: each run has its own"),
         ),
         (
             [*PROBE, "--out", "file"],
             snapshot("bob: --out: file is not a directory"),
-            snapshot("hint: name another one"),
+            snapshot("hint: name another directory"),
         ),
         (
             [*PROBE, "--out", "file/run"],
@@ -271,7 +271,7 @@ PROBE = ("probe", "--fs", "ext4")
         (["matrix"], snapshot("bob: missing option '--set'"), snapshot("hint: bob matrix --help")),
         (
             ["matrix", "--set", "osdi41"],
-            snapshot("bob: there is no set 'osdi41'"),
+            snapshot("bob: unknown set 'osdi41'"),
             snapshot("hint: bob has defaults, modern, osdi14, plain; or name a TOML file"),
         ),
         (

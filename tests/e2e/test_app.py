@@ -429,7 +429,7 @@ def test_a_program_with_packages_runs_in_a_root_of_its_own(tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_a_package_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match="has no package 'no-such-package-as-this'"):
+    with pytest.raises(UsageError, match="lacks the package 'no-such-package-as-this'"):
         preflight(replace(scripts("true"), packages=("no-such-package-as-this",)), [request()], Silent())
 
 

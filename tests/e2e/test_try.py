@@ -82,7 +82,7 @@ def test_without_fsync_a_write_may_be_lost_and_the_witness_shows_it_again(tmp_pa
     assert not without_name.causes, "with the commit block that is missing, /a is there, and empty"
     [decisive] = [one for one in empty.writes if one.decides]
     assert decisive.fate is Fate.LOST and "commit block" in decisive.what
-    with pytest.raises(StoreError, match="is the run of a quick question"):
+    with pytest.raises(StoreError, match="is a run of bob try"):
         judge_again(tmp_path / "run")
 
 

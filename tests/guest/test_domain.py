@@ -110,7 +110,7 @@ def test_a_domain_is_named(said: str, found: MachineAddress) -> None:
 @pytest.mark.parametrize("said", ["libvirt:", "libvirt:///testbox", "libvirt: testbox", "libvirt:a/b", "libvirt:root@"])
 def test_what_names_no_domain(said: str) -> None:
     assert is_machine(said)
-    with pytest.raises(UsageError, match="address of a machine") as refused:
+    with pytest.raises(UsageError, match="invalid machine address") as refused:
         place(said)
     assert "libvirt:[USER@]DOMAIN" in (refused.value.hint or "")
 
@@ -133,7 +133,7 @@ def test_all_that_libvirt_knows_is_tried_in_order(monkeypatch: pytest.MonkeyPatc
 def test_without_an_address_it_may_be_booting(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OSError) as refused:
         domain_in(monkeypatch, Libvirt(says={LEASE: {"vnet0": {"hwaddr": MAC, "addrs": None}}})).addresses()
-    assert str(refused.value) == snapshot("libvirt knows no address of the domain, by lease, agent or arp")
+    assert str(refused.value) == snapshot("libvirt does not know an address of the domain, by lease, agent or arp")
 
 
 @given(st.integers(1, 60), st.integers(0, 30), st.none() | st.integers(1, 60), st.booleans(), st.booleans())
@@ -162,9 +162,11 @@ def test_one_that_is_off_or_not_there_is_told_at_once(monkeypatch: pytest.Monkey
     with pytest.raises(GuestError) as refused:
         domain_in(monkeypatch, libvirt, "box").addresses()
     assert text_with(str(refused.value), "qemu:///system") == snapshot(
-        "the libvirt at qemu:///system has no domain box"
+        "the libvirt at qemu:///system does not have the domain box"
     )
-    assert text_with(refused.value.hint, "--connect") == snapshot("it has testbox; --connect URI names another libvirt")
+    assert text_with(refused.value.hint, "--connect") == snapshot(
+        "it has testbox; --connect URI selects another libvirt"
+    )
     assert libvirt.done == []
 
 

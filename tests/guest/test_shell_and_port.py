@@ -120,10 +120,10 @@ def test_who_says_nothing_and_who_takes_nothing_is_lost(ends: tuple[PortStream, 
     theirs.sendall(b"12")
     with pytest.raises(ConnectionLost) as refused:
         stream.read_exactly(3, 1)
-    assert text_with(str(refused.value), 1) == snapshot("the program at its port sent too little for 1 s")
+    assert text_with(str(refused.value), 1) == snapshot("the program at its port sent too little within 1 s")
     with pytest.raises(ConnectionLost) as refused:
         stream.write(bytes(4 * 1024 * 1024), 1)
-    assert text_with(str(refused.value), 1) == snapshot("the program at its port took nothing for 1 s")
+    assert text_with(str(refused.value), 1) == snapshot("the program at its port read nothing for 1 s")
 
 
 def test_the_end_of_the_program_is_noticed(ends: tuple[PortStream, socket.socket], program: Program) -> None:

@@ -92,24 +92,24 @@ def test_what_is_no_build(mine: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         read_build(folder / "modules.dep", folder, load_recipe(NAME))
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/installed/lib/modules/6.16.0-mine/modules.dep is no bzImage"
+        "TMP/installed/lib/modules/6.16.0-mine/modules.dep is not a bzImage"
     )
     with pytest.raises(UsageError) as refused:
         read_build(bzimage, tmp_path, load_recipe(NAME))
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), RELEASE) == snapshot(
-        "TMP has no modules of the kernel 6.16.0-mine"
+        "cannot find the modules of the kernel 6.16.0-mine in TMP"
     )
     (folder / "modules.dep").rename(folder / "kernel/modules.dep")
     with pytest.raises(UsageError) as refused:
         read_build(bzimage, folder, load_recipe(NAME))
     assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), RELEASE, "modules.dep") == snapshot(
-        "TMP/installed/lib/modules/6.16.0-mine has no modules.dep"
+        "TMP/installed/lib/modules/6.16.0-mine lacks modules.dep"
     )
     folder.rename(folder.with_name("6.16.0-another"))
     with pytest.raises(UsageError) as refused:
         read_build(bzimage, folder.with_name("6.16.0-another"), load_recipe(NAME))
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/installed/lib/modules/6.16.0-another has no modules of the kernel 6.16.0-mine"
+        "cannot find the modules of the kernel 6.16.0-mine in TMP/installed/lib/modules/6.16.0-another"
     )
 
 
@@ -151,7 +151,7 @@ def test_an_image_is_made_once(mine: tuple[Path, Path], recipe, monkeypatch: pyt
 def test_a_kernel_that_nobody_made(recipe) -> None:  # noqa: F811
     with pytest.raises(UsageError) as refused:
         ensure(f"{NAME}+6.99", print)
-    assert str(refused.value) == snapshot("there is no image debian-bookworm+6.99")
+    assert str(refused.value) == snapshot("unknown image 'debian-bookworm+6.99'")
 
 
 @pytest.mark.skipif(not (shutil.which("mkfs.erofs") and shutil.which("cpio")), reason="they make images")
@@ -248,27 +248,25 @@ def test_what_a_kernel_lacks_is_named_at_once(tree: Path) -> None:
         (
             "include/config/auto.conf",
             None,
-            snapshot(
-                "TREE is no tree in which a kernel was built: include/config/auto.conf: No such file or directory"
-            ),
+            snapshot("TREE is not the build tree of a kernel: include/config/auto.conf: No such file or directory"),
         ),
         (
             "arch/x86/boot/bzImage",
             None,
-            snapshot("TREE is no tree in which a kernel was built: arch/x86/boot/bzImage: No such file or directory"),
+            snapshot("TREE is not the build tree of a kernel: arch/x86/boot/bzImage: No such file or directory"),
         ),
         (
             "include/config/kernel.release",
             "6.17.0\n",
-            snapshot("TREE/arch/x86/boot/bzImage is of the kernel 6.16.0-mine, and the tree is of 6.17.0"),
+            snapshot("TREE/arch/x86/boot/bzImage belongs to the kernel 6.16.0-mine, and its tree to 6.17.0"),
         ),
-        ("fs/f2fs/f2fs.ko", None, snapshot("there is no TREE/fs/f2fs/f2fs.ko")),
-        ("fs/erofs/erofs.ko", None, snapshot("there is no TREE/fs/erofs/erofs.ko")),
+        ("fs/f2fs/f2fs.ko", None, snapshot("cannot find TREE/fs/f2fs/f2fs.ko")),
+        ("fs/erofs/erofs.ko", None, snapshot("cannot find TREE/fs/erofs/erofs.ko")),
         (
             "modules.builtin",
             "",
             snapshot(
-                "in TREE there is no module virtio_pci (CONFIG_VIRTIO_PCI), virtio_blk (CONFIG_VIRTIO_BLK), virtio_net (CONFIG_VIRTIO_NET), overlay (CONFIG_OVERLAY_FS)"
+                "TREE lacks the module virtio_pci (CONFIG_VIRTIO_PCI), virtio_blk (CONFIG_VIRTIO_BLK), virtio_net (CONFIG_VIRTIO_NET), overlay (CONFIG_OVERLAY_FS)"
             ),
         ),
     ],

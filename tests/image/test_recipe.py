@@ -280,7 +280,7 @@ def test_missing_module_is_named_with_its_option(recipe: Recipe, gone: str, said
     with pytest.raises(UsageError) as caught:
         check_kernel(image)
     assert text_with(caught.value.message, said).replace(said, "MODULE") == snapshot(
-        "the kernel 6.1.0-1-amd64 of debian-bookworm has no module MODULE"
+        "the kernel 6.1.0-1-amd64 of debian-bookworm lacks the module MODULE"
     )
 
 
@@ -291,11 +291,13 @@ def test_missing_file_system(recipe: Recipe) -> None:
     with pytest.raises(UsageError) as refused:
         check_file_system(image, "f2fs", "f2fs-tools")
     assert text_with(str(refused.value), "f2fs", "CONFIG_F2FS_FS") == snapshot(
-        "the kernel 6.1.0-1-amd64 of debian-bookworm has no module f2fs (CONFIG_F2FS_FS)"
+        "the kernel 6.1.0-1-amd64 of debian-bookworm lacks the module f2fs (CONFIG_F2FS_FS)"
     )
     with pytest.raises(UsageError) as refused:
         check_file_system(image, "ext4", "no-such-tools")
-    assert text_with(str(refused.value), "no-such-tools") == snapshot("the image debian-bookworm has no no-such-tools")
+    assert text_with(str(refused.value), "no-such-tools") == snapshot(
+        "the image debian-bookworm lacks the package no-such-tools"
+    )
 
 
 def test_missing_program_names_its_package(recipe: Recipe, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

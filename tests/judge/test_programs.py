@@ -294,7 +294,7 @@ def older_document() -> dict[str, Any]:
         "trees": 3,
     }
     lost = {"consequence": "lost", "evidence": "lost acknowledged data: 2 of 3 are there", "trees": 1}
-    endless = "the checker does not end: it was ended when its time was over"
+    endless = "the checker does not end: it timed out"
     shown = {"states": 1, "trees": 1, "told": "told\n", "relied_on": [{**relied_on, "kind": ""}], "witness": None}
     missed = {"configuration": "ext4", "evidence": lost["evidence"], "is_wrong": True}
     return {

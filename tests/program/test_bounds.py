@@ -44,7 +44,7 @@ def told(tmp_path: Path, script: str, *, workload: bool = True, more: str = "") 
 
 PYTHON = f"#!{sys.executable}\nimport os, sys, threading, time\n"
 TOO_MANY = ["workload started more than 40 processes and threads", "left 0"]
-TOO_MUCH = ["workload wrote more than 1 MiB to its output; what it writes there is what it tells", "left 0"]
+TOO_MUCH = ["workload wrote more than 1 MiB to its output, which bob keeps as acknowledgements", "left 0"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_calls_that_are_too_much_to_be_taken_down(tmp_path: Path, most: int) -> 
     calls = tmp_path / "calls"
     script = f"#!/bin/sh\nhead -c 20000 /dev/zero > {calls}\nsleep {60 if most == 10 else 0}\n"
     more = f"programs.CALLS, processes.MOST_CALLS = {str(calls)!r}, {most}"
-    words = "workload made more calls, or wrote more, than bob takes down: "
+    words = "workload made more calls, or wrote more, than bob records: "
     found = told(tmp_path, script, more=more)
     if most == 10:
         assert found[0].startswith(words) and found[1:] == ["left 0"]
@@ -102,5 +102,5 @@ def test_no_memory(tmp_path: Path) -> None:
     script, more = "#!/bin/sh\necho so far >&2\nkill -9 $$\n", "processes._killed_for_memory = lambda: next({})"
     assert told(tmp_path, script, more=more.format("left")) == ["ended -9 0 7", "left 0"]
     [said, left] = told(tmp_path, script, more=more.format("lost"))
-    assert said.startswith("workload failed (-9): so far; the guest ran out of memory, of which it has ")
+    assert said.startswith("workload failed (-9): so far; the guest ran out of memory; it has ")
     assert said.endswith(" MiB") and left == "left 0"

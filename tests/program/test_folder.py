@@ -77,8 +77,8 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("declaration", "leave_out", "plain", "said"),
     [
-        ("", "workload", "", snapshot("TMP/mine has no workload")),
-        ("", "check", "", snapshot("TMP/mine has no check")),
+        ("", "workload", "", snapshot("TMP/mine lacks the script workload")),
+        ("", "check", "", snapshot("TMP/mine lacks the script check")),
         ("", "", "check", snapshot("TMP/mine/check is not executable")),
         ("", "", "setup", snapshot("TMP/mine/setup is not executable")),
         ("colour = 3", "", "", snapshot("app.toml: unknown key 'colour'")),
@@ -87,27 +87,27 @@ def test_another_byte_in_a_script_is_another_program(tmp_path: Path) -> None:
             'must_fail = ["gone"]',
             "",
             "",
-            snapshot("app.toml: must_fail names 'gone', which is no executable in TMP/mine"),
+            snapshot("app.toml: must_fail: 'gone' is not an executable file in TMP/mine"),
         ),
         ("about = ", "", "", snapshot("app.toml: Invalid value (at end of document)")),
         ("seconds = -1", "", "", snapshot("app.toml: seconds: expected int >= 0, got -1")),
-        ("seconds = 0", "", "", snapshot("app.toml: seconds = 0 is not more than 0 and at most 3600")),
-        ("seconds = 4000", "", "", snapshot("app.toml: seconds = 4000 is not more than 0 and at most 3600")),
+        ("seconds = 0", "", "", snapshot("app.toml: seconds must be more than 0 and at most 3600, not 0")),
+        ("seconds = 4000", "", "", snapshot("app.toml: seconds must be more than 0 and at most 3600, not 4000")),
         ('scripts.workload = "true"', "", "", snapshot("TMP/mine has 'workload' twice")),
         ('files.a = ""\nscripts.a = ""', "", "", snapshot("TMP/mine has 'a' twice")),
-        ('files."../a" = ""', "", "", snapshot("app.toml: files: '../a' cannot be the path of a file of the program")),
-        ('files."/a" = ""', "", "", snapshot("app.toml: files: '/a' cannot be the path of a file of the program")),
+        ('files."../a" = ""', "", "", snapshot("app.toml: files: '../a' is not a valid path in the program's folder")),
+        ('files."/a" = ""', "", "", snapshot("app.toml: files: '/a' is not a valid path in the program's folder")),
         (
             'files."app.toml" = ""',
             "",
             "",
-            snapshot("app.toml: files: 'app.toml' cannot be the path of a file of the program"),
+            snapshot("app.toml: files: 'app.toml' is not a valid path in the program's folder"),
         ),
         (
             'files.workload = ""',
             "workload",
             "",
-            snapshot("app.toml: files: 'workload' is a script, and stands in [scripts]"),
+            snapshot("app.toml: files: 'workload' is a script; write it in [scripts]"),
         ),
         ("files.a = 3", "", "", snapshot("app.toml: files[...]: expected str, got int")),
         ('logs = "*.log"', "", "", snapshot("app.toml: logs: expected array, got '*.log'")),
@@ -148,7 +148,7 @@ def test_a_program_may_be_like_another(tmp_path: Path) -> None:
     (tmp_path / "second" / "app.toml").write_text('like = "../third"\n')
     with pytest.raises(UsageError) as refused:
         load(tmp_path / "second")
-    assert str(refused.value) == snapshot("app.toml: like names '../third', which is no folder")
+    assert str(refused.value) == snapshot("app.toml: like = '../third' is not a directory")
 
 
 def test_files_may_be_written_out_in_the_declaration(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_neighbour_that_had_nothing_to_wait_for_is_told(root: Path) -> None:
     assert paced(root, None, reads) == reads
     with closing(Neighbour(str(root), "ext4")) as other, pytest.raises(Denial) as refused:
         paced(root, other, reads)
-    assert str(refused.value) == snapshot("the process that syncs beside the workload had no call to wait for")
+    assert str(refused.value) == snapshot("the process that syncs beside the workload saw no call to sync after")
 
 
 def test_a_strace_that_has_ended_is_no_failure(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

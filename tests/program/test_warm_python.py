@@ -432,7 +432,7 @@ def test_a_checker_whose_python_is_not_there_is_refused_in_words(tmp_path: Path)
     assert not programs.SCRATCH
     with pytest.raises(Denial) as refused:
         programs.Script([], [str(tmp_path / "check")], "/", forks).wait(1.0)
-    assert str(refused.value) == snapshot("check cannot be started: No such file or directory")
+    assert str(refused.value) == snapshot("cannot start check: No such file or directory")
 
 
 def test_a_fork_that_fails_ends_in_words(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_fork_that_fails_ends_in_words(tmp_path: Path) -> None:
     assert forks.pid is not None
     with (tmp_path / "output").open("wb") as output, pytest.raises(RuntimeError) as refused:
         forks.fork([], output.fileno())
-    assert str(refused.value) == snapshot("the Python that forks for the checker is gone")
+    assert str(refused.value) == snapshot("the Python that forks for the checker has ended")
     forks.end()
 
 
@@ -469,5 +469,5 @@ def test_that_what_forks_is_gone_is_no_fault_of_the_checker(tmp_path: Path) -> N
     os.waitid(os.P_PID, forks.pid, os.WEXITED | os.WNOWAIT)
     with pytest.raises(RuntimeError) as refused:
         forks.fork([], 1)
-    assert str(refused.value) == snapshot("the Python that forks for the checker is gone")
+    assert str(refused.value) == snapshot("the Python that forks for the checker has ended")
     forks.end()

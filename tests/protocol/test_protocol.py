@@ -578,7 +578,7 @@ def test_logs_stay_as_they_were_and_all_else_is_as_the_kernel_shows(
         left, count = without(effects, program.is_log)
     except ValueError as error:
         assert has_both
-        assert str(error).startswith("a file that is to be left out is /")
+        assert str(error).startswith("a file to leave out also has the path /")
         return
     assert not has_both
     replay = replayed("p", left, done.trees[0], {})

@@ -209,12 +209,16 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
         "invalid completion 'late'; exp",
     ),
     "image": (lambda: bob.probe("ext4", image="debian-potato"), UsageError, "debian-potato"),
-    "no jobs": (lambda: bob.probe("ext4", jobs=0), UsageError, "that many guests do nothing"),
+    "no jobs": (lambda: bob.probe("ext4", jobs=0), UsageError, "jobs 0"),
     "jobs": (lambda: bob.probe("ext4", jobs=9999), UsageError, "each guest takes a whole processor"),
-    "no jobs to go on": (lambda: bob.try_("create /a", "mounts", fs="ext4", jobs=-1), UsageError, "do nothing"),
+    "no jobs to go on": (lambda: bob.try_("create /a", "mounts", fs="ext4", jobs=-1), UsageError, "jobs -1"),
     "out": (lambda: bob.probe("ext4", out="full"), UsageError, "out: full is not empty"),
     "out of a try": (lambda: bob.try_("create /a", "mounts", fs="ext4", out="full"), UsageError, "out: full is not"),
-    "operations": (lambda: bob.try_("fsink /a", "mounts", fs="ext4"), PointedError, "operations, column 1: no oper"),
+    "operations": (
+        lambda: bob.try_("fsink /a", "mounts", fs="ext4"),
+        PointedError,
+        "operations, column 1: unknown oper",
+    ),
     "no operations": (lambda: bob.try_(" ", "mounts", fs="ext4"), UsageError, "there are no operations"),
     "setup": (
         lambda: bob.try_("create /a", "mounts", fs="vfat", setup="create /b; link /b /c"),
@@ -235,7 +239,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[BobError], str]] = {
         "invalid at 'once'; exp",
     ),
     "witnesses": (lambda: bob.try_("create /a", "mounts", fs="ext4", witnesses=0), UsageError, "0 witnesses show"),
-    "program": (lambda: bob.app("sqlite", fs="ext4"), UsageError, "there is no program 'sqlite'"),
+    "program": (lambda: bob.app("sqlite", fs="ext4"), UsageError, "unknown program 'sqlite'"),
     "no file system": (
         lambda: bob.app("replace-rename"),
         UsageError,
@@ -373,4 +377,4 @@ def test_a_run_that_is_not_there_is_not_gone_on_with(monkeypatch: pytest.MonkeyP
     monkeypatch.undo()
     with pytest.raises(StoreError) as refused:
         bob.resume("gone")
-    assert text_with(str(refused.value), "gone") == snapshot("gone is no run directory")
+    assert text_with(str(refused.value), "gone") == snapshot("gone is not a run directory")

@@ -209,7 +209,7 @@ def test_what_the_kernel_does_not_have_is_skipped(machine: Machine, tmp_path: Pa
     result, run = module.matrix(chosen, REQUEST, tmp_path / "run", machine)
     reasons = {cell.reason for cell in result.subjects[1].answers}
     assert [text_with(reason, "6.1", "debian-bookworm", "f2fs", "CONFIG_F2FS_FS") for reason in reasons] == snapshot(
-        ["the kernel 6.1 of debian-bookworm has no module f2fs (CONFIG_F2FS_FS)"]
+        ["the kernel 6.1 of debian-bookworm lacks the module f2fs (CONFIG_F2FS_FS)"]
     )
     assert machine.probed == ["ext2"]
     assert module.resume(run, Host(), machine)[0] == result
@@ -309,7 +309,7 @@ def test_what_is_no_matrix(machine: Machine, tmp_path: Path) -> None:
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/matrix is the run of a matrix")
     run = RunDirectory.create(tmp_path / "probe", {"id": "x"})
     for path in (run.path, tmp_path / "gone"):
-        with pytest.raises(StoreError, match="is no run of a matrix"):
+        with pytest.raises(StoreError, match="is not a run of bob matrix"):
             module.resume(path, Host(), Silent())
 
 

@@ -91,13 +91,13 @@ def test_a_device_that_is_to_be_full_gets_a_file_of_the_rest_when_its_room_is_kn
     [
         ({"leave": "much"}, "is not a number of bytes"),
         ({"leave": "64K", "setup": ["create /full"]}, "/full exists"),
-        ({"calls": ["create FILE"]}, "'create' makes nothing durable"),
-        ({"calls": []}, "nothing is promised"),
-        ({"operations": []}, "there is no operation"),
-        ({"operations": ["rename FILE FILE"], "files": ["/d/a"]}, "there is no operation"),
-        ({"between": ["unlink FILE"]}, "'unlink' makes nothing durable"),
+        ({"calls": ["create FILE"]}, "take sync calls, not 'create'"),
+        ({"calls": []}, "'calls' must not be empty"),
+        ({"operations": []}, "no operation is possible"),
+        ({"operations": ["rename FILE FILE"], "files": ["/d/a"]}, "no operation is possible"),
+        ({"between": ["unlink FILE"]}, "take sync calls, not 'unlink'"),
         ({"promises": ["fsync-file.sise"]}, "unknown promise 'fsync-file.sise'"),
-        ({"operations": ["creat FILE"]}, "no operation 'creat'"),
+        ({"operations": ["creat FILE"]}, "unknown operation 'creat'"),
         ({"setup": ["unlink /d/a"]}, "/d/a does not exist"),
         ({"files": ["d/a"]}, "is not an absolute path"),
         ({"ops": []}, "unknown key 'ops'"),
@@ -116,7 +116,7 @@ def test_mistakes_name_the_file_and_what_is_wrong(tmp_path: Path, change: dict[s
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("smal", snapshot("there are no bounds 'smal'")),
+        ("smal", snapshot("unknown bounds 'smal'")),
         ("./none.toml", snapshot("cannot read none.toml: No such file or directory")),
         ("a/b", snapshot("cannot read a/b: No such file or directory")),
     ],

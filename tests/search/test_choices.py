@@ -313,7 +313,7 @@ def workload(fs, choose):
     assert texts(space) == ["create /a; sync"]
     assert text_with(space.notes[0], 4) == snapshot("4 sequences of choices")
     assert text_with(space.notes[-1], "builtins.list_iterator") == snapshot(
-        "signature is not used where a variable is a builtins.list_iterator: bob cannot compare those"
+        "signature was not used where a variable is a builtins.list_iterator: bob cannot compare it"
     )
     for known in ("Round(1)", "[{1: itertools, 'a': fs}, {choose}, lambda: 1]", "None"):
         space = Choosing("my.py", text.replace("ITERATOR", known))
@@ -415,7 +415,7 @@ def test_a_sequence_that_asks_for_nothing_is_told() -> None:
     space = Choosing("my.py", "def workload(fs, choose):\n    fs('create /a')\n    if choose(2):\n        fs('sync')")
     assert texts(space) == ["create /a; sync"]
     assert text_with(space.notes[1], 1) == snapshot(
-        "1 asked for nothing: no call of theirs promises anything of what was done before it"
+        "1 tested nothing: their calls promise nothing about the operations before"
     )
 
 
@@ -433,7 +433,7 @@ def test_the_file_says_what_is_promised() -> None:
 # Mistakes
 
 BODY = "def workload(fs, choose):\n    "
-AGAIN = "my.py, line 3: the file does not do the same again: "
+AGAIN = "my.py, line 3: two runs of the file differ: "
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ AGAIN = "my.py, line 3: the file does not do the same again: "
     [
         ("def workload(fs, choose:", snapshot("my.py, line 1: '(' was never closed")),
         ("x = 1\0", snapshot("my.py, line None: source code string cannot contain null bytes")),
-        ("x = 1", snapshot("my.py: it has no function workload(fs, choose)")),
+        ("x = 1", snapshot("my.py: the function workload(fs, choose) is missing")),
         ("import no_such_thing", snapshot("my.py, line 1: ModuleNotFoundError: No module named 'no_such_thing'")),
         ("raise SystemExit(3)", snapshot("my.py, line 1: SystemExit: 3")),
         (
@@ -451,63 +451,63 @@ AGAIN = "my.py, line 3: the file does not do the same again: "
         (BODY + "choose(2)\n    raise KeyError('a\\nb')", snapshot("my.py, line 3: KeyError: 'a\\nb'")),
         (BODY + "raise ValueError('a\\nb')", snapshot("my.py, line 2: ValueError: a b")),
         (BODY + "raise ValueError", snapshot("my.py, line 2: ValueError")),
-        (BODY + "return 1", snapshot("my.py: workload() is to return nothing, and returned a value of type int")),
-        (BODY + "yield 1", snapshot("my.py: workload() is to return nothing, and returned a value of type generator")),
-        (BODY + "fs.wriet('/a', 0, 1)", snapshot("my.py, line 2: there is no fs.wriet")),
-        (BODY + "fs.write('/a')", snapshot("my.py, line 2: 'write /a' does not have the form of 'write'")),
+        (BODY + "return 1", snapshot("my.py: workload() must return nothing, and returned a value of type int")),
+        (BODY + "yield 1", snapshot("my.py: workload() must return nothing, and returned a value of type generator")),
+        (BODY + "fs.wriet('/a', 0, 1)", snapshot("my.py, line 2: unknown call fs.wriet")),
+        (BODY + "fs.write('/a')", snapshot("my.py, line 2: 'write /a' has too many or too few words")),
         (
             BODY + "fs.write('4', 0, 1)",
             snapshot(
                 "my.py, line 2: 'write 4 0 1': '4' is neither an absolute path such as /d/a nor a handle such as f"
             ),
         ),
-        (BODY + "fs('wriet /a 0 1')", snapshot("my.py, line 2: no operation 'wriet' in 'wriet /a 0 1'")),
+        (BODY + "fs('wriet /a 0 1')", snapshot("my.py, line 2: unknown operation 'wriet' in 'wriet /a 0 1'")),
         (BODY + "fs.exists('a')", snapshot("my.py, line 2: 'a' is not an absolute path such as /d/a")),
-        (BODY + "fs.size(3)", snapshot("my.py, line 2: 3 is no path such as '/d/a'")),
+        (BODY + "fs.size(3)", snapshot("my.py, line 2: 3 is not a path such as '/d/a'")),
         (
             BODY + "try:\n        fs.wriet()\n    except Exception: pass",
-            snapshot("my.py, line 3: there is no fs.wriet"),
+            snapshot("my.py, line 3: unknown call fs.wriet"),
         ),
-        (BODY + "try:\n        fs.wriet()\n    except: pass", snapshot("my.py, line 3: there is no fs.wriet")),
+        (BODY + "try:\n        fs.wriet()\n    except: pass", snapshot("my.py, line 3: unknown call fs.wriet")),
         (
             BODY + "try:\n        choose(0)\n    except: pass",
-            snapshot("my.py, line 3: choose(0): there is nothing to choose"),
+            snapshot("my.py, line 3: choose(0): at least one option is needed"),
         ),
-        (BODY + "choose([])", snapshot("my.py, line 2: choose([]): there is nothing to choose")),
-        (BODY + "choose(-1)", snapshot("my.py, line 2: choose(-1): there is nothing to choose")),
-        (BODY + "choose({1, 2})", snapshot("my.py, line 2: choose() takes a number or a list, and was given a set")),
-        (BODY + "choose('/a')", snapshot("my.py, line 2: choose() takes a number or a list, and was given a str")),
-        (BODY + "choose(True)", snapshot("my.py, line 2: choose() takes a number or a list, and was given a bool")),
+        (BODY + "choose([])", snapshot("my.py, line 2: choose([]): at least one option is needed")),
+        (BODY + "choose(-1)", snapshot("my.py, line 2: choose(-1): at least one option is needed")),
+        (BODY + "choose({1, 2})", snapshot("my.py, line 2: choose() takes a number or a list, not a set")),
+        (BODY + "choose('/a')", snapshot("my.py, line 2: choose() takes a number or a list, not a str")),
+        (BODY + "choose(True)", snapshot("my.py, line 2: choose() takes a number or a list, not a bool")),
         (BODY + "while choose([True, False]): pass", snapshot("my.py, line 2: a sequence has more than 1,000 choices")),
         (
             BODY + "pass\ndef setup(fs):\n    fs('create /a; create /a')",
             snapshot("my.py, line 4: create /a: /a exists already"),
         ),
-        (BODY + "pass\ndef setup(fs):\n    fs.wriet()", snapshot("my.py, line 4: there is no fs.wriet")),
+        (BODY + "pass\ndef setup(fs):\n    fs.wriet()", snapshot("my.py, line 4: unknown call fs.wriet")),
         (
             BODY + "pass\ndef setup(fs):\n    try:\n        fs.wriet()\n    except: pass",
-            snapshot("my.py, line 5: there is no fs.wriet"),
+            snapshot("my.py, line 5: unknown call fs.wriet"),
         ),
         (
             BODY + "pass\ndef setup(fs):\n    for n in range(129): fs.create(f'/{n}')",
             snapshot("my.py, in setup(fs): workload my.py has too many operations"),
         ),
-        ("signature = 'names'\n" + BODY + "choose(2)", snapshot("my.py, line 3: signature is 'names'")),
+        ("signature = 'names'\n" + BODY + "choose(2)", snapshot("my.py, line 3: invalid signature 'names'")),
         (
             BODY + "choose(2)\ndef signature(fs):\n    fs.create('/a')",
             snapshot("my.py: signature(fs) calls 'create /a'"),
         ),
         (
             BODY + "choose(2)\ndef signature(fs):\n    return fs.size('/a')",
-            snapshot("my.py, line 4: fs.size('/a'): /a is not there"),
+            snapshot("my.py, line 4: fs.size('/a'): /a is not a file"),
         ),
         (
             BODY + "choose(2)\ndef signature(fs):\n    return object()",
             snapshot("my.py: signature(fs) returned a builtins.object"),
         ),
         ("promises = ['sync.sise']\n" + BODY + "pass", snapshot("my.py, line 1: unknown promise 'sync.sise'")),
-        ("promises = list('ab')\n" + BODY + "pass", snapshot("my.py, line 1: promises is no list of names")),
-        ("promises = []\n" + BODY + "pass", snapshot("my.py, line 1: promises is no list of names")),
+        ("promises = list('ab')\n" + BODY + "pass", snapshot("my.py, line 1: promises must be a list of names")),
+        ("promises = []\n" + BODY + "pass", snapshot("my.py, line 1: promises must be a list of names")),
     ],
 )
 def test_a_mistake_is_told_in_a_line(text: str, said: str) -> None:
@@ -517,16 +517,15 @@ def test_a_mistake_is_told_in_a_line(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("choose(1 + NUMBER)", AGAIN + "before its first choice it chose of 3, and of 2 in an earlier run"),
-        ("choose([NUMBER, 0])", AGAIN + "before its first choice it had other things to choose from than in an"),
+        ("choose(1 + NUMBER)", AGAIN + "before its first choice it had 3 options, and 2 in an earlier run"),
+        ("choose([NUMBER, 0])", AGAIN + "before its first choice it had other options than in an"),
         (
             "fs.append('/f', NUMBER); choose(2)",
             AGAIN + "before its first choice it made other calls than in an earlier",
         ),
         (
             "NUMBER > 1 or choose(2)",
-            "my.py: the file does not do the same again: before its first choice it ended, and in an earlier run it"
-            " chose of 2",
+            "my.py: two runs of the file differ: before its first choice it ended, and in an earlier run it had 2 options",
         ),
     ],
 )
@@ -549,7 +548,7 @@ def setup(fs):
 def workload(fs, choose):
     choose(2)
 """
-    assert text_with(mistake(text), "my.py") == snapshot("my.py: setup(fs) does not make the same tree in each run")
+    assert text_with(mistake(text), "my.py") == snapshot("my.py: setup(fs) makes different trees in different runs")
 
 
 def test_what_a_run_leaves_in_the_file_is_not_there_in_the_next_one() -> None:
@@ -588,7 +587,7 @@ def test_a_mistake_is_told_when_the_search_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "my.py").write_text(BODY + "fs.wriet('/a')")
     with pytest.raises(UsageError) as refused:
         search_of_file(tmp_path / "my.py")
-    assert text_with(str(refused.value), 2, "fs.wriet") == snapshot("my.py, line 2: there is no fs.wriet")
+    assert text_with(str(refused.value), 2, "fs.wriet") == snapshot("my.py, line 2: unknown call fs.wriet")
     (tmp_path / "my.py").write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"my\.py: 'utf-8' codec"):
         search_of_file(tmp_path / "my.py")
@@ -638,7 +637,7 @@ def test_so_many_sequences_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError) as refused:
         list(Choosing("few.py", text).every(1))
     assert text_with(str(refused.value), 16) == snapshot(
-        "few.py: there are at least 16 sequences of choices, and bob tries 15 at most"
+        "few.py: there are at least 16 sequences of choices, and bob tries at most 15"
     )
 
 

@@ -225,7 +225,7 @@ def test_what_is_said_of_another_run_is_told(whole: Path, another: Path, tmp_pat
         with pytest.raises(BobError) as refused:
             judge_again(tmp_path / "run")
         assert text_with(str(refused.value).replace(str(tmp_path), "TMP"), "recorded.json") == snapshot(
-            "TMP/run/workloads/000-one-natural/recorded.json is damaged: it was changed since bob wrote it: it is of another run than the run.json of this one"
+            "TMP/run/workloads/000-one-natural/recorded.json is damaged: it was changed since bob wrote it: it belongs to another run than run.json"
         )
 
 

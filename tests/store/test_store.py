@@ -73,7 +73,7 @@ def test_a_run_directory_is_made_once(tmp_path: Path) -> None:
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/a/run is not empty")
     with pytest.raises(StoreError) as refused:
         RunDirectory(tmp_path)
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP is no run directory")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP is not a run directory")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError) as refused:
         RunDirectory.create(tmp_path / "file" / "run", {})
@@ -250,7 +250,7 @@ def test_a_second_writer_is_refused_by_name(tmp_path: Path) -> None:
     assert said.replace(str(process.pid), "PID").replace(str(tmp_path), "TMP") == snapshot(
         "another bob (process PID) is writing TMP"
     )
-    assert refused.value.hint == snapshot("wait until it is done, or end it")
+    assert refused.value.hint == snapshot("wait until it is done, or stop it")
 
 
 def test_the_lock_of_a_dead_process_blocks_nobody(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def damaged(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{", "is no bundle"),
+        ("{", "is not a bundle"),
         ("[]", "is not a JSON object"),
         (damaged(schema="bob.witness/1"), "has schema 'bob.witness/1'"),
         (damaged(witnesses=[]), "witnesses: expected object"),
@@ -148,7 +148,7 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path, text: str, why: str) -> No
 @pytest.mark.parametrize("content", [b"", b"{}", lzma.compress(b"{}")[:-9]])
 def test_what_is_not_compressed_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / bundle.FILE).write_bytes(content)
-    with pytest.raises(MalformedError, match="is no bundle"):
+    with pytest.raises(MalformedError, match="is not a bundle"):
         read(tmp_path / "witnesses" / "a.json")
 
 
@@ -255,7 +255,7 @@ def test_one_that_is_cut_off(refused: Refused, tmp_path: Path, verb: str) -> Non
     assert code == 8
     assert len(lines) == 2
     assert text_with(lines[0], "witness.json") == snapshot(
-        "bob: witness.json is no witness: Unterminated string starting at: line 1 column 2656 (char 2655)"
+        "bob: witness.json is not a witness: Unterminated string starting at: line 1 column 2656 (char 2655)"
     )
     assert lines[1] == snapshot("hint: was it truncated?")
 
@@ -278,7 +278,7 @@ def test_one_of_another_schema(refused: Refused, tmp_path: Path, verb: str) -> N
         8,
         [
             snapshot("bob: witness.json has schema 'bob.witness/2', not 'bob.witness/1'"),
-            snapshot("hint: replay it with the bob that wrote it"),
+            snapshot("hint: replay it with the version of bob that wrote it"),
         ],
     )
 

@@ -126,13 +126,13 @@ def test_what_no_probe_file_can_say_is_refused(tmp_path: Path) -> None:
     ranged = Workload("w", (), parse("create '/f{1..3}'"), NATURAL)
     with pytest.raises(UsageError) as refused:
         to_probe(found(tmp_path, ranged, directory_op, Question((1,))))
-    assert str(refused.value) == snapshot("a probe file cannot say this workload: it would be read as another one")
+    assert str(refused.value) == snapshot("a probe file cannot express this workload: bob would read another one")
     made = witness.read(stored(tmp_path, document("unmountable")))
     assert isinstance(made.claim, Mountable)
     with pytest.raises(UsageError) as refused:
         to_probe(made)
     assert str(refused.value) == snapshot(
-        "a probe file asks for a property, and the witness is of a crash state that does not mount"
+        "a probe file needs a property, and this witness shows a crash state that does not mount"
     )
 
 
@@ -398,26 +398,26 @@ def test_what_the_crash_has_lost_decides_how_the_case_crashes(tmp_path: Path) ->
             "create /n; rename /n /m; sync",
             "sync.entry",
             1,
-            snapshot("bob cannot write what is to be there for xfstests: operation 2 changes the name /n again"),
+            snapshot("bob is not sure what xfstests would have to check: operation 2 changes the name /n again"),
         ),
         (
             "create /d/n; unlink /d/n; sync",
             "sync.entry",
             1,
-            snapshot("bob cannot write what is to be there for xfstests: operation 2 changes the name /d/n again"),
+            snapshot("bob is not sure what xfstests would have to check: operation 2 changes the name /d/n again"),
         ),
         (
             "link /d/f /n; rename /d/f /n; sync",
             "sync.names",
             1,
-            snapshot("operation 2 gives a file a name that it has, and mv would take away the other one"),
+            snapshot("operation 2 renames a file to another name of the same file; mv would remove one of the names"),
         ),
         (
             "append /d/f 9; write /d/f 0 9; msync /d/f",
             "msync.data",
             2,
             snapshot(
-                "bob cannot write what is to be there for xfstests: operation 1 changes the same file, and the call does not speak of it"
+                "bob is not sure what xfstests would have to check: operation 1 changes the same file, and the call does not promise that change"
             ),
         ),
     ],
@@ -443,9 +443,9 @@ def test_xfstests_know_a_file_system_by_its_driver(tmp_path: Path, bench: Bench,
     """bob's ext4-nojournal is for them an ext4, which mkfs makes otherwise."""
     made = configuration("ext4-nojournal", mkfs_options="-I 256")
     script = case_of(tmp_path, "append /d/f 9; fsync /d/f", "fsync-file.size", 1, configuration=made)
-    assert "a boot runs before it mounts: `e2fsck.static -fy DEVICE`" in " ".join(script.replace("# ", "").split())
+    assert "a boot runs before the mount: `e2fsck.static -fy DEVICE`" in " ".join(script.replace("# ", "").split())
     guard = [line for line in script.splitlines() if "FSTYP" in line or "MKFS_OPTIONS=" in line]
     said = bench.shell(
         ['_notrun() { echo "not run: $1"; exit; }', f"FSTYP={fstyp}", *guard, "printf '<%s>' $MKFS_OPTIONS"]
     )
-    assert said == ("<-O><^has_journal><-I><256>" if fstyp == "ext4" else "not run: its options are those of ext4\n")
+    assert said == ("<-O><^has_journal><-I><256>" if fstyp == "ext4" else "not run: its options belong to ext4\n")

@@ -464,13 +464,13 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     file = stored(tmp_path, document())
     for length in range(0, file.stat().st_size, 997):
         (tmp_path / "cut.json").write_bytes(file.read_bytes()[:length])
-        with pytest.raises(MalformedError, match="is no witness"):
+        with pytest.raises(MalformedError, match="is not a witness"):
             witness.read(tmp_path / "cut.json")
     (tmp_path / "binary").write_bytes(bytes(range(256)))
     with pytest.raises(MalformedError) as refused:
         witness.read(tmp_path / "binary")
     assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot(
-        "TMP/binary is no witness: Expecting value: line 1 column 1 (char 0)"
+        "TMP/binary is not a witness: Expecting value: line 1 column 1 (char 0)"
     )
     with pytest.raises(MalformedError) as refused:
         witness.read(tmp_path / "gone")
@@ -491,4 +491,4 @@ def test_the_witnesses_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(StoreError) as refused:
         witness.files_in([tmp_path / "empty"])
-    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("TMP/empty has no witnesses")
+    assert str(refused.value).replace(str(tmp_path), "TMP") == snapshot("cannot find a witness in TMP/empty")

@@ -194,14 +194,16 @@ def test_what_people_are_told(data: bytes, offset: int, told: str) -> None:
 def test_shades_that_are_none(shade: int) -> None:
     with pytest.raises(ValueError) as refused:
         contents(1, 0, 10, shade)
-    assert text_with(str(refused.value), shade).replace(str(shade), "N") == snapshot("N is no shade (0 to 185)")
+    assert text_with(str(refused.value), shade).replace(str(shade), "N") == snapshot(
+        "shade N is out of range (0 to 185)"
+    )
 
 
 @pytest.mark.parametrize("number", [-1, MAX_OPERATIONS])
 def test_numbers_that_do_not_fit(number: int) -> None:
     with pytest.raises(ValueError) as refused:
         contents(number, 0, 10)
-    assert str(refused.value).replace(str(number), "N") == snapshot("operation N does not fit the pattern (0 to 10127)")
+    assert str(refused.value).replace(str(number), "N") == snapshot("operation number N is out of range (0 to 10127)")
 
 
 @pytest.mark.parametrize("word", [b"ffff", b"2710", b"2711", b"0003", b"007f"])

@@ -23,7 +23,7 @@ class Assembly:
             self._steps.append((layer, disks))
             disks = [layer.device]
         if len(disks) != 1:
-            raise Denial(f"nothing says how {len(disks)} disks are assembled")
+            raise Denial(f"the subject does not say how to assemble {len(disks)} disks")
         [self.path] = disks
 
     def assemble(self) -> None:
@@ -32,7 +32,7 @@ class Assembly:
             _run(layer.assemble, below)
             forget_file_systems()
             if not os.path.exists(layer.device):
-                raise Denial(f"the commands that assemble the disks made no {layer.device}")
+                raise Denial(f"the commands that assemble the disks did not make {layer.device}")
 
     def release(self) -> None:
         for layer, below in reversed(self._steps):

@@ -58,7 +58,7 @@ def spoil_and_check(told: bytes, spoiler: str, seconds: float) -> CheckerReply:
     """Run the checker on the mounted state, after the ``spoiler``: a script, :data:`EMPTIED`, or none (empty)."""
     if spoiler == EMPTIED:
         if fault := remove_all(ROOT):
-            raise Denial(f"the tree cannot be emptied: {fault}")
+            raise Denial(f"cannot empty the tree: {fault}")
     elif spoiler:
         run_or_refuse(spoiler, seconds)
     ended = run_check(told, seconds)

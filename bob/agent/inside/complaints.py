@@ -37,7 +37,7 @@ class Complaints:
         return [line for line in said if not any(pattern.search(line) for pattern in self._expected)]
 
     def number(self, lines: list[str], *, read_only: bool, mounted: bool) -> int:
-        """Return the number of the complaint about a state; 0 if the kernel is content, or refused it unwarned."""
+        """Return the number of the complaint about a state; 0 without one, or for a refused mount without a warning."""
         said = self.unexpected(lines)
         has_warned = any(line.startswith(WARNED) for line in said)
         if not (has_warned or (mounted and (said or read_only))):
@@ -46,7 +46,7 @@ class Complaints:
             with suppress(OSError):
                 write_text(CLEAR_WARN_ONCE, "1")
         kind = READ_ONLY if read_only else KERNEL_MESSAGE
-        words = "; ".join(said[:2]) or "the kernel made it read-only, and says nothing"
+        words = "; ".join(said[:2]) or "the kernel made it read-only without a message"
         key = kind, _NUMBERS.sub("N", said[0] if said else "")
         number = self._numbers.get(key)
         if number is None:

@@ -128,7 +128,7 @@ def remove_mapped(name: str) -> None:
     try:
         _command(DEV_REMOVE, name)
     except OSError as error:
-        raise Denial(f"device-mapper cannot take the device {name} away: {error.strerror}") from error
+        raise Denial(f"device-mapper cannot remove the device {name}: {error.strerror}") from error
 
 
 def _command(number: int, name: str, data: bytes = b"", *, targets: int = 0) -> int:
@@ -153,7 +153,7 @@ def remove_log_writes(disks: int) -> None:
     thread sleeps interruptibly: all is logged (log_writes_kthread in drivers/md/dm-log-writes.c)."""
     writers = _kernel_threads(LOG_WRITER, disks)
     if not comes_true(lambda: all(stat_of(writer)[0] == IDLE for writer in writers), LOGGED_SECONDS):
-        raise Denial(f"the log was not written {LOGGED_SECONDS} s after the last write")
+        raise Denial(f"the log was incomplete {LOGGED_SECONDS} s after the last write")
     for number in range(disks):
         remove_mapped(f"{TARGET}-{number}")
 
@@ -166,7 +166,7 @@ def _kernel_threads(name: str, count: int) -> list[int]:
                 found.append(process)
         if len(found) == count:
             return found
-    raise Denial(f"the kernel has {len(found)} threads {name!r} where there should be {count}")
+    raise Denial(f"expected {count} kernel threads {name!r}, found {len(found)}")
 
 
 def _mapped() -> dict[str, bool]:

@@ -33,7 +33,8 @@ BOOT = (
     "sys.path.insert(0,'/proc/self/fd/%d'%f)\n"
     "from bob.agent.inside.foreign_machine import visit;visit()\n"
 )
-"""The program for ``python3 -c`` there: its last argument is the length of the agent (bytes), which comes first."""
+"""The program for ``python3 -c`` there. Its last argument is the agent's length (bytes); standard input begins with the
+agent."""
 STAND_INS = {"e2fsck.static": "e2fsck"}  # quicker programs of bob's own guests, and the usual ones in their place
 _BIN = f"{WORK}/bin"
 LOCK_SECONDS = 20.0  # for an earlier agent to leave
@@ -150,7 +151,7 @@ def _locked() -> int:
     with suppress(FileNotFoundError):
         found = os.lstat(WORK)
         if not stat.S_ISDIR(found.st_mode) or found.st_uid:
-            sys.exit(f"{WORK} is there already, and is not root's")
+            sys.exit(f"{WORK} exists already, and does not belong to root")
     end = time.monotonic() + LOCK_SECONDS
     while True:
         lock = os.open(main.LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -20,7 +20,7 @@ APART = 256 * 4096  # the reach of the smallest TLB (bytes)
 
 Runs = list[tuple[int, int]]  # first sector and number of sectors of each run; ascending and apart
 
-AddressMap = Callable[[int], int]  # from an offset of an image to its address, good for one of the largest steps
+AddressMap = Callable[[int], int]  # an address for an offset of an image; valid for one of the largest steps
 
 GAP = 32  # sectors; a smaller gap is copied too: one long copy costs less than two
 

@@ -45,7 +45,7 @@ class LateDisk:
         if not os.path.exists(f"/sys/block/{self.name}"):
             run_anyhow(["modprobe", "--quiet", "nbd", f"nbds_max={MOST_DISKS}", "max_part=0"], "")
         if not os.path.exists(f"/sys/block/{self.name}"):
-            raise Denial("the guest's kernel has no network block devices (module nbd): record with prompt completion")
+            raise Denial("the guest's kernel lacks network block devices (module nbd): record with prompt completion")
         control, self._control = os.pipe()
         self._server = os.fork()
         if not self._server:
@@ -56,7 +56,7 @@ class LateDisk:
         if not comes_true(
             lambda: os.path.exists(f"{block}/pid") and read_text(f"{block}/size") == f"{sectors}\n", READY_SECONDS
         ):
-            raise Denial(f"the kernel made no device of {sectors} sectors of {self.name}")
+            raise Denial(f"the kernel did not make {self.name} a device of {sectors} sectors")
         queue = f"{block}/queue"
         write_text(f"{queue}/scheduler", "none")
         write_text(f"{queue}/nomerges", "2")  # two writes that became one request are done at the same moment

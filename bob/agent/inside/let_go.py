@@ -47,7 +47,7 @@ def unmount_after_scripts(before: list[MountLine]) -> None:
         if error.errno != errno.EBUSY:
             raise
         why = f" ({', '.join(busy)})" if busy else ""
-        raise Denial(f"a script has left its file system busy{why}", "the script must undo that itself") from None
+        raise Denial(f"a script has left its file system busy{why}", "the script must undo this itself") from None
 
 
 def _clear_files() -> list[str]:

@@ -31,7 +31,7 @@ OUT_OF_REACH = {
 
 Xattrs = tuple[tuple[str, int], ...]
 StatusFields = tuple[int, int, int, int]  # permission bits, owner, group, mtime (ns; 0 if the base lacks it)
-Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by their names on the way
+Also = tuple[tuple[str, Any], ...]  # more facts about an entry, by their names in the reply
 TreeEntry = tuple[str, int, int, int, tuple[int, ...], str, Xattrs, Optional[StatusFields], Also, Optional[str]]
 """Kind, inode number, links, size, chunk numbers of the content, target, extended attributes (by chunk numbers), more
 of stat (None where it says nothing), more facts, fault."""

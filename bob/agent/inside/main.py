@@ -52,7 +52,7 @@ def start_afresh(*, modestly: bool = False) -> None:
         if libc.mount(b"bob", WORK.encode(), b"tmpfs", 0, options) == 0:
             os.mkdir(ROOT)
             return
-    raise OSError(errno.EIO, f"no tmpfs at {WORK}")
+    raise OSError(errno.EIO, f"cannot mount a tmpfs at {WORK}")
 
 
 has_remains = False  # whether leftovers of a failed request may be there
@@ -71,7 +71,8 @@ def clear_remains() -> None:
 
 
 def at_work(function: Handler, *, observes: bool = False) -> Handler:
-    """Return ``function``, started without remains or (unless it ``observes``) scratch; a failure is cleared up."""
+    """Return ``function``, which then starts without remains of a failure, and clears up its own. Unless it
+    ``observes``, the scratch device is removed first."""
 
     @functools.wraps(function)
     def handler(**arguments: object) -> Reply:

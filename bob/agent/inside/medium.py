@@ -113,7 +113,7 @@ def medium_with(name: str, *, in_memory: bool = False) -> ScratchMedium:
     """Return the medium with the base ``name``, ``in_memory`` if there is enough, else a file. Raises Denial."""
     base = bases.get(name)
     if base is None:
-        raise Denial(f"the guest has no base image {name}")
+        raise Denial(f"the guest lacks the base image {name}")
     address = address_of(base.length) if in_memory else None
     if _medium is None or not _medium.is_a(base.length, base.cell, address):
         medium_of(base.length, base.cell, address)

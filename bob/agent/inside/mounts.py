@@ -81,7 +81,7 @@ def mount_or_refuse(source: str, fs: str, options: str) -> None:
         number = mount()
         reason = "; ".join(log.warnings()[-2:])
     if number == errno.ENODEV:
-        reason = f"the kernel {os.uname().release} has no file system {fs!r}, or the image lacks a module that it needs"
+        reason = f"the kernel {os.uname().release} does not know the file system {fs!r}, or the image lacks a module"
     if number:
         raise Denial(f"mount refused ({errno.errorcode.get(number, number)}): {reason or os.strerror(number)}")
 

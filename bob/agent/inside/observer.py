@@ -45,9 +45,9 @@ def observe_prepare(
     blob: bytes,
 ) -> Reply:
     """Make the scratch device for a workload: its base, and the ``floor``, writes that all states share; ``blob`` is
-    the payload. With ``reads`` the host wants to know what is read. Unless ``exempt`` is None, it wants to know how
-    each of the ``stretches`` was left, and what was written outside of these and of ``exempt`` (flat lists).
-    ``closely`` is as in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
+    the payload. With ``reads`` the host wants to know what is read. If it gives ``exempt``, it wants to know how each
+    state left the ``stretches``, and what it wrote outside of these and of ``exempt`` (flat lists). ``closely`` is as
+    in :class:`bob.agent.inside.look.Look`. Each state assembles the layers of the ``subject``."""
     global session, scratch
     end_session()
     over, crashed = medium.medium_with(base, in_memory=True), subject_from(subject)
@@ -143,7 +143,7 @@ def _untraced(blob: bytes) -> Iterator[StateSession]:
 
 def _extended(blob: bytes) -> StateSession:
     if session is None:
-        raise Denial("nothing was prepared to be observed")
+        raise Denial("observe_prepare must come before observe")
     if blob:
         session.payload = memoryview(bytes(session.payload) + blob)
     return session

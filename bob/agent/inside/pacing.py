@@ -56,10 +56,10 @@ class PacedPipe(Ahead):
         self._out, self._root, self._delay, self._neighbour = out, root, delay, neighbour
 
     def finish(self) -> None:
-        """Wait for strace's end. Raises Denial if a call was not waited for, or the neighbour failed or did nothing."""
+        """Wait for strace's end. Raises Denial if this process failed after a call, or the neighbour did nothing."""
         code = self.wait()
         if code == NO_CALL and self._neighbour is not None:
-            raise Denial("the process that syncs beside the workload had no call to wait for")
+            raise Denial("the process that syncs beside the workload saw no call to sync after")
         if code not in (0, NO_CALL):
             why = os.strerror(code) if code > 0 else f"signal {-code}"
             what = "syncs beside the workload" if self._neighbour else "makes the workload wait"
@@ -93,5 +93,5 @@ class PacedPipe(Ahead):
 def _tracer_of(pid: int) -> int:
     found = _TRACER.search(read_text(f"/proc/{pid}/status"))
     if found is None or found[1] == "0":
-        raise OSError(errno.ESRCH, "nobody traces it")
+        raise OSError(errno.ESRCH, "strace does not trace it")
     return int(found[1])

@@ -50,7 +50,7 @@ class Port(io.RawIOBase):
 
 
 def open_port() -> tuple[BinaryIO, BinaryIO] | None:
-    """Return the port, to read from and to write to; None where the guest has none, or its other end is closed."""
+    """Return the port, to read from and to write to; None if the guest lacks it, or its other end is closed."""
     for folder in glob.glob("/sys/class/virtio-ports/*"):
         if read_text(f"{folder}/name").strip() != PORT_NAME:
             continue

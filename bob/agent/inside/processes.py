@@ -22,8 +22,8 @@ memory three times, the host once for each pace."""
 
 IN_MEMORY = "/tmp", "/dev/shm"  # folders for temporary files that are file systems in memory
 MOST_OF_MEMORY = "25%"
-"""The share of the guest's memory for each of them, and for a program's writes in its world. A program learns that one
-is full; otherwise the guest would run out of memory, without a process to kill that holds it."""
+"""The share of the guest's memory for each of them, and for a program's writes in its world. A program gets
+an error when one is full. Without a limit the guest would run out of memory, and killing a process would free none."""
 _MS_REMOUNT = 1 << 5
 
 SPARED, NOT_SPARED = "-900", "0"  # oom_score_adj of the agent and of a script: the kernel kills the script first
@@ -149,18 +149,18 @@ class ScriptBounds:
     def broken(self, drains: Sequence[Drain]) -> str:
         """Return which bound the script broke, in words that follow its name; empty if none."""
         if any(drain.is_full for drain in drains):
-            return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output; what it writes there is what it tells"
+            return f"wrote more than {MOST_WRITTEN / 2**20:g} MiB to its output, which bob keeps as acknowledgements"
         if _all_tasks() - self._tasks > MOST_TASKS and _tasks_of_ours(self._others) > MOST_TASKS:
             return f"started more than {MOST_TASKS:,} processes and threads"
         if self._calls and _size(self._calls) > MOST_CALLS:
-            most = f"{MOST_CALLS / 2**20:g} MiB of text, in which each byte that a call writes has four"
-            return f"made more calls, or wrote more, than bob takes down: {most}"
+            most = f"{MOST_CALLS / 2**20:g} MiB of text, with four bytes for each byte that a call writes"
+            return f"made more calls, or wrote more, than bob records: {most}"
         return ""
 
     def memory(self) -> str:
         if _killed_for_memory() == self._killed:
             return ""
-        return f"the guest ran out of memory, of which it has {_memory()}"
+        return f"the guest ran out of memory; it has {_memory()}"
 
 
 @contextmanager

@@ -179,7 +179,7 @@ def how_it_ended(ended: ScriptExit, seconds: float) -> str:
     with suppress(OSError):
         room = os.statvfs(ROOT)
         if room.f_bavail * 50 < room.f_blocks:
-            words += "; the file system is full, and device_mib in app.toml makes it larger"
+            words += "; the file system is full: device_mib in app.toml sets its size"
     if ended.code is None:
         return f"did not end within {seconds:g} s{words}"
     return f"failed ({ended.code}){words}"
@@ -214,7 +214,7 @@ class Script:
                 )
         except OSError as error:
             os.close(read_end)
-            raise Denial(f"{self._name} cannot be started: {error.strerror}") from None
+            raise Denial(f"cannot start {self._name}: {error.strerror}") from None
         finally:
             os.close(write_end)
         processes.do_not_spare(self._process.pid)
@@ -266,6 +266,6 @@ class Script:
                 with suppress(ChildProcessError):
                     os.waitpid(pid, os.WNOHANG)
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{len(left)} processes of the program cannot be killed")
+                raise RuntimeError(f"cannot kill {len(left)} processes of the program")
             time.sleep(0.001)
         self._process.returncode = self._process.returncode if self._process.returncode is not None else -9

@@ -47,7 +47,7 @@ class LoggedDisk:
         self.device = os.stat(self.path).st_rdev
         cache = read_text(f"/sys/block/{self.name}/queue/write_cache").strip()
         if cache != "write back":
-            raise Denial(f"the recorded device has no volatile write cache ({cache})")
+            raise Denial(f"the recorded device lacks a volatile write cache ({cache})")
 
     def written(self) -> str:
         """Return counts that change with every write, completed or in flight."""
@@ -55,7 +55,7 @@ class LoggedDisk:
         return " ".join([*fields[4:9], *fields[15:17]])
 
     def end(self) -> tuple[bytes, Runs | None]:
-        """Return the log, and where the device was written: None unless the device below counted as many sectors."""
+        """Return the log, and where the device was written (None if the device below counted other sectors)."""
         written = self._count() - self._counted
         self._log.close()
         if isinstance(self._data, Loop):  # the next recording may use the other one again
@@ -158,11 +158,11 @@ def dirty_kib() -> int:
 
 def read_log(path: str) -> bytes:
     """Return the log in the file ``path``, up to its last entry. A target that runs out of room, or cannot write, stops
-    logging, and says so only in the kernel's log. It then lacks its last mark: Denial."""
+    logging, and says so only in the kernel's log. The log then lacks its last mark. Raises Denial."""
     with opened(path, os.O_RDONLY) as fd:
         magic, _version, entries, sectorsize = SUPER.unpack(os.pread(fd, SUPER.size, 0))
         if magic != MAGIC:
-            raise Denial("there is no dm-log-writes log on the log device")
+            raise Denial("the log device does not contain a log of dm-log-writes")
         end, last = sectorsize, b""
         for _ in range(entries):
             header = os.pread(fd, sectorsize, end)

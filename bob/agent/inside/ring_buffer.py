@@ -59,7 +59,7 @@ def places(pages: bytes) -> Iterator[int]:
 
 
 def _step(words: memoryview, first: int, end: int) -> int | None:
-    """Return how many words each event from ``first`` to ``end`` takes; None unless all clearly take as many."""
+    """Return how many words each event from ``first`` to ``end`` takes; None unless all surely take equally many."""
     if first == end:
         return None
     kind = words[first] & (1 << _TYPE_BITS) - 1

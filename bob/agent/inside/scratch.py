@@ -73,7 +73,7 @@ def patient(read: Pipe, more: Callable[[], bool]) -> Pipe:
             if not more():
                 raise BlockingIOError
             time.sleep(POLL_SECONDS)
-        raise RuntimeError("the kernel's trace cannot be read to its end")
+        raise RuntimeError("cannot read the kernel's trace to its end")
 
     return read_on
 
@@ -116,8 +116,8 @@ class Scratch:
             self.everything: KernelEvents | None = None
             if reads:
                 events = {f"block/{QUEUE}": self.of_all}
-                # Blocks that are read ahead have numbers of what is mounted; with layers these are not places on a
-                # disk.
+                # Readahead events count the blocks of the mounted device; with layers those are not places on
+                # a disk.
                 if not layers and not make_probes(ANOTHER_LOOKUP) and make_probes(PROBES):
                     events |= {AHEAD: NO_FILTER, LOOKUP: NO_FILTER}
                     if make_probes(JBD2_PROBES):
@@ -158,7 +158,7 @@ class Scratch:
         trace = b"" if self.everything is None else drained(self.everything.pipe)
         runs = self._runs(drained(self.written.pipe))
         if sum([count for _sector, count in runs]) != self.counted[1] - written:
-            raise RuntimeError("the trace of what recovery wrote is not complete")
+            raise RuntimeError("the trace of recovery's writes is incomplete")
         return trace, self.counted[0] - read, runs
 
     def _runs(self, writes: bytes) -> Runs:

@@ -32,9 +32,9 @@ StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a ref
 
 class StateSession:
     """The crash states of one workload: base with floor, payload, and the outcomes that the host knows. If the scratch
-    device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count. Unless ``exempt``
-    is None, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote outside of them and of
-    ``exempt`` (flat lists of first sector and sectors). All is about states that the host does not know yet."""
+    device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count. If
+    ``exempt`` is given, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote outside of
+    them and of ``exempt`` (flat lists of first sector and sectors). All is about states that the host does not know."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class StateSession:
         ``told`` and ``spoiler`` are as in :func:`spoil_and_check`. Raises Denial if it does not mount."""
         self.check()
         if number := self.mount():
-            raise Denial(f"a state that is to be checked does not mount: {os.strerror(number)}")
+            raise Denial(f"the crash state to check does not mount: {os.strerror(number)}")
         before = mounts()
         try:
             return spoil_and_check(told, spoiler, seconds)
@@ -223,7 +223,7 @@ class StateSession:
     def audit(self) -> None:
         """Raise RuntimeError if the scratch image is not the base again, or an event was lost."""
         if not self.scratch.came_back():
-            raise RuntimeError("the scratch image did not come back to its base")
+            raise RuntimeError("the scratch image differs from its base after the undo")
 
 
 def targets(runs: list[int]) -> Iterable[tuple[int, int]]:

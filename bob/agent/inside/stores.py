@@ -2,8 +2,10 @@
 
 The reader of strace's lines has read the line of a call, and looked at the mapped files, before the program goes on
 (:class:`bob.agent.inside.strace_lines.Ahead`). A change in them, stored since the line before, becomes a line in front
-of the call's, in the form of a ``pwrite64``:
+of the call's, in the form of a ``pwrite64``::
+
     1234 1700000000.000001 store(3<\\x2f...>, "\\x61", 1, 4096) = 1
+
 If the call may have changed that file, the line stands behind it and includes the call's writes. A watched mapping is a
 call named ``mapped``. If the order of stores is lost (two tasks store, or one while another one syncs), the line of its
 ``mmap`` comes back, and bob looks no further.
@@ -42,7 +44,7 @@ class StoreWatch(Ahead):
 
     def finish(self) -> None:
         if self.wait():
-            raise RuntimeError("what the program stores could not be watched")
+            raise RuntimeError("bob could not watch the program's stores to mapped files")
 
 
 def _copy(pipe: str, out: str, root: str) -> int:

@@ -94,7 +94,7 @@ class StraceLines:
 
 
 def lines_of(pipe: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield the whole lines that come at a time, without their ends; the last list may have an unended line."""
+    """Yield lists of lines that arrive together, whole and without their ends; the very last line may lack its end."""
     waiting: list[bytes] = []
     while piece := pipe.read(PIECE):
         first, *others = piece.split(b"\n")

@@ -38,7 +38,8 @@ class ForkedChecker:
 
 class WarmPython:
     """The process that forks. ``within`` returns words to run words beside the checker; imports may take ``seconds``.
-    ``pid`` is None if the script is not Python's, Python is missing, or imports print: then a start is needed."""
+    If the script is not for Python, Python is missing or imports print, ``pid`` is None, and each check starts
+    Python."""
 
     def __init__(
         self, script: str, within: Callable[[list[str]], list[str]], environment: dict[str, str], seconds: float
@@ -85,7 +86,7 @@ class WarmPython:
             socket.send_fds(self._end, [json.dumps(arguments).encode()], [output])
             pid = self._end.recv(LONGEST)
         if not pid:
-            raise RuntimeError("the Python that forks for the checker is gone")
+            raise RuntimeError("the Python that forks for the checker has ended")
         return ForkedChecker(int(pid))
 
     def end(self) -> None:

@@ -57,10 +57,10 @@ def _device() -> str:
         with suppress(OSError):
             if read_text(f"/sys/block/{name}/serial").strip() == WORLD_SERIAL:
                 return f"/dev/{name}"
-    raise Denial("the guest has no disk with the packages of the program")
+    raise Denial("the guest lacks the disk with the program's packages")
 
 
 def _mount(source: str, target: str, fs: str, flags: int = 0, data: str = "") -> None:
     if libc.mount(source.encode(), target.encode(), fs.encode() or None, ctypes.c_ulong(flags), data.encode() or None):
         number = ctypes.get_errno()
-        raise Denial(f"{target} cannot be mounted: {os.strerror(number)}")
+        raise Denial(f"cannot mount {target}: {os.strerror(number)}")
