@@ -39,7 +39,8 @@ class AgentBroken(BobError):
 
 
 def what_happened(failure: BobError, when: str = "") -> str:
-    """Return why a guest did not answer, in words; ``when`` completes those of a loss, such as " while recording"."""
+    """Return why a guest did not answer, in words; if the guest was lost, ``when`` is appended,
+    such as " while recording"."""
     match failure:
         case AgentBroken():
             return str(failure)

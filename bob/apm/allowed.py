@@ -19,8 +19,8 @@ NodePresence = dict[int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """``clauses`` that together forbid an observation; a single one is refuted. Node ``there`` needs node ``missing``,
-    unless the cell ``about`` breaks the clause by itself."""
+    """``clauses`` that together forbid an observation. If it is one clause, the observation refutes it. The change of
+    node ``there`` needs that of node ``missing``, unless the cell ``about`` alone breaks the clause."""
 
     clauses: frozenset[Clause]
     there: int | None = None

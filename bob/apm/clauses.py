@@ -71,7 +71,8 @@ class Ordered:
 
 
 class Means(StrEnum):
-    """A way to write a change. ``SYNCED_NAMES``: a log with the file may take them along (btrfs_log_new_name)."""
+    """A way to write a change. ``SYNCED_NAMES``: the log that an fsync of the file writes may have
+    its names, too (btrfs_log_new_name)."""
 
     OVERWRITES = "overwrites"
     APPENDS = "appends"
@@ -279,7 +280,8 @@ _ORDERS[SYNCED] = frozenset(durable(SYNCS, (What.OTHER_APPENDS,)))
 
 
 def every_clause() -> tuple[Clause, ...]:
-    """Return all clauses that bob derives, in file order, so no ``JOURNALED``, ``SYNCED`` or unless-synced ones."""
+    """Return all clauses that bob derives, in the order of a model file. ``JOURNALED``, ``SYNCED`` and unless-synced
+    clauses are not among them."""
     return (
         *(Intact(part) for part in TreePart),
         *NEVERS,

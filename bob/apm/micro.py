@@ -1,4 +1,4 @@
-"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*, where the last one shows. Sizes: bytes."""
+"""Micro-operations (OSDI'14, section 4.2): each puts a value into a *cell*. The last value wins. Sizes: bytes."""
 
 from __future__ import annotations
 

@@ -140,8 +140,8 @@ _UNIT_WORDS = {
 
 
 def unit_rows() -> Iterator[Property]:
-    """Yield rows on the unit within which a change is whole, smallest first: ``KIND.UNIT`` (probes/rows/units.toml).
-    Only a write has a size; any other change is whole or not."""
+    """Yield a property for each unit, smallest first: a change within one unit is atomic. Each is named ``KIND.UNIT``
+    (probes/rows/units.toml). Only writes have units; any other change has one property."""
     for kind in MODELLED_KINDS:
         if kind not in (ChangeKind.OVERWRITE, ChangeKind.APPEND):
             meaning = f"an operation of the kind {kind.value} is all or nothing"

@@ -33,7 +33,7 @@ class DeviceModel:
 
     @property
     def words(self) -> str:
-        """Return the model for people, without a prompt completion."""
+        """Return the model in words. They leave out the default completion, ``prompt``."""
         at_once = self.completion is Completion.PROMPT
         late = "" if at_once else f", done late, {self.completion.value.replace('-', ' ')}"
         return f"{self.write_cache.words}, writes of {self.atomic_write_bytes:,} bytes are atomic{late}"

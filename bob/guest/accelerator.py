@@ -30,7 +30,8 @@ class Acceleration:
 
 def choose(versions: str, kvm_boots: Callable[[], bool]) -> Acceleration:
     """Return the accelerator that boots here. bob remembers ``kvm_boots()`` for this kernel, processor and
-    ``versions``. A guest may not boot although ``/dev/kvm`` opens (facts.md, "Guests"). Raises UsageError."""
+    ``versions``. A guest may not boot although ``/dev/kvm`` opens (facts.md, "Guests"). Raises UsageError if
+    ``BOB_ACCELERATOR`` is neither kvm nor tcg."""
     forced = os.environ.get(VARIABLE)
     if forced:
         if forced not in {accelerator.value for accelerator in Accelerator}:

@@ -44,8 +44,8 @@ cgroup_controllers = []
 
 
 class Reaper:
-    """A child process that ends what bob started when bob ends, even by SIGKILL. It works while no forked child keeps
-    the pipe: Python and libvirt close it in every program that they start."""
+    """A child process that ends what bob started when bob ends, even by SIGKILL. It notices by a pipe from
+    bob, so no forked child may keep that open. Python and libvirt close it in every program that they start."""
 
     def __init__(self) -> None:
         # A session of its own: Ctrl-C goes to bob's. Isolated from PYTHON* variables; destroying a domain needs

@@ -20,7 +20,8 @@ _MADE_ANEW = 3
 
 
 class Access(NamedTuple):
-    """One bio with data; ``used`` is the number of the event that first used what it read: its own, or a lookup."""
+    """One bio with data; ``used`` is the number of the event that first used the data: this bio, or a later
+    lookup in a cache."""
 
     reads: bool
     sector: int

@@ -101,7 +101,7 @@ class ReadTree:
         self, contents: Contents, read: Sequence[Indexes], outcome: int, left: Leftovers | None = None, source: int = -1
     ) -> None:
         """Add mounted state number ``source``: its reads in order, none twice, its outcome, and ``left`` if recovery
-        forgets. Raises Contradiction if a state like it had another outcome."""
+        ``forgets`` some of them. Raises Contradiction if a state like it had another outcome."""
         learnt = _Learnt(contents, tuple(read), outcome, left, source)
         self._place(learnt)
         if left is None:

@@ -207,7 +207,8 @@ class Effects:
         return found
 
     def leading_to(self, file: int) -> list[tuple[DirectoryEntry, int, int]]:
-        """Return a file's names so far, each with its place in the history, and the call. All calls must be known."""
+        """Return the names that a file had so far, each with its index in the history and the index of its call. All
+        calls must be known."""
         return self._names_of.get(file, [])
 
     @cached_property

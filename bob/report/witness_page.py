@@ -22,8 +22,8 @@ from bob.workload.operations import Operation, Workload
 
 def to_html(witness: Witness, path: Path, table: str = "", cell: str = "", home: str = "", download: str = "") -> str:
     """Return the page of ``witness``; its commands name the file ``path``. ``table`` (the table's page), ``home`` (a
-    site's folder) and ``download`` (the witness, or :func:`in_link` of it) are as seen from the page; ``cell`` is the
-    id of the cell's section. Each may be empty."""
+    site's folder) and ``download`` (the witness, or :func:`in_link` of it) are URLs relative to the page; ``cell`` is
+    the id of the cell's section. Each may be empty."""
     work, claim, made, model = witness.work, witness.claim, witness.configuration, witness.model
     setup, last = (work.setup, work.finish.operations) if isinstance(work, Workload) else ((), ())
     calls = [(one.words, LACKS.get(one.there, "")) for one in witness.timeline.calls]

@@ -67,7 +67,7 @@ class PythonFile:
         self.unlike = ""  # a kind of variable that bob cannot compare between runs
 
     def promises(self) -> tuple[str, ...]:
-        """Return the promises that the file names, without running it."""
+        """Return the names of the promises in the file. The file is not run."""
         named: tuple[str, ...] = ()
         for node in self._tree.body:
             if not isinstance(node, ast.Assign | ast.AnnAssign):

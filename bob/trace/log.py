@@ -70,10 +70,10 @@ class LogEntry:
 class LogReader:
     """A log in a file: a path (regular file, or the log device itself) or a seekable binary file object.
 
-    With ``past_count`` it continues after the entries that the super counts while bytes look like an entry, for a guest
-    that died: the kernel updates the count only after FUA writes and marks. It needs a log device that was zeroed
-    before. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a bad path.
-    """
+    With ``past_count`` it reads on after the number of entries in the superblock, as long as bytes parse as an entry.
+    That is for a guest that died: the kernel updates the number only after FUA writes and marks. It needs a log device
+    that was zeroed before. Raises MalformedError, with entry and offset, for bytes that are not a log; OSError for a
+    bad path."""
 
     super: LogSuper
 

@@ -12,7 +12,8 @@ from bob.workload.pattern import UNSHADED, contents, place
 
 
 class PatternRange(NamedTuple):
-    """``sectors`` from ``sector`` on that ``operation`` wrote from file offset ``offset`` (bytes) on."""
+    """A run of ``sectors`` sectors, beginning with ``sector``. ``operation`` wrote it, from byte ``offset`` of the
+    file."""
 
     sector: int
     sectors: int

@@ -27,7 +27,7 @@ class Neighbour:
     """A file in the file system of type ``fs`` at ``root``, until it is closed, without a name, so that no checker
     sees it. It grows: otherwise reiserfs commits nothing (``reiserfs_commit_for_inode``, fs/reiserfs/journal.c). On
     btrfs its sync writes its data alone (``btrfs_log_inode_parent``, fs/btrfs/tree-log.c), and a named file logs itself
-    alone. So it asks for a commit, too, as the kernel does for a snapshot of another subvolume."""
+    alone. So bob also asks for a commit, by the ioctl for snapshots of another subvolume."""
 
     def __init__(self, root: str, fs: str) -> None:
         self._fs = fs

@@ -31,10 +31,11 @@ StateOutcome = tuple[Optional[str], bool, Optional[EntryTree]]  # error of a ref
 
 
 class StateSession:
-    """The crash states of one workload: base with floor, payload, and the outcomes that the host knows. If the scratch
-    device has reads, ``traces`` has the pages of each state, and ``sectors_read`` the device's count. If
-    ``exempt`` is given, ``left`` says how each state left the ``stretches``, and ``elsewhere`` what it wrote outside of
-    them and of ``exempt`` (flat lists of first sector and sectors). All is about states that the host does not know."""
+    """The crash states of one workload: the base image with the floor (what all states have), the payload, and the
+    outcomes that the host knows. If the scratch device records reads, ``traces`` has the pages of each state, and
+    ``sectors_read`` the device's count. If ``exempt`` is given, ``left`` has what the mount of each state left in the
+    ``stretches``. ``elsewhere`` has what it wrote outside of these and of ``exempt`` (flat lists of first sector and
+    sectors). All is about states that the host does not know."""
 
     def __init__(
         self,

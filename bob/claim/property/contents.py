@@ -146,7 +146,8 @@ class FileStory:
         return _within(size, self._sizes(whole=number, stop=stop))
 
     def data(self, number: int, found: bytes) -> Iterator[Stretch]:
-        """Yield facts about operation ``number`` in its range of ``found``, EITHER if a shift hides the torn one."""
+        """Yield facts about operation ``number`` in its range of ``found``. A fact is EITHER if a shift (data at
+        another place) hides whether the operation is there."""
         if not self.is_entangled:
             yield from self._stretches(number, found)
             return

@@ -59,7 +59,7 @@ def row_of_today(name: str) -> str:
 
 
 def clause_of_today(name: str) -> str:
-    """Return a clause of a model, or other text, in today's words."""
+    """Return a clause of a model, or other text, with current terms for old ones."""
     form, *rest = name.split(" ")
     if form != "durable" or not rest:
         return name
